@@ -1,0 +1,42 @@
+# make setup   build .venv with pinned dependencies      make demo        see it work, in under a minute
+# make test    everything CI runs                        make bench-NAME  run benchmarks/NAME.py
+# make check   linters and types only                    make format      fix what ruff can fix
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+WORKERS ?= 2
+
+.PHONY: setup test check pytest format demo clean
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "contrada needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench,spark]'
+	touch $@
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+pytest: setup
+	$(BIN)/pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term:skip-covered --durations=15
+
+test: check pytest
+
+format: setup
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+bench-%: setup
+	$(BIN)/python -m benchmarks.$* $(ARGS)
+
+demo: setup
+	$(BIN)/contrada demo
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

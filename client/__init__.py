@@ -1,0 +1,1 @@
+"""The client library, async and blocking, and the command line."""

@@ -1,0 +1,1 @@
+"""Values, constraints, filters and their language, and the counting forwarding table."""

@@ -1,0 +1,1 @@
+"""Bulk index construction and replay on PySpark."""

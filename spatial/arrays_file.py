@@ -1,0 +1,138 @@
+"""One file of named arrays, memory-mapped on load: what every index is saved as.
+
+Layout, little-endian, arrays aligned to 64 bytes:
+
+    0   8 bytes   magic  b"CONTRADA"
+    8   uint32    format version of this container
+    12  uint32    length of the header in bytes
+    16  uint32    CRC-32 of the header
+    20  uint32    zero
+    24  header    JSON: {"kind", "version", "size", "meta", "arrays": {name: [dtype, shape, offset, crc32]}}
+    ... padding, then each array's bytes at its offset
+
+`kind` names what the arrays are ("cr-tree", "forwarding-table", ...) and `version` its layout, so that a file
+of another kind or a later version is told apart from a damaged one. `size` is the size of the whole file: a
+truncated copy is refused before anything is mapped. A file is written beside its target and moved into place,
+so a reader never sees half of one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contrada.errors import CorruptFile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Arrays = dict[str, NDArray[Any]]
+
+MAGIC = b"CONTRADA"
+FORMAT = 1
+_PREFIX = 24
+_ALIGN = 64
+_MAX_HEADER = 64 << 20
+
+
+def _aligned(offset: int) -> int:
+    return (offset + _ALIGN - 1) // _ALIGN * _ALIGN
+
+
+def _crc(array: NDArray[Any]) -> int:
+    return zlib.crc32(array.reshape(-1).view(np.uint8).data) if array.size else 0
+
+
+def save_arrays(
+    path: str | os.PathLike[str],
+    *,
+    kind: str,
+    version: int,
+    arrays: Mapping[str, NDArray[Any]],
+    meta: Mapping[str, Any] | None = None,
+) -> None:
+    """Write `arrays` and JSON-able `meta` to `path`, atomically. Object arrays are refused."""
+    path = Path(path)
+    for name, array in arrays.items():
+        if array.dtype.hasobject:
+            raise TypeError(f"array {name!r} holds Python objects; only plain numbers can be stored")
+    packed = {name: np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C") for name, array in arrays.items()}
+    # Offsets are part of the header and depend on its length, so they are relative to the first array.
+    directory: dict[str, list[Any]] = {}
+    end = 0
+    for name, array in packed.items():
+        start = _aligned(end)
+        directory[name] = [array.dtype.str, list(array.shape), start, _crc(array)]
+        end = start + array.nbytes
+    header = json.dumps(
+        {"kind": kind, "version": version, "size": end, "meta": dict(meta or {}), "arrays": directory}
+    ).encode()
+    first = _aligned(_PREFIX + len(header))
+    prefix = MAGIC + np.array([FORMAT, len(header), zlib.crc32(header), 0], dtype="<u4").tobytes()
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(prefix + header)
+            for name, array in packed.items():
+                file.seek(first + directory[name][2])
+                file.write(array.reshape(-1).view(np.uint8).data)
+            file.truncate(first + end)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # noqa: PTH101  # mkstemp made it private; indexes are shared between users
+        os.replace(temporary, path)  # noqa: PTH105
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def load_arrays(
+    path: str | os.PathLike[str], *, kind: str, version: int, verify: bool = True
+) -> tuple[Arrays, dict[str, Any]]:
+    """Map the arrays of `path` copy-on-write and return them with the metadata.
+
+    With `verify` every byte is checked against its CRC-32, at about a gigabyte per second; without it, only the
+    header and the file's size are. Raises `CorruptFile` for anything that `save_arrays` did not write whole.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            prefix = file.read(_PREFIX)
+            if prefix[:8] != MAGIC or len(prefix) < _PREFIX:
+                raise CorruptFile(f"{path}: not a Contrada file (no magic number)")
+            form, length, checksum, _ = (int(v) for v in np.frombuffer(prefix, dtype="<u4", offset=8))
+            if form != FORMAT:
+                raise CorruptFile(f"{path}: container format {form}, this version reads {FORMAT}")
+            header_bytes = file.read(min(length, _MAX_HEADER))
+            total = os.fstat(file.fileno()).st_size
+    except OSError as error:
+        raise CorruptFile(f"{path}: cannot be read: {error.strerror or error}") from error
+    if len(header_bytes) != length or zlib.crc32(header_bytes) != checksum:
+        raise CorruptFile(f"{path}: truncated or damaged header")
+    header = json.loads(header_bytes)
+    if header["kind"] != kind:
+        raise CorruptFile(f"{path}: holds a {header['kind']}, not a {kind}")
+    if header["version"] != version:
+        raise CorruptFile(f"{path}: {kind} layout {header['version']}, this version reads {version}")
+    first = _aligned(_PREFIX + length)
+    if total != first + header["size"]:
+        raise CorruptFile(f"{path}: {total} bytes where {first + header['size']} were written: truncated or damaged")
+    arrays: Arrays = {}
+    whole = np.memmap(path, dtype=np.uint8, mode="c") if header["size"] else np.empty(0, np.uint8)
+    for name, (dtype, shape, offset, crc) in header["arrays"].items():
+        kind_of = np.dtype(dtype)
+        count = int(np.prod(shape, dtype=np.int64))
+        start = first + offset
+        raw = np.asarray(whole[start : start + count * kind_of.itemsize])
+        if verify and count and zlib.crc32(raw.data) != crc:
+            raise CorruptFile(f"{path}: array {name!r} is damaged (checksum)")
+        arrays[name] = raw.view(kind_of).reshape(shape) if count else np.empty(shape, kind_of)
+    return arrays, header["meta"]

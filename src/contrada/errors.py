@@ -1,0 +1,53 @@
+"""Every error the package raises for a user's mistake or a peer's.
+
+    ContradaError
+    ├── InvalidValue (ValueError)      a value, coordinate or document that no notification or filter may hold
+    │   └── InvalidRegion              a ring that is not a simple polygon: names the fault and where it is
+    ├── FilterSyntaxError (ValueError) text that is not a filter: line, caret and what was expected
+    ├── CodecError (ValueError)        bytes or JSON that are not a message; the reason is the text
+    ├── CorruptFile                    a file that is truncated, foreign, or of another version
+    ├── ProtocolError                  the peer broke the wire protocol
+    ├── Refused                        the broker said no: not authorised, over a limit, unknown subscription
+    └── Disconnected (ConnectionError) the connection is closed or could not be made in time
+
+`InvalidValue` and its neighbours also derive from the builtin that a caller would guess, so that
+`except ValueError` works for people who have never read this file.
+"""
+
+from __future__ import annotations
+
+
+class ContradaError(Exception):
+    """Base of everything that Contrada raises on purpose."""
+
+
+class InvalidValue(ContradaError, ValueError):
+    """A value that no notification or filter may hold: NaN, an unknown type, an integer beyond 64 bits."""
+
+
+class InvalidRegion(InvalidValue):
+    """A ring that is not a simple polygon. The message names the fault and the place."""
+
+
+class FilterSyntaxError(ContradaError, ValueError):
+    """Text that is not a filter. The message shows the line, a caret and what was expected."""
+
+
+class CodecError(ContradaError, ValueError):
+    """Bytes or JSON that do not encode what they should. The message is the reason."""
+
+
+class CorruptFile(ContradaError):
+    """A stored index that is truncated, damaged, foreign, or written by an incompatible version."""
+
+
+class ProtocolError(ContradaError):
+    """The peer broke the wire protocol."""
+
+
+class Refused(ContradaError):
+    """The broker understood and said no: not authorised, over a limit, no such subscription."""
+
+
+class Disconnected(ContradaError, ConnectionError):
+    """The connection is closed, or could not be made in time."""
