@@ -1,0 +1,264 @@
+"""What all spatio-textual indexes share: validation, ids, words, counters and files. An index adds its structure.
+
+An index derives from `StoredIndex` and writes five methods in terms of slots of `self.store` and word ids:
+
+    _build()              index every live slot; called once, on a filled store
+    _insert(slot)         index one more
+    _remove(slot)         unindex one; the store still holds it
+    _search(tokens, box)  slots that match, each once, any order, and counters. Read-only, scratch per call
+    _arrays() / _restore(arrays)   its own arrays, for the file; `_check_structure()` asserts its invariants
+
+Options are keyword-only arguments of `build` and of the constructor, declared in `defaults`, saved with the index.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import isfinite
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from contrada.errors import InvalidValue
+from contrada.spatial.arrays_file import load_arrays, save_arrays
+from contrada.spatial.textual.protocol import Counters, Subscription
+from contrada.spatial.textual.store import SubscriptionStore
+from contrada.spatial.textual.vocabulary import WILDCARD, Vocabulary
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    BoxTuple = tuple[float, float, float, float]
+
+ID_LIMIT = 2**31
+
+
+def checked_box(box: Collection[float], whose: str) -> BoxTuple:
+    """Return the box as four finite floats with x1 <= x2 and y1 <= y2, else raise `InvalidValue`."""
+    try:
+        x1, y1, x2, y2 = map(float, box)
+    except (TypeError, ValueError) as error:
+        raise InvalidValue(f"{whose}: a box is four numbers x1, y1, x2, y2, not {box!r}") from error
+    if not (isfinite(x1) and isfinite(y1) and isfinite(x2) and isfinite(y2)):
+        raise InvalidValue(f"{whose}: box {(x1, y1, x2, y2)} has a coordinate that is not finite")
+    if x1 > x2 or y1 > y2:
+        raise InvalidValue(f"{whose}: box {(x1, y1, x2, y2)} is inside out; write x1 <= x2 and y1 <= y2")
+    return x1, y1, x2, y2
+
+
+def checked_words(words: Collection[str], whose: str) -> Collection[str]:
+    """Return the words if they are a collection of strings and not one string, else raise `InvalidValue`."""
+    if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+        raise InvalidValue(f"{whose}: keywords are a collection of strings, not {words!r}")
+    return words
+
+
+class StoredIndex(ABC):
+    """Base of every index here; implements `protocol.TextualIndex`."""
+
+    name: ClassVar[str]
+    version: ClassVar[int] = 1
+    defaults: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, **options: Any) -> None:
+        self._prepare(options)
+        self._build()
+
+    def _prepare(self, options: Mapping[str, Any]) -> None:
+        unknown = sorted(options.keys() - self.defaults.keys())
+        if unknown:
+            known = ", ".join(self.defaults) or "none"
+            raise InvalidValue(f"{self.name}: unknown option {unknown[0]!r}; there are: {known}")
+        self.options: dict[str, Any] = {**self.defaults, **options}
+        self.counters = Counters(0, 0, 0)
+        self.vocabulary = Vocabulary()
+        self.store = SubscriptionStore()
+
+    @classmethod
+    def build(cls, subscriptions: Iterable[Subscription], **options: Any) -> Self:
+        """Bulk load; answers as if every subscription had been inserted."""
+        ids: list[int] = []
+        ends: list[int] = [0]
+        keywords: list[int] = []
+        boxes: list[BoxTuple] = []
+        words: dict[str, int] = {}
+        for id, its_words, box in subscriptions:
+            whose = f"subscription {id}"
+            ids.append(_checked_id(id))
+            boxes.append(checked_box(box, whose))
+            keywords.extend(words.setdefault(word, len(words)) for word in checked_words(its_words, whose))
+            ends.append(len(keywords))
+        return cls.build_arrays(
+            ids, ends, np.array(keywords, np.int32), list(words), np.array(boxes).reshape(-1, 4), **options
+        )
+
+    @classmethod
+    def build_arrays(
+        cls,
+        ids: ArrayLike,
+        offsets: ArrayLike,
+        keywords: ArrayLike,
+        vocabulary: Sequence[str],
+        boxes: ArrayLike,
+        **options: Any,
+    ) -> Self:
+        """Bulk load from flat arrays, so that millions of subscriptions need no Python object each.
+
+        Subscription `ids[i]` has the words `vocabulary[k] for k in keywords[offsets[i]:offsets[i + 1]]`, repeats
+        allowed, and the box `boxes[i]`.
+        """
+        ids, offsets, keywords = np.asarray(ids, np.int64), np.asarray(offsets, np.int64), np.asarray(keywords)
+        boxes = np.array(boxes, np.float64, order="C").reshape(-1, 4)  # a copy: the store goes on changing
+        n = ids.size
+        if offsets.size != n + 1 or offsets[0] != 0 or offsets[-1] != keywords.size or (np.diff(offsets) < 0).any():
+            raise InvalidValue(f"offsets must be {n + 1} ascending numbers from 0 to the number of keywords")
+        if len(boxes) != n:
+            raise InvalidValue(f"{n} ids but {len(boxes)} boxes")
+        if n and not 0 <= ids.min() <= ids.max() < ID_LIMIT:
+            raise InvalidValue(f"subscription ids must lie in 0..2**31 - 1, found {ids.min()} and {ids.max()}")
+        if keywords.size and not 0 <= keywords.min() <= keywords.max() < len(vocabulary):
+            raise InvalidValue(f"keywords must be positions in the vocabulary of {len(vocabulary)} words")
+        if len(set(vocabulary)) != len(vocabulary):
+            raise InvalidValue("the vocabulary has a word twice")
+        _refuse_bad_boxes(ids, boxes)
+
+        made = cls.__new__(cls)
+        made._prepare(options)
+        if n:
+            shifted = keywords.astype(np.int32) + np.int32(1)
+            order, df = made.store.fill(ids.astype(np.int32), offsets, shifted, len(vocabulary), boxes)
+            made.vocabulary = Vocabulary([vocabulary[i - 1] for i in order.tolist()], df)
+        made._build()
+        return made
+
+    def insert(self, subscription: Subscription) -> None:
+        """Add one subscription. `InvalidValue` when its id is in use or its box is not a finite box."""
+        id, words, box = subscription
+        whose = f"subscription {id}"
+        box = checked_box(box, whose)
+        words = frozenset(checked_words(words, whose))
+        if self.store.slot(_checked_id(id)) >= 0:
+            raise InvalidValue(f"{whose}: the id is in use; remove it first")
+        self._insert(self.store.add(id, self.vocabulary.acquire(words), box))
+
+    def remove(self, id: int) -> None:
+        """Take a subscription out. `KeyError` when there is none of that id."""
+        slot = self._slot_of(id)
+        self._remove(slot)
+        words = self.store.keywords(slot).copy()
+        self.store.discard(slot)
+        self.vocabulary.release(words)
+
+    def search(self, tokens: Collection[str], box: Collection[float]) -> NDArray[np.int64]:
+        """Ids of the subscriptions that match, each once, in ascending order."""
+        if isinstance(tokens, str):
+            raise InvalidValue(f"message: tokens are a collection of strings, not {tokens!r}")
+        place = np.array(checked_box(box, "message"))
+        slots, nodes, verified = self._search(self.vocabulary.lookup(tokens), place)
+        self.counters = Counters(nodes, verified, slots.size)
+        found = self.store.rows.ids[slots].astype(np.int64)
+        found.sort()
+        return found
+
+    def get(self, id: int) -> Subscription:
+        """Return the stored subscription. `KeyError` when there is none of that id."""
+        slot = self._slot_of(id)
+        words = (self.vocabulary.word(i) for i in self.store.keywords(slot).tolist() if i != WILDCARD)
+        x1, y1, x2, y2 = self.store.rows.boxes[slot].tolist()
+        return Subscription(id, frozenset(words), (x1, y1, x2, y2))
+
+    def _slot_of(self, id: int) -> int:
+        slot = self.store.slot(id) if 0 <= id < ID_LIMIT else -1
+        if slot < 0:
+            raise KeyError(id)
+        return slot
+
+    def __len__(self) -> int:
+        return len(self.store)
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, int) and 0 <= id < ID_LIMIT and self.store.slot(id) >= 0
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to one file that `load` maps back."""
+        parts = {"store": self.store.arrays(), "vocabulary": self.vocabulary.arrays(), "tree": self._arrays()}
+        save_arrays(
+            path,
+            kind=f"textual:{self.name}",
+            version=self.version,
+            arrays={f"{part}.{name}": a for part, arrays in parts.items() for name, a in arrays.items()},
+            meta={"options": self.options},
+        )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
+        """Map a saved index; it can be searched at once and changed afterwards, which the file never sees.
+
+        `verify` checks every byte against its checksum first.
+        """
+        arrays, meta = load_arrays(path, kind=f"textual:{cls.name}", version=cls.version, verify=verify)
+        parts: dict[str, dict[str, NDArray[Any]]] = {"store": {}, "vocabulary": {}, "tree": {}}
+        for name, array in arrays.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = array
+        made = cls.__new__(cls)
+        made._prepare(meta["options"])
+        made.store = SubscriptionStore.from_arrays(parts["store"])
+        made.vocabulary = Vocabulary.from_arrays(parts["vocabulary"])
+        made._restore(parts["tree"])
+        return made
+
+    def _check(self) -> None:
+        """Assert every invariant of the store, the vocabulary and the structure."""
+        self.store._check()
+        held = [self.store.keywords(slot) for slot in self.store.slots.tolist()]
+        counts = np.bincount(np.concatenate([np.empty(0, np.int32), *held]), minlength=self.vocabulary.size)
+        self.vocabulary._check(counts)
+        self._check_structure()
+
+    @abstractmethod
+    def _build(self) -> None:
+        """Index every live slot of the store. Called once, before anything else."""
+
+    @abstractmethod
+    def _insert(self, slot: int) -> None:
+        """Index a slot that the store has just filled."""
+
+    @abstractmethod
+    def _remove(self, slot: int) -> None:
+        """Unindex a slot that the store still holds."""
+
+    @abstractmethod
+    def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
+        """Slots that match, each once, in any order; nodes visited; candidates verified.
+
+        `tokens` are distinct and ascending.
+        """
+
+    @abstractmethod
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the structure's arrays, as they go into the file."""
+
+    @abstractmethod
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take the arrays of `_arrays` back, memory-mapped copy-on-write. Runs instead of `_build`."""
+
+    @abstractmethod
+    def _check_structure(self) -> None:
+        """Assert every invariant of the structure."""
+
+
+def _checked_id(id: int) -> int:
+    if isinstance(id, bool) or not isinstance(id, (int, np.integer)) or not 0 <= id < ID_LIMIT:
+        raise InvalidValue(f"subscription id {id!r}: must be an integer in 0..2**31 - 1")
+    return int(id)
+
+
+def _refuse_bad_boxes(ids: NDArray[np.int64], boxes: NDArray[np.float64]) -> None:
+    bad = ~np.isfinite(boxes).all(axis=1) | (boxes[:, 0] > boxes[:, 2]) | (boxes[:, 1] > boxes[:, 3])
+    if bad.any():
+        first = int(np.argmax(bad))
+        checked_box(boxes[first].tolist(), f"subscription {ids[first]}")

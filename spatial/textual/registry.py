@@ -1,0 +1,26 @@
+"""The indexes by name. Each is imported on first use: nobody compiles an index that they do not select."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from contrada.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from contrada.spatial.textual.base import StoredIndex
+
+_HOME: Final = {
+    "scan": ("scan", "Scan"),
+}
+
+NAMES: Final = tuple(_HOME)
+
+
+def textual_index(name: str) -> type[StoredIndex]:
+    """Return the index class of a name: `textual_index("rt++").build(subscriptions)`."""
+    if name not in _HOME:
+        raise InvalidValue(f"no geotext index is called {name!r}; choose one of: {', '.join(NAMES)}")
+    module, attribute = _HOME[name]
+    index: type[StoredIndex] = getattr(import_module(f"contrada.spatial.textual.{module}"), attribute)
+    return index
