@@ -1,0 +1,74 @@
+"""The constants of the wire protocol: everything that two implementations must agree on before they can talk.
+
+`PROTOCOL.md` gives each of them its meaning.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+MAGIC: Final = "contrada"
+VERSION: Final = 1  # the newest this package speaks
+OLDEST_VERSION: Final = 1  # the oldest it still understands
+
+# The first element of every message. Numbers are never reused. 32 to 63 belong to links between brokers.
+HELLO: Final = 1
+WELCOME: Final = 2
+SUBSCRIBE: Final = 3
+UNSUBSCRIBE: Final = 4
+PUBLISH: Final = 5
+DELIVER: Final = 6
+ACK: Final = 7
+CREDIT: Final = 8
+PING: Final = 9
+PONG: Final = 10
+ERROR: Final = 11
+BYE: Final = 12
+DROPPED: Final = 13
+STATUS: Final = 14
+EXPLAIN: Final = 15
+REPLY: Final = 16
+
+INLINE_BYTES: Final = 8192  # a longer notification travels in a frame of its own, so that fan-out shares its memory
+LIST_LENGTH: Final = 1024  # entries, grants, filters, or subscriptions of one entry, in one message
+MAX_INTEGER: Final = 2**63 - 1  # requests, sequences, credits and counts
+MAX_SUBSCRIPTION: Final = 2**32 - 1  # subscription ids, chosen by the client
+NAME_BYTES: Final = 128  # client names and broker ids, in UTF-8
+REASON_BYTES: Final = 4096  # longer reasons are cut by the sender
+
+
+class Policy(StrEnum):
+    """What the broker does when a subscription's queue is full."""
+
+    BLOCK = "block"  # hold back the publishers that fill it
+    DROP_OLDEST = "drop-oldest"  # lose the oldest, count it, and report the count
+    DISCONNECT = "disconnect"  # end the session of the slow consumer
+
+
+class Role(StrEnum):
+    """What a client's key allows it to do."""
+
+    PUBLISH = "publish"
+    SUBSCRIBE = "subscribe"
+    ADMIN = "admin"
+    PEER = "peer"
+
+
+class Code(StrEnum):
+    """Why the broker refused: for programs. The reason beside it is for people."""
+
+    BAD_FRAME = "bad-frame"  # bytes that are not a message, or a message that has no place here
+    BAD_FILTER = "bad-filter"
+    BAD_NOTIFICATION = "bad-notification"
+    VERSION = "version"  # no common protocol version
+    NO_SESSION = "no-session"  # say HELLO first (again, after a reconnect)
+    UNAUTHORISED = "unauthorised"  # unknown key, or a role that the key lacks
+    LIMIT = "limit"  # over one of the limits that WELCOME gave
+    FLOW = "flow"  # more unacknowledged notifications than the window
+    DUPLICATE = "duplicate"  # the subscription id is in use
+    UNKNOWN = "unknown"  # no such subscription, session or notification
+    SLOW_CONSUMER = "slow-consumer"
+    SILENT = "silent"  # nothing was heard for the liveness timeout
+    SHUTTING_DOWN = "shutting-down"
+    BANNED = "banned"  # too many bad frames
