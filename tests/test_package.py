@@ -1,0 +1,71 @@
+"""What a user installs: the wheel's contents, the cost of importing it, and the names it promises."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import contrada
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ["broker", "client", "forwarding", "spark_jobs", "spatial"]
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> str:
+    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    source = tmp_path_factory.mktemp("source")
+    leave = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for part in ["src", *PACKAGES]:
+        shutil.copytree(ROOT / part, source / part, symlinks=True, ignore=leave)
+    for part in ["pyproject.toml", "README.md", "LICENSE"]:
+        shutil.copy(ROOT / part, source)
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", source / "dist", source)
+    (built,) = (source / "dist").iterdir()
+    return built
+
+
+def test_the_wheel_holds_contrada_and_nothing_else(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert tops == {"contrada", f"contrada-{contrada.__version__}.dist-info"}
+    assert "contrada/py.typed" in names
+    for package in PACKAGES:
+        assert f"contrada/{package}/__init__.py" in names
+        sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / package).rglob("*.py")}
+        assert {f"contrada/{name}" for name in sources} <= set(names)
+
+
+def test_the_wheel_imports_in_a_clean_environment(wheel, tmp_path):
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
+    said = run(python, "-c", "import contrada; print(contrada.__version__, contrada.__file__)", cwd=tmp_path)
+    version, where = said.split()
+    assert version == contrada.__version__
+    assert Path(where).is_relative_to(tmp_path)
+
+
+def test_importing_is_cheap():
+    heavy = ["numpy", "numba", "shapely", "zmq", "msgpack", "pyspark", "pyarrow", "rich", "typer"]
+    code = f"import sys, contrada; print([name for name in {heavy} if name in sys.modules])"
+    assert run(sys.executable, "-c", code).strip() == "[]"
+
+
+def test_every_public_name_resolves():
+    assert set(contrada.__all__) <= set(dir(contrada))
+    for name in contrada.__all__:
+        assert getattr(contrada, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = contrada.nonsense
