@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ["broker", "client", "forwarding", "spark_jobs", "spatial"]
 
 
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, timeout=100)
+def run(*command: str | Path) -> str:
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -50,8 +50,8 @@ def test_the_wheel_holds_contrada_and_nothing_else(wheel):
 def test_the_wheel_imports_in_a_clean_environment(wheel, tmp_path):
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
-    run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
-    said = run(python, "-c", "import contrada; print(contrada.__version__, contrada.__file__)", cwd=tmp_path)
+    run(python, "-I", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
+    said = run(python, "-I", "-c", "import contrada; print(contrada.__version__, contrada.__file__)")
     version, where = said.split()
     assert version == contrada.__version__
     assert Path(where).is_relative_to(tmp_path)
