@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from contrada.spatial.textual.base import StoredIndex
 
 _HOME: Final = {
+    "keyword-first": ("keyword_first", "KeywordFirst"),
+    "spatial-first": ("spatial_first", "SpatialFirst"),
     "scan": ("scan", "Scan"),
 }
 
