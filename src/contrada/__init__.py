@@ -21,10 +21,16 @@ if TYPE_CHECKING:
         ProtocolError,
         Refused,
     )
+    from contrada.spatial.point import Point
+    from contrada.spatial.region import Box, Region
+    from contrada.spatial.relate import EXACT, Uniform, relate, relate_many
+    from contrada.spatial.relation import Relation
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "EXACT": "spatial.relate",
+    "Box": "spatial.region",
     "CodecError": "errors",
     "ContradaError": "errors",
     "CorruptFile": "errors",
@@ -32,11 +38,19 @@ _HOME = {
     "FilterSyntaxError": "errors",
     "InvalidRegion": "errors",
     "InvalidValue": "errors",
+    "Point": "spatial.point",
     "ProtocolError": "errors",
     "Refused": "errors",
+    "Region": "spatial.region",
+    "Relation": "spatial.relation",
+    "Uniform": "spatial.relate",
+    "relate": "spatial.relate",
+    "relate_many": "spatial.relate",
 }
 
 __all__ = [
+    "EXACT",
+    "Box",
     "CodecError",
     "ContradaError",
     "CorruptFile",
@@ -44,9 +58,15 @@ __all__ = [
     "FilterSyntaxError",
     "InvalidRegion",
     "InvalidValue",
+    "Point",
     "ProtocolError",
     "Refused",
+    "Region",
+    "Relation",
+    "Uniform",
     "__version__",
+    "relate",
+    "relate_many",
 ]
 
 

@@ -1,0 +1,127 @@
+"""Where shapes come from: coordinates, WKT, GeoJSON, `__geo_interface__` and shapely, brought to one form.
+
+`geometry_of` tells what something is; `positions` turns loose coordinates into an array of doubles and is strict
+about what a coordinate is: a real number, not a bool, not text, two to a position. A third dimension is refused rather
+than dropped: planar relations of shapes at different heights would be answers to another question. Shapely is
+imported only for shapes that come from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contrada.errors import InvalidRegion, InvalidValue
+from contrada.spatial.wkt import Geometry, parse_wkt
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_PLAIN = frozenset({int, float})
+
+
+def geometry_of(shape: object) -> Geometry | None:
+    """Read WKT, a GeoJSON geometry or Feature, `__geo_interface__` or shapely; None for anything else."""
+    if isinstance(shape, str):
+        return parse_wkt(shape)
+    if isinstance(shape, Mapping):
+        return _from_geojson(shape)
+    if type(shape).__module__.startswith("shapely."):
+        return _from_shapely(shape)
+    interface = getattr(shape, "__geo_interface__", None)
+    return None if interface is None else _from_geojson(interface)
+
+
+def only_ring(geometry: Geometry) -> object:
+    """Return the one ring of a polygon. Holes, several parts and other kinds of shape are refused."""
+    kind, coordinates = geometry
+    if kind not in ("Polygon", "MultiPolygon"):
+        raise InvalidRegion(f"a region is a polygon, not a {kind}")
+    rings = coordinates
+    if kind == "MultiPolygon" and isinstance(coordinates, Iterable) and not isinstance(coordinates, str):
+        parts = list(coordinates)
+        if len(parts) > 1:
+            raise InvalidRegion(f"a multi-part shape of {len(parts)} polygons: use one region for each part")
+        rings = parts[0] if parts else []
+    if not isinstance(rings, Iterable) or isinstance(rings, str):
+        raise InvalidRegion(f"{kind}: coordinates are not a list of rings but {_name(rings)}")
+    rings = list(rings)
+    if not rings:
+        raise InvalidRegion(f"an empty {kind} is not a region")
+    if len(rings) > 1:
+        raise InvalidRegion(f"a polygon with {len(rings) - 1} hole(s): a region has one ring, its outer boundary")
+    return rings[0]
+
+
+def positions(coordinates: object) -> NDArray[np.float64]:
+    """Return loose coordinates as a fresh (m, 2) array of doubles, not yet judged as a ring."""
+    if isinstance(coordinates, np.ndarray):
+        if coordinates.dtype.kind not in "fiu":
+            raise InvalidRegion(f"coordinates of type {coordinates.dtype}; expected real numbers")
+        if coordinates.ndim != 2 or coordinates.shape[1] != 2:
+            raise InvalidRegion(f"coordinates of shape {coordinates.shape}; expected (n, 2): x and y of each vertex")
+        return np.array(coordinates, dtype=np.float64, order="C")
+    if isinstance(coordinates, (str, bytes)) or not isinstance(coordinates, Iterable):
+        raise InvalidRegion(f"expected a sequence of (x, y) positions, not {_name(coordinates)}")
+    points = list(coordinates)
+    try:
+        if any(len(point) != 2 for point in points):
+            index = next(i for i, point in enumerate(points) if len(point) != 2)
+            raise InvalidRegion(f"vertex {index} has {len(points[index])} coordinates; a region is planar: x and y")
+        flat = list(chain.from_iterable(points))
+    except TypeError:
+        index = next((i for i, p in enumerate(points) if not hasattr(p, "__len__") or not hasattr(p, "__iter__")), 0)
+        raise InvalidRegion(f"vertex {index} is {_name(points[index])}; expected a position (x, y)") from None
+    if not _PLAIN.issuperset(map(type, flat)):
+        for index, value in enumerate(flat):
+            if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+                raise InvalidRegion(f"vertex {index // 2}: coordinate {value!r} is {_name(value)}; expected a number")
+    try:
+        return np.array(flat, dtype=np.float64).reshape(-1, 2)
+    except OverflowError:
+        raise InvalidRegion("a coordinate is an integer too large for a double") from None
+
+
+def _from_geojson(document: Mapping[str, Any]) -> Geometry:
+    if not isinstance(document, Mapping):
+        raise InvalidValue(f"a geometry is a mapping, not {_name(document)}")
+    kind = document.get("type")
+    if kind == "Feature":
+        geometry = document.get("geometry")
+        if not isinstance(geometry, Mapping):
+            raise InvalidValue("the GeoJSON Feature has no geometry")
+        return _from_geojson(geometry)
+    if kind in ("FeatureCollection", "GeometryCollection"):
+        raise InvalidValue(f"a {kind} is several shapes: give each geometry on its own")
+    if not isinstance(kind, str):
+        raise InvalidValue('GeoJSON without a "type"; expected {"type": "Polygon", "coordinates": [[[x, y], …]]}')
+    if "coordinates" not in document:
+        raise InvalidValue(f"the GeoJSON {kind} has no coordinates")
+    return Geometry(kind, document["coordinates"])
+
+
+def _from_shapely(shape: Any) -> Geometry:
+    import shapely
+
+    if not isinstance(shape, shapely.Geometry):
+        raise InvalidValue(f"{_name(shape)} is not a geometry")
+    if isinstance(shape, shapely.MultiPolygon) and len(shape.geoms) == 1:
+        shape = shape.geoms[0]
+    if shape.has_z:
+        raise InvalidRegion("the shape has z coordinates; a region is planar: use shapely.force_2d first")
+    if isinstance(shape, shapely.Polygon):
+        # The array skips a Python object per vertex; holes are left to `only_ring`.
+        outer = [] if shape.is_empty else [shapely.get_coordinates(shape.exterior), *shape.interiors]
+        return Geometry("Polygon", outer)
+    if isinstance(shape, shapely.LinearRing):
+        return Geometry("Polygon", [shapely.get_coordinates(shape)])
+    return _from_geojson(shape.__geo_interface__)
+
+
+def _name(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
