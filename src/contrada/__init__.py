@@ -21,6 +21,11 @@ if TYPE_CHECKING:
         ProtocolError,
         Refused,
     )
+    from contrada.forwarding.attr import attr
+    from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.filter import Filter, Predicate
+    from contrada.forwarding.language import parse
+    from contrada.spatial.geotext import GeoText
     from contrada.spatial.point import Point
     from contrada.spatial.region import Box, Region
     from contrada.spatial.relate import EXACT, Uniform, relate, relate_many
@@ -32,18 +37,24 @@ _HOME = {
     "EXACT": "spatial.relate",
     "Box": "spatial.region",
     "CodecError": "errors",
+    "Constraint": "forwarding.constraint",
     "ContradaError": "errors",
     "CorruptFile": "errors",
     "Disconnected": "errors",
+    "Filter": "forwarding.filter",
     "FilterSyntaxError": "errors",
+    "GeoText": "spatial.geotext",
     "InvalidRegion": "errors",
     "InvalidValue": "errors",
     "Point": "spatial.point",
+    "Predicate": "forwarding.filter",
     "ProtocolError": "errors",
     "Refused": "errors",
     "Region": "spatial.region",
     "Relation": "spatial.relation",
     "Uniform": "spatial.relate",
+    "attr": "forwarding.attr",
+    "parse": "forwarding.language",
     "relate": "spatial.relate",
     "relate_many": "spatial.relate",
 }
@@ -52,19 +63,25 @@ __all__ = [
     "EXACT",
     "Box",
     "CodecError",
+    "Constraint",
     "ContradaError",
     "CorruptFile",
     "Disconnected",
+    "Filter",
     "FilterSyntaxError",
+    "GeoText",
     "InvalidRegion",
     "InvalidValue",
     "Point",
+    "Predicate",
     "ProtocolError",
     "Refused",
     "Region",
     "Relation",
     "Uniform",
     "__version__",
+    "attr",
+    "parse",
     "relate",
     "relate_many",
 ]

@@ -1,0 +1,100 @@
+"""Constraints read word by word, with shapely for relations: the slow twin of `Constraint.holds`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import shapely
+
+from contrada.forwarding.constraint import Constraint, Operator
+from contrada.spatial.geotext import GeoText
+from contrada.spatial.point import Point
+from contrada.spatial.region import Region
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contrada.forwarding.filter import Filter
+
+# DE-9IM patterns of the eight relations, from the interiors' and boundaries' intersections (paper 1, Table 1).
+PATTERNS = {
+    Operator.DISJOINT: "FF*FF****",
+    Operator.EQUALS: "T*F**FFF*",
+    Operator.INSIDE: "T*FFF****",
+    Operator.CONTAINS: "T**FF*F**",
+    Operator.COVERED_BY: "T*F*TF***",
+    Operator.COVERS: "T***T*FF*",
+}
+
+
+def kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    for name, types in (
+        ("number", (int, float)),
+        ("string", (str,)),
+        ("time", (datetime,)),
+        ("point", (Point,)),
+        ("region", (Region,)),
+        ("geotext", (GeoText,)),
+    ):
+        if isinstance(value, types):
+            return name
+    raise TypeError(type(value))
+
+
+def holds(constraint: Constraint, value: object) -> bool:
+    op, wanted = constraint.op, constraint.value
+    if op is Operator.EXISTS:
+        return True
+    if op is Operator.IN:
+        return any(kind(value) == kind(member) and value == member for member in wanted.values)  # type: ignore[union-attr]
+    if op is Operator.MATCHES:
+        if kind(value) != "geotext" or not wanted.keywords <= value.keywords:  # type: ignore
+            return False
+        return wanted.within is None or shape(value.place).intersects(shape(wanted.within))  # type: ignore
+    if kind(wanted) == "region":
+        if kind(value) == "region":
+            return region_relation(op, shape(value), shape(wanted))
+        return kind(value) == "point" and point_relation(op, shape(value), shape(wanted))
+    if kind(value) != kind(wanted):
+        return False
+    return {
+        Operator.EQ: lambda a, b: a == b,
+        Operator.NE: lambda a, b: not a == b,  # noqa: SIM201
+        Operator.LT: lambda a, b: a < b,
+        Operator.LE: lambda a, b: a < b or a == b,
+        Operator.GT: lambda a, b: b < a,
+        Operator.GE: lambda a, b: b < a or a == b,
+        Operator.PREFIX: lambda a, b: a[: len(b)] == b,
+        Operator.SUFFIX: lambda a, b: a[len(a) - len(b) :] == b if len(b) <= len(a) else False,
+        Operator.CONTAINS: lambda a, b: any(a[i : i + len(b)] == b for i in range(len(a) + 1)),
+    }[op](value, wanted)
+
+
+def matches(filter_: Filter, notification: Mapping[str, object]) -> bool:
+    return all(c.name in notification and holds(c, notification[c.name]) for c in filter_.constraints)
+
+
+def shape(place: object) -> shapely.Geometry:
+    if isinstance(place, Point):
+        return shapely.Point(place.x, place.y)
+    return shapely.Polygon(place.coords)  # type: ignore[attr-defined]
+
+
+def region_relation(op: Operator, a: shapely.Geometry, b: shapely.Geometry) -> bool:
+    if op is Operator.INTERSECTS:
+        return bool(a.intersects(b))
+    if op is Operator.MEETS:
+        return bool(a.touches(b))
+    if op is Operator.OVERLAPS:
+        return bool(a.overlaps(b))
+    return bool(shapely.relate_pattern(a, b, PATTERNS[op])) and (op is Operator.EQUALS or not a.equals(b))
+
+
+def point_relation(op: Operator, point: shapely.Geometry, region: shapely.Geometry) -> bool:
+    relation = (
+        Operator.INSIDE if region.contains(point) else Operator.MEETS if region.touches(point) else Operator.DISJOINT
+    )
+    return op is relation or (op is Operator.INTERSECTS and relation is not Operator.DISJOINT)
