@@ -1,0 +1,83 @@
+"""What brokers tell one another over a link: one immutable type each, and `PeerMessage`, the union of them.
+
+A link carries messages in order, without loss, for as long as it is up; when it goes down, what was under way is
+gone. `Router` says what each of them means.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from contrada.broker.messages import NotificationId
+
+BUCKETS: Final = 64
+KEY_BYTES: Final = 16
+
+
+class Flow(StrEnum):
+    """The two kinds of filters that brokers spread."""
+
+    SUBSCRIPTIONS = "subscriptions"
+    ADVERTISEMENTS = "advertisements"
+
+
+@dataclass(frozen=True, slots=True)
+class LinkState:
+    """One broker's word on its links. A greater sequence replaces a smaller one.
+
+    `priority` ranks brokers for the root of the tree: the smallest wins, then the smallest id.
+    """
+
+    broker: str
+    sequence: int
+    neighbours: frozenset[str]
+    priority: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStates:
+    """Flooded: whatever the sender has just learnt, or all it knows when the link comes up."""
+
+    states: tuple[LinkState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What the sender holds of the receiver's filters, as one number per bucket. Sent when the link comes up."""
+
+    flow: Flow
+    buckets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """The answer to a digest: the whole contents of the buckets that differ. Unmentioned buckets are right."""
+
+    flow: Flow
+    buckets: tuple[int, ...]
+    filters: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Filters that the sender now wants, and keys of those it no longer does. Takes effect as one."""
+
+    flow: Flow
+    add: tuple[bytes, ...]
+    remove: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Forward:
+    """A notification on its way. `hops` counts the links it has crossed."""
+
+    id: NotificationId
+    publisher: str
+    hops: int
+    body: bytes
+
+
+PeerMessage = LinkStates | Digest | Replace | Change | Forward

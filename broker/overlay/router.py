@@ -1,0 +1,385 @@
+"""The routing state machine of one broker: events in, actions out; no sockets, no clock, no matching.
+
+The broker tells the router of its links (`link_up`, `link_down`), of what neighbours say (`receive`), of its own
+clients' filters (`subscribe`, `unsubscribe`, `advertise`, `unadvertise`) and of time passing (`tick`). The router
+answers with actions: messages to send, and the neighbours' filters to install in the forwarding table, one interface
+per neighbour. A notification that the table matched for some neighbours goes to those that `next_hops` keeps.
+
+Law of the overlay, for each flow and each link that the tree uses:
+
+    what the neighbour holds of ours = the shown filters of (our clients' filters and what our other tree links hold)
+
+and for a link that the tree does not use, nothing. Every event restores this law locally and sends the difference,
+additions before removals in one message, so that there is never a moment in which a wanted notification would not be
+forwarded. On a tree, information flows only outwards from where it is; whatever happened before, once the brokers
+agree on the tree and messages have been delivered, the law makes every table a function of the current
+subscriptions alone (`tests/broker/overlay` checks this at every quiet point).
+
+With `advertisements`, a subscription is wanted on a link only when an advertisement held from that link may meet it:
+the advertisements themselves follow the same law, as the second flow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from contrada.broker.overlay.filter_set import filter_key
+from contrada.broker.overlay.link import FlowState, HeldChange
+from contrada.broker.overlay.messages import Change, Digest, Flow, LinkState, LinkStates, PeerMessage, Replace
+from contrada.broker.overlay.seen import SeenIds
+from contrada.broker.overlay.topology import Topology
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterable
+
+    from contrada.broker.messages import NotificationId
+    from contrada.forwarding.filter import Filter
+
+HOP_LIMIT: Final = 64
+STALE_AFTER: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this to a neighbour."""
+
+    neighbour: str
+    message: PeerMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """The neighbour wants what matches this filter."""
+
+    neighbour: str
+    key: bytes
+    filter: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Uninstall:
+    """The neighbour no longer wants it."""
+
+    neighbour: str
+    key: bytes
+
+
+Action = Send | Install | Uninstall
+
+
+class _Link:
+    def __init__(self) -> None:
+        self.up = False
+        self.down_since: float | None = None
+        self.flows = {flow: FlowState(flow) for flow in Flow}
+
+
+class Router:
+    """Routing state of one broker.
+
+    `sequence` must be above any used by an earlier life of this broker, or the router will learn its own old link
+    state from a neighbour and step over it. `encode` and `decode` turn filters into bytes and back.
+    """
+
+    def __init__(
+        self,
+        broker: str,
+        *,
+        encode: Callable[[Filter], bytes],
+        decode: Callable[[bytes], Filter],
+        sequence: int = 1,
+        priority: int = 100,
+        advertisements: bool = False,
+        stale_after: float = STALE_AFTER,
+        hop_limit: int = HOP_LIMIT,
+    ) -> None:
+        self.broker = broker
+        self.topology = Topology(LinkState(broker, sequence, frozenset(), priority))
+        self.advertisements = advertisements
+        self.hop_limit = hop_limit
+        self._encode = encode
+        self._decode = decode
+        self._stale_after = stale_after
+        self._links: dict[str, _Link] = {}
+        self._tree_links: frozenset[str] = frozenset()
+        self._local: dict[Flow, Counter[bytes]] = {flow: Counter() for flow in Flow}
+        self._known: dict[bytes, tuple[Filter, bytes]] = {}
+        self._uses: Counter[bytes] = Counter()  # of every known filter, the clients and links that want it
+        self._seen = SeenIds()
+
+    # Events
+
+    def link_up(self, neighbour: str) -> list[Action]:
+        """A link is ready in both directions. Also right when the old one was not known to have gone down."""
+        link = self._links.setdefault(neighbour, _Link())
+        link.up = True
+        link.down_since = None
+        for state in link.flows.values():
+            state.synced = False
+        actions = self._announce(newcomer=neighbour)
+        # Behind the link states: the neighbour then knows whether the tree uses this link when it reads the digest,
+        # and answers with what it really wants.
+        return actions + [Send(neighbour, state.digest()) for state in link.flows.values()]
+
+    def link_down(self, neighbour: str, now: float) -> list[Action]:
+        """The link is gone, and what was under way on it."""
+        link = self._links.get(neighbour)
+        if link is None or not link.up:
+            return []
+        link.up = False
+        link.down_since = now
+        for state in link.flows.values():
+            state.synced = False
+        return self._announce()
+
+    def receive(self, neighbour: str, message: PeerMessage) -> list[Action]:
+        """A neighbour said something other than `Forward`."""
+        link = self._links.get(neighbour)
+        if link is None or not link.up:
+            return []
+        if isinstance(message, LinkStates):
+            return self._learn(neighbour, message.states)
+        if isinstance(message, Digest):
+            return [Send(neighbour, link.flows[message.flow].answer(message, self._encoded))]
+        if isinstance(message, Replace):
+            return self._held_changed(neighbour, message.flow, link.flows[message.flow].take_replace(message))
+        if isinstance(message, Change):
+            return self._held_changed(neighbour, message.flow, link.flows[message.flow].take_change(message))
+        raise TypeError(f"{type(message).__name__} is not for the router")
+
+    def subscribe(self, f: Filter) -> list[Action]:
+        """A client of this broker wants what matches `f`; once per subscription."""
+        return self._local_changed(Flow.SUBSCRIPTIONS, f, 1)
+
+    def unsubscribe(self, f: Filter) -> list[Action]:
+        """A client no longer wants it."""
+        return self._local_changed(Flow.SUBSCRIPTIONS, f, -1)
+
+    def advertise(self, f: Filter) -> list[Action]:
+        """A client of this broker may publish what matches `f`."""
+        return self._local_changed(Flow.ADVERTISEMENTS, f, 1)
+
+    def unadvertise(self, f: Filter) -> list[Action]:
+        """A client withdraws an advertisement."""
+        return self._local_changed(Flow.ADVERTISEMENTS, f, -1)
+
+    def tick(self, now: float) -> list[Action]:
+        """Time has passed: forget what links that stay down had said, and brokers that stay out of reach."""
+        actions: list[Action] = []
+        for neighbour, link in list(self._links.items()):
+            if link.down_since is not None and now - link.down_since >= self._stale_after:
+                for flow, state in link.flows.items():
+                    actions += self._held_changed(neighbour, flow, state.forget_held())
+                del self._links[neighbour]
+        self.topology.expire(now, self._stale_after)
+        return actions
+
+    # Notifications
+
+    def first_time(self, id: NotificationId) -> bool:
+        """Whether this notification has not been handled here before."""
+        return self._seen.first_time(id)
+
+    def next_hops(self, matched: Iterable[str], arrived_from: str | None) -> list[str]:
+        """Of the neighbours whose filters a notification matched, those to send it to."""
+        return sorted(other for other in matched if other in self._tree_links and other != arrived_from)
+
+    # What operators and tests look at
+
+    @property
+    def tree_links(self) -> frozenset[str]:
+        """The neighbours that the tree joins to this broker."""
+        return self._tree_links
+
+    @property
+    def links(self) -> dict[str, bool]:
+        """Every known neighbour, and whether its link is up."""
+        return {neighbour: link.up for neighbour, link in self._links.items()}
+
+    def flow_state(self, neighbour: str, flow: Flow = Flow.SUBSCRIPTIONS) -> FlowState:
+        """One flow of one link: what is wanted, shown, sent and held."""
+        return self._links[neighbour].flows[flow]
+
+    # Link states and the tree
+
+    def _announce(self, newcomer: str | None = None) -> list[Action]:
+        """Flood a new word on our own links; tell a newcomer everything."""
+        own = self.topology.state_of(self.broker)
+        assert own is not None
+        neighbours = frozenset(neighbour for neighbour, link in self._links.items() if link.up)
+        self.topology.update(replace(own, sequence=own.sequence + 1, neighbours=neighbours))
+        fresh = self.topology.state_of(self.broker)
+        assert fresh is not None
+        actions = self._flood((fresh,), except_for=(newcomer,))
+        if newcomer is not None:
+            actions.append(Send(newcomer, LinkStates(self.topology.states)))
+        return actions + self._follow_tree()
+
+    def _learn(self, neighbour: str, states: Iterable[LinkState]) -> list[Action]:
+        own = self.topology.state_of(self.broker)
+        assert own is not None
+        fresh = []
+        outdated = False
+        for state in states:
+            if state.broker == self.broker:
+                if state.sequence >= own.sequence and state != own:
+                    self.topology.update(replace(own, sequence=state.sequence))
+                    outdated = True
+            elif self.topology.update(state):
+                fresh.append(state)
+        actions: list[Action] = []
+        if fresh:
+            actions += self._flood(tuple(fresh), except_for=(neighbour,))
+            actions += self._follow_tree()
+        if outdated:
+            actions += self._announce()
+        return actions
+
+    def _flood(self, states: tuple[LinkState, ...], except_for: Container[str | None]) -> list[Action]:
+        message = LinkStates(states)
+        return [
+            Send(neighbour, message)
+            for neighbour, link in self._links.items()
+            if link.up and neighbour not in except_for
+        ]
+
+    def _follow_tree(self) -> list[Action]:
+        """Use the links that the tree now uses, and no others."""
+        links = frozenset(other for other in self.topology.tree()[self.broker] if self._links[other].up)
+        if links == self._tree_links:
+            return []
+        self._tree_links = links
+        for neighbour in self._links:
+            for flow in (Flow.ADVERTISEMENTS, Flow.SUBSCRIPTIONS):
+                self._restore(neighbour, flow)
+        return self._tell()
+
+    # Filters
+
+    def _local_changed(self, flow: Flow, f: Filter, by: int) -> list[Action]:
+        encoded = self._encode(f)
+        key = filter_key(encoded)
+        count = self._local[flow][key] + by
+        if count < 0:
+            raise KeyError(f"no client has {f} as one of its {flow}")
+        first, last = by > 0 and count == 1, by < 0 and count == 0
+        if last:
+            del self._local[flow][key]
+        else:
+            self._local[flow][key] = count
+        if first:
+            self._use(key, f, encoded)
+            self._source_came(flow, key, None)
+        elif last:
+            self._source_went(flow, key, None)
+            self._drop(key)
+        return self._tell() if first or last else []
+
+    def _held_changed(self, neighbour: str, flow: Flow, change: HeldChange) -> list[Action]:
+        actions: list[Action] = []
+        is_source = neighbour in self._tree_links
+        for key, encoded in change.added.items():
+            known = self._known.get(key)
+            f = self._decode(encoded) if known is None else known[0]
+            self._use(key, f, encoded)
+            if flow is Flow.SUBSCRIPTIONS:
+                actions.append(Install(neighbour, key, f))
+            if is_source:
+                self._source_came(flow, key, neighbour)
+        for key in change.removed:
+            if flow is Flow.SUBSCRIPTIONS:
+                actions.append(Uninstall(neighbour, key))
+            if is_source:
+                self._source_went(flow, key, neighbour)
+            self._drop(key)
+        if flow is Flow.ADVERTISEMENTS and self.advertisements and (change.added or change.removed):
+            self._restore(neighbour, Flow.SUBSCRIPTIONS)
+        return actions + self._tell()
+
+    def _source_came(self, flow: Flow, key: bytes, source: str | None) -> None:
+        f, _ = self._known[key]
+        for neighbour in self._tree_links:
+            if neighbour != source and self._may_meet(neighbour, flow, f):
+                self._links[neighbour].flows[flow].want(key, f)
+
+    def _source_went(self, flow: Flow, key: bytes, source: str | None) -> None:
+        f, _ = self._known[key]
+        for neighbour in self._tree_links:
+            if neighbour != source and self._may_meet(neighbour, flow, f):
+                self._links[neighbour].flows[flow].unwant(key)
+
+    def _may_meet(self, neighbour: str, flow: Flow, f: Filter) -> bool:
+        """Whether something that `f` wants may be published beyond this neighbour."""
+        if flow is Flow.ADVERTISEMENTS or not self.advertisements:
+            return True
+        held = self._links[neighbour].flows[Flow.ADVERTISEMENTS].held
+        return any(not f.conflicts(self._known[key][0]) for key in held)
+
+    def _restore(self, neighbour: str, flow: Flow) -> None:
+        """Make the wanted filters of one link what the law says, by comparing the whole."""
+        state = self._links[neighbour].flows[flow]
+        target: Counter[bytes] = Counter()
+        if neighbour in self._tree_links:
+            target.update(self._local[flow].keys())
+            for other in self._tree_links - {neighbour}:
+                target.update(self._links[other].flows[flow].held)
+            if self.advertisements and flow is Flow.SUBSCRIPTIONS:
+                target = Counter(
+                    {key: n for key, n in target.items() if self._may_meet(neighbour, flow, self._known[key][0])}
+                )
+        for key in state.sources.keys() | target.keys():
+            for _ in range(state.sources.get(key, 0), target[key]):
+                state.want(key, self._known[key][0])
+            for _ in range(target[key], state.sources.get(key, 0)):
+                state.unwant(key)
+
+    def _tell(self) -> list[Action]:
+        """Send every neighbour what has changed for it."""
+        actions: list[Action] = []
+        for neighbour, link in self._links.items():
+            if link.up:
+                for state in link.flows.values():
+                    change = state.change(self._encoded)
+                    if change is not None:
+                        actions.append(Send(neighbour, change))
+        return actions
+
+    def _use(self, key: bytes, f: Filter, encoded: bytes) -> None:
+        self._known.setdefault(key, (f, encoded))
+        self._uses[key] += 1
+
+    def _drop(self, key: bytes) -> None:
+        self._uses[key] -= 1
+        if self._uses[key] == 0:
+            del self._uses[key], self._known[key]
+
+    def _encoded(self, key: bytes) -> bytes:
+        return self._known[key][1]
+
+    def _check(self) -> None:
+        """Assert the law of the overlay, and that nothing known is unused."""
+        for neighbour, link in self._links.items():
+            for flow, state in link.flows.items():
+                state.wanted._check()
+                state.held._check()
+                wanted, links = dict(state.sources), self._tree_links
+                if neighbour in links:
+                    expected = Counter(self._local[flow].keys())
+                    for other in links - {neighbour}:
+                        expected.update(self._links[other].flows[flow].held)
+                    assert wanted == {
+                        key: n for key, n in expected.items() if self._may_meet(neighbour, flow, self._known[key][0])
+                    }
+                else:
+                    assert not wanted
+                if state.synced:
+                    assert set(state.sent) == set(state.wanted.shown)
+        uses: Counter[bytes] = Counter()
+        for flow in Flow:
+            uses.update(self._local[flow].keys())
+            for link in self._links.values():
+                uses.update(link.flows[flow].held)
+        assert uses == self._uses
+        assert self._known.keys() == self._uses.keys()

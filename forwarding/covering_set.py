@@ -1,0 +1,271 @@
+"""A set of filters that knows which of them say it all: the ones that no other covers.
+
+A broker tells its neighbour only those. Each filter is either *shown* or *hidden* under one shown filter that covers
+it. `add` and `remove` return the change of the shown set; removing a shown filter shows those it hid, unless another
+shown filter covers them. Invariants (`_check`): every hidden filter is covered by the shown filter it hangs under,
+and no shown filter is covered by another that was there when it came.
+
+To find who covers whom without asking every pair, each filter has an envelope, two numbers per name: bounds within
+which the coordinates of every matching value lie, and the coordinates of a witness (`witness.py`). A number's
+coordinates are (number, 0), a string's (hash, 0), a place's the centre of its box. If g covers f, then f's witness
+matches g, so its coordinates lie within g's bounds. Filters of the same names share a table, so both questions, who may
+cover f and whom may f cover, are one comparison of arrays; `covers` decides for the few that pass. A filter without
+a witness is a candidate for everything.
+
+Cost of a change: one array comparison per table whose names fit, over the shown filters in it, plus `covers` on
+the candidates.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from zlib import crc32
+
+import numpy as np
+
+from contrada.forwarding.constraint import Constraint, Operator
+from contrada.forwarding.values import Kind, kind_of, microseconds
+from contrada.forwarding.witness import witness
+from contrada.spatial.relation import COVERED_BY, EQUALS, INSIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from contrada.forwarding.filter import Filter
+    from contrada.forwarding.values import Value
+
+K = TypeVar("K", bound="Hashable")
+
+_WITHIN_MASK: Final = 1 << INSIDE | 1 << COVERED_BY | 1 << EQUALS
+_ANYWHERE: Final = (-math.inf, math.inf)
+
+
+class Shown(NamedTuple):
+    """How the shown filters changed."""
+
+    added: tuple[Any, ...]
+    removed: tuple[Any, ...]
+
+
+class CoveringSet(Generic[K]):
+    """Filters under the caller's keys, and which of them are shown."""
+
+    def __init__(self) -> None:
+        self._filters: dict[K, Filter] = {}
+        self._hides: dict[K, set[K]] = {}  # of every shown key, those hidden under it
+        self._hidden_under: dict[K, K] = {}
+        self._tables: dict[frozenset[str], _Table[K]] = {}
+
+    @property
+    def shown(self) -> dict[K, Filter]:
+        """The filters that cover all the others."""
+        return {key: self._filters[key] for key in self._hides}
+
+    def is_shown(self, key: K) -> bool:
+        """Whether the filter is in the set, and shown."""
+        return key in self._hides
+
+    def add(self, key: K, f: Filter) -> Shown:
+        """Add a filter under a new key."""
+        if key in self._filters:
+            raise KeyError(f"{key!r} is in the set")
+        self._filters[key] = f
+        return self._place(key, _Envelope.of(f))
+
+    def remove(self, key: K) -> Shown:
+        """Remove a filter; `KeyError` when it is not there."""
+        f = self._filters.pop(key)
+        if key in self._hidden_under:
+            self._hides[self._hidden_under.pop(key)].discard(key)
+            return Shown((), ())
+        self._table(f).discard(key)
+        orphans = self._hides.pop(key)
+        added: dict[K, None] = {}
+        removed = [key]
+        for orphan in orphans:
+            del self._hidden_under[orphan]
+        # Orphans that hide one another settle among themselves: a wider one, placed later, takes over from a narrower.
+        for orphan in orphans:
+            change = self._place(orphan, _Envelope.of(self._filters[orphan]))
+            for shown in change.added:
+                added[shown] = None
+            for hidden in change.removed:
+                if hidden in added:
+                    del added[hidden]
+                else:
+                    removed.append(hidden)
+        return Shown(tuple(added), tuple(removed))
+
+    def _place(self, key: K, envelope: _Envelope) -> Shown:
+        f = self._filters[key]
+        for names, table in self._tables.items():
+            if names <= envelope.names:
+                for other in table.may_cover(envelope):
+                    if self._filters[other].covers(f):
+                        self._hides[other].add(key)
+                        self._hidden_under[key] = other
+                        return Shown((), ())
+        beneath = [
+            other
+            for names, table in self._tables.items()
+            if envelope.names <= names
+            for other in table.may_be_covered_by(envelope)
+            if f.covers(self._filters[other])
+        ]
+        self._hides[key] = set()
+        for other in beneath:
+            self._table(self._filters[other]).discard(other)
+            for hidden in (*self._hides.pop(other), other):
+                self._hides[key].add(hidden)
+                self._hidden_under[hidden] = key
+        self._table(f).add(key, envelope)
+        return Shown((key,), tuple(beneath))
+
+    def _table(self, f: Filter) -> _Table[K]:
+        names = f.names
+        if names not in self._tables:
+            self._tables[names] = _Table(sorted(names))
+        return self._tables[names]
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._filters
+
+    def __getitem__(self, key: K) -> Filter:
+        return self._filters[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._filters)
+
+    def __len__(self) -> int:
+        return len(self._filters)
+
+    def _check(self) -> None:
+        """Assert the invariants."""
+        assert self._filters.keys() == self._hides.keys() | self._hidden_under.keys()
+        assert not self._hides.keys() & self._hidden_under.keys()
+        assert {(under, key) for key, under in self._hidden_under.items()} == {
+            (under, key) for under, keys in self._hides.items() for key in keys
+        }
+        listed = [key for table in self._tables.values() for key in table.keys()]  # noqa: SIM118  # not a mapping
+        assert len(listed) == len(self._hides)
+        assert set(listed) == self._hides.keys()
+
+
+class _Envelope(NamedTuple):
+    """Bounds and witness of one filter: per name, in order, two coordinates."""
+
+    names: frozenset[str]
+    low: dict[str, tuple[float, float]]
+    high: dict[str, tuple[float, float]]
+    at: dict[str, tuple[float, float]] | None
+
+    @classmethod
+    def of(cls, f: Filter) -> _Envelope:
+        low: dict[str, tuple[float, float]] = {}
+        high: dict[str, tuple[float, float]] = {}
+        for constraint in f.constraints:
+            (x1, x2), (y1, y2) = _bounds(constraint)
+            a, b = low.get(constraint.name, (-math.inf, -math.inf)), high.get(constraint.name, (math.inf, math.inf))
+            low[constraint.name] = (max(a[0], x1), max(a[1], y1))
+            high[constraint.name] = (min(b[0], x2), min(b[1], y2))
+        example = witness(f)
+        at = None if example is None else {name: _coordinates(value) for name, value in example.items()}
+        return cls(f.names, low, high, at)
+
+
+def _coordinates(value: Value) -> tuple[float, float]:
+    kind = kind_of(value)
+    known: Any = value
+    if kind is Kind.NUMBER:
+        return float(known), 0.0
+    if kind is Kind.STRING:
+        return float(crc32(known.encode())), 0.0
+    if kind is Kind.BOOL:
+        return float(known), 0.0
+    if kind is Kind.TIME:
+        return float(microseconds(known)), 0.0
+    if kind is Kind.POINT:
+        return known.x, known.y
+    x1, y1, x2, y2 = known.bounds if kind is Kind.REGION else known.box
+    return x1 / 2 + x2 / 2, y1 / 2 + y2 / 2
+
+
+def _bounds(constraint: Constraint) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Bounds, x then y, of the coordinates of every value on which the constraint holds."""
+    known: Any = constraint.value
+    if constraint.op is Operator.EQ:
+        x, y = _coordinates(known)
+        return (x, x), (y, y)
+    if constraint.kind in (Kind.NUMBER, Kind.TIME):
+        x, _ = _coordinates(known)
+        if constraint.op in (Operator.LT, Operator.LE):
+            return (-math.inf, x), _ANYWHERE
+        if constraint.op in (Operator.GT, Operator.GE):
+            return (x, math.inf), _ANYWHERE
+    elif constraint.kind is Kind.REGION and constraint.mask & ~_WITHIN_MASK == 0:
+        x1, y1, x2, y2 = known.bounds
+        return (x1, x2), (y1, y2)
+    return _ANYWHERE, _ANYWHERE
+
+
+class _Table(Generic[K]):
+    """Envelopes of the shown filters of one set of names, a row each; rows are filled from the front.
+
+    low, high, at: (capacity, 2 * names); `at` is NaN throughout where there is no witness.
+    """
+
+    def __init__(self, names: list[str]) -> None:
+        self._names = names
+        self._keys: list[K] = []
+        self._row: dict[K, int] = {}
+        columns = 2 * len(names)
+        self._low = np.empty((8, columns))
+        self._high = np.empty((8, columns))
+        self._at = np.empty((8, columns))
+
+    def keys(self) -> list[K]:
+        return self._keys
+
+    def add(self, key: K, envelope: _Envelope) -> None:
+        row = len(self._keys)
+        if row == len(self._low):
+            self._low, self._high, self._at = (
+                np.concatenate([array, np.empty_like(array)]) for array in (self._low, self._high, self._at)
+            )
+        self._low[row] = self._flat(envelope.low)
+        self._high[row] = self._flat(envelope.high)
+        self._at[row] = math.nan if envelope.at is None else self._flat(envelope.at)
+        self._keys.append(key)
+        self._row[key] = row
+
+    def discard(self, key: K) -> None:
+        row = self._row.pop(key)
+        last_key = self._keys.pop()
+        if last_key != key:
+            last = len(self._keys)
+            self._keys[row] = last_key
+            self._row[last_key] = row
+            for array in (self._low, self._high, self._at):
+                array[row] = array[last]
+
+    def may_cover(self, envelope: _Envelope) -> list[K]:
+        """Those whose bounds admit the witness."""
+        count = len(self._keys)
+        if envelope.at is None:
+            return list(self._keys)
+        at = self._flat(envelope.at)
+        return self._where(((self._low[:count] <= at) & (self._high[:count] >= at)).all(axis=1))
+
+    def may_be_covered_by(self, envelope: _Envelope) -> list[K]:
+        """Those whose witness the bounds admit, and those without one."""
+        count = len(self._keys)
+        at = self._at[:count]
+        low, high = self._flat(envelope.low, -math.inf), self._flat(envelope.high, math.inf)
+        return self._where(~((at < low) | (at > high)).any(axis=1))
+
+    def _where(self, mask: Any) -> list[K]:
+        return [self._keys[row] for row in np.flatnonzero(mask)]
+
+    def _flat(self, by_name: dict[str, tuple[float, float]], absent: float = 0.0) -> list[float]:
+        return [coordinate for name in self._names for coordinate in by_name.get(name, (absent, absent))]

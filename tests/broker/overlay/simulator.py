@@ -1,0 +1,278 @@
+"""A deterministic overlay: virtual clock, seeded delays, lossy faults, and the real `Router` at every broker.
+
+A link carries messages in order, each after a random delay. When it is cut, what is under way is lost, and each end
+notices after a delay of its own; until then it goes on sending into the void. A healed link comes up at both ends
+after a handshake. A broker that crashes loses everything; its clients come back to it and subscribe again.
+Deliveries are compared with a central matcher that evaluates every filter by its definition.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from contrada.broker.messages import NotificationId
+from contrada.broker.overlay.messages import Flow, Forward
+from contrada.broker.overlay.router import Install, Router, Send
+from contrada.forwarding.codec import decode_filter, encode_filter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DETECTION = 3.0
+
+
+@dataclass
+class SimulatedBroker:
+    router: Router
+    interests: dict[str, dict[bytes, object]] = field(default_factory=lambda: defaultdict(dict))
+    subscriptions: dict[int, object] = field(default_factory=dict)
+    advertised: list[object] = field(default_factory=list)
+    published: itertools.count = field(default_factory=itertools.count)
+
+
+@dataclass
+class Wire:
+    """One link, its two ends in order. `session` counts its lives; messages of an earlier one are lost."""
+
+    ends: tuple[str, str]
+    up: bool = False
+    session: int = 0
+    ready_at: dict[str, float] = field(default_factory=dict)  # when the last message to an end arrives
+
+
+class Simulator:
+    def __init__(self, seed: int, *, advertisements: bool = False, stale_after: float = 60.0) -> None:
+        self.random = random.Random(seed)
+        self.now = 0.0
+        self.advertisements = advertisements
+        self.stale_after = stale_after
+        self.brokers: dict[str, SimulatedBroker] = {}
+        self.wires: dict[frozenset[str], Wire] = {}
+        self.deliveries: Counter[tuple[int, NotificationId]] = Counter()
+        self.crossings: Counter[NotificationId] = Counter()
+        self.messages: Counter[str] = Counter()
+        self.lost = 0
+        self._lives: Counter[str] = Counter()
+        self._events: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._subscription_ids = itertools.count()
+
+    # Building and breaking
+
+    def add_broker(self, name: str) -> None:
+        router = Router(
+            name,
+            encode=encode_filter,
+            decode=decode_filter,
+            advertisements=self.advertisements,
+            stale_after=self.stale_after,
+        )
+        self.brokers[name] = SimulatedBroker(router)
+
+    def connect(self, a: str, b: str) -> None:
+        wire = self.wires.setdefault(frozenset((a, b)), Wire((a, b)))
+        assert not wire.up
+        wire.up = True
+        wire.session += 1
+        session = wire.session
+        for end, other in (wire.ends, wire.ends[::-1]):
+            at = self.now + self.random.uniform(0.0, 1.0)
+            wire.ready_at[end] = at
+            self._at(at, lambda end=end, other=other: self._if_session(wire, session, lambda: self._up(end, other)))
+
+    def cut(self, a: str, b: str) -> None:
+        wire = self.wires[frozenset((a, b))]
+        wire.up = False
+        session = wire.session
+        for end, other in (wire.ends, wire.ends[::-1]):
+            at = self.now + self.random.uniform(0.0, DETECTION)
+            self._at(at, lambda end=end, other=other: self._down(wire, session, end, other))
+
+    def crash(self, name: str) -> None:
+        """Lose a broker with its state; its links go with it. `restart` brings it back, under the same name."""
+        for key, wire in self.wires.items():
+            if name in key and wire.up:
+                self.cut(*wire.ends)
+        self._lives[name] += 1
+        old = self.brokers[name]
+        self.add_broker(name)
+        self.brokers[name].published = old.published  # ids continue, as the node's do
+        for id, f in old.subscriptions.items():
+            self._subscribe(name, id, f)
+
+    def _up(self, end: str, other: str) -> None:
+        self._act(end, self.brokers[end].router.link_up(other))
+
+    def _down(self, wire: Wire, session: int, end: str, other: str) -> None:
+        if wire.session == session:  # a link that is up again resets both ends by itself
+            self._act(end, self.brokers[end].router.link_down(other, self.now))
+
+    # Clients
+
+    def subscribe(self, name: str, f: object) -> int:
+        id = next(self._subscription_ids)
+        self._subscribe(name, id, f)
+        return id
+
+    def _subscribe(self, name: str, id: int, f: object) -> None:
+        broker = self.brokers[name]
+        broker.subscriptions[id] = f
+        self._act(name, broker.router.subscribe(f))
+
+    def unsubscribe(self, name: str, id: int) -> None:
+        broker = self.brokers[name]
+        self._act(name, broker.router.unsubscribe(broker.subscriptions.pop(id)))
+
+    def advertise(self, name: str, f: object) -> None:
+        self.brokers[name].advertised.append(f)
+        self._act(name, self.brokers[name].router.advertise(f))
+
+    def publish(self, name: str, notification: dict) -> NotificationId:
+        id = NotificationId(name, next(self.brokers[name].published))
+        self._handle(name, Forward(id, "", 0, b""), notification, None)
+        return id
+
+    # The run
+
+    def run(self) -> None:
+        """Until nothing is under way and every fault has been noticed."""
+        while self._events:
+            self.now, _, event = heapq.heappop(self._events)
+            event()
+
+    def run_for(self, seconds: float) -> None:
+        until = self.now + seconds
+        while self._events and self._events[0][0] <= until:
+            self.now, _, event = heapq.heappop(self._events)
+            event()
+        self.now = until
+
+    def tick(self) -> None:
+        for name, broker in self.brokers.items():
+            self._act(name, broker.router.tick(self.now))
+
+    def _at(self, when: float, event: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (when, next(self._order), event))
+
+    @staticmethod
+    def _if_session(wire: Wire, session: int, event: Callable[[], None]) -> None:
+        if wire.up and wire.session == session:
+            event()
+
+    def _act(self, name: str, actions: list) -> None:
+        for action in actions:
+            if isinstance(action, Send):
+                self.messages[type(action.message).__name__] += 1
+                self._send(name, action.neighbour, lambda m=action.message, n=action.neighbour: self._hear(n, name, m))
+            elif isinstance(action, Install):
+                self.brokers[name].interests[action.neighbour][action.key] = action.filter
+            else:
+                del self.brokers[name].interests[action.neighbour][action.key]
+
+    def _hear(self, name: str, source: str, message: object) -> None:
+        self._act(name, self.brokers[name].router.receive(source, message))
+
+    def _send(self, source: str, target: str, arrive: Callable[[], None]) -> None:
+        wire = self.wires[frozenset((source, target))]
+        if not wire.up:
+            self.lost += 1
+            return
+        at = max(wire.ready_at[target], self.now + self.random.expovariate(10.0))
+        wire.ready_at[target] = at
+        session = wire.session
+        lives = self._lives[source], self._lives[target]
+
+        def arrived() -> None:
+            if wire.up and wire.session == session and lives == (self._lives[source], self._lives[target]):
+                arrive()
+            else:
+                self.lost += 1
+
+        self._at(at, arrived)
+
+    def _handle(self, name: str, message: Forward, notification: dict, source: str | None) -> None:
+        broker = self.brokers[name]
+        if not broker.router.first_time(message.id) or message.hops > broker.router.hop_limit:
+            return
+        for id, f in broker.subscriptions.items():
+            if f.matches(notification):
+                self.deliveries[id, message.id] += 1
+        matched = [
+            other
+            for other, filters in broker.interests.items()
+            if any(f.matches(notification) for f in filters.values())
+        ]
+        onward = Forward(message.id, message.publisher, message.hops + 1, message.body)
+        for other in broker.router.next_hops(matched, source):
+            self.crossings[message.id] += 1
+            self._send(name, other, lambda other=other: self._handle(other, onward, notification, name))
+
+    # What should be
+
+    def reachable(self, name: str) -> set[str]:
+        seen, waiting = {name}, [name]
+        while waiting:
+            here = waiting.pop()
+            for key, wire in self.wires.items():
+                if wire.up and here in key:
+                    (other,) = key - {here}
+                    if other not in seen:
+                        seen.add(other)
+                        waiting.append(other)
+        return seen
+
+    def expected(self, origin: str, notification: dict) -> set[int]:
+        """Subscriptions that a central matcher would serve."""
+        return {
+            id
+            for name in self.reachable(origin)
+            for id, f in self.brokers[name].subscriptions.items()
+            if f.matches(notification)
+        }
+
+    def fewest_crossings(self, origin: str, notification: dict) -> int:
+        """Links of the tree in use between the origin and the brokers that have somebody to serve."""
+        tree = self.brokers[origin].router.topology.tree()
+
+        def needed(name: str, parent: str | None) -> int:
+            below = sum(needed(other, name) for other in tree[name] if other != parent)
+            wanted = any(f.matches(notification) for f in self.brokers[name].subscriptions.values())
+            return below + (parent is not None and bool(below or wanted))
+
+        return needed(origin, None)
+
+    def check_quiet(self) -> None:
+        """The routing tables are what a fresh computation from the current subscriptions would give."""
+        assert not self._events
+        for name, broker in self.brokers.items():
+            router = broker.router
+            router._check()
+            tree = router.topology.tree()
+            assert set(tree) == self.reachable(name)
+            assert sum(map(len, tree.values())) == 2 * (len(tree) - 1), "a tree has one link fewer than brokers"
+            for other in router.tree_links:
+                assert self.brokers[other].router.topology.tree() == tree
+                for flow in Flow:
+                    sent, held = (
+                        router.flow_state(other, flow).sent,
+                        self.brokers[other].router.flow_state(name, flow).held,
+                    )
+                    assert set(sent) == set(held)
+                installed = self.brokers[other].interests[name]
+                assert set(installed) == set(self.brokers[other].router.flow_state(name).held)
+                if not self.advertisements:
+                    self._check_interest(installed, self._behind(tree, name, other))
+
+    def _check_interest(self, installed: dict, behind: set[str]) -> None:
+        wanted = [f for name in behind for f in self.brokers[name].subscriptions.values()]
+        assert {encode_filter(f) for f in installed.values()} <= {encode_filter(f) for f in wanted}
+        for f in wanted:
+            assert any(g.covers(f) for g in installed.values()), f"nothing installed covers {f}"
+
+    def _behind(self, tree: dict[str, frozenset[str]], name: str, seen_from: str) -> set[str]:
+        return {name}.union(*(self._behind(tree, other, name) for other in tree[name] if other != seen_from))
