@@ -46,7 +46,14 @@ class ProtocolError(ContradaError):
 
 
 class Refused(ContradaError):
-    """The broker understood and said no: not authorised, over a limit, no such subscription."""
+    """The broker understood and said no: not authorised, over a limit, no such subscription.
+
+    The message is the broker's reason, for people; `code` is one of `contrada.broker.wire.Code`, for programs.
+    """
+
+    def __init__(self, reason: str = "", *, code: str = "") -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 class Disconnected(ContradaError, ConnectionError):

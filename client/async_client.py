@@ -1,0 +1,462 @@
+"""The asyncio client: `async with connect(url) as c`, `async with c.subscribe(...) as sub`, `async for n in sub`.
+
+A thin driver around `core.Core`. It reads the socket when the event loop says so and never otherwise waits, so that
+everything here runs between two awaits and needs no locks. Cancelling is safe everywhere: a notification leaves a
+subscription only when `get` returns it, and a publication is either not handed over yet or runs to its end on its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from contrada.broker.messages import NotificationId
+from contrada.broker.wire import Policy
+from contrada.client.core import Connect, Core, Finished, Hangup, Moved, Phase, Ready, Room, Send
+from contrada.client.encoding import encode_filters, encode_notification
+from contrada.client.inbox import Stage
+from contrada.client.options import Options
+from contrada.client.settle import CHUNK, check_subscription, chunks, subscription_failure
+from contrada.errors import ContradaError, Disconnected
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from contrada.client.inbox import Inbox
+    from contrada.client.notification import Notification
+    from contrada.client.outbox import Parcel, Ticket
+    from contrada.client.transport import Transport
+    from contrada.forwarding.filter import Expression
+
+log = logging.getLogger("contrada.client")
+
+_TURN = 64  # messages read before other tasks get a turn
+
+
+def connect(url: str, **options: Any) -> AsyncClient:
+    """Make a client of a broker, to be entered or awaited: `async with contrada.connect(url) as c`.
+
+    Options are those of `contrada.client.options.Options`.
+    """
+    return AsyncClient(url, Options(**options))
+
+
+class AsyncClient:
+    """A connection to a broker. Use it as a context manager, or `await` it and `close` it later."""
+
+    def __init__(self, url: str, options: Options) -> None:
+        from contrada.client.transport import Transport
+
+        random = Random()
+        self.url = url
+        self._core = Core(options, random=random)
+        self._transport: Transport = Transport(url, options, random)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._readers: list[int] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushing = False
+        self._watchers: set[asyncio.Future[None]] = set()  # of room, phase: woken by any change
+
+    # ------------------------------------------------------------------ life
+
+    async def __aenter__(self) -> Self:
+        await self._open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.close()
+        except ContradaError as failure:
+            if error is None:
+                raise
+            log.error("while closing: %s", failure)
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.__aenter__().__await__()
+
+    async def _open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._core.start(self._loop.time())
+        try:
+            self._step()
+            while self._core.phase in (Phase.GREETING, Phase.WAITING):
+                await self._change()
+        except BaseException:
+            self._core.abort()
+            self._step()
+            raise
+        if self._core.phase is not Phase.OPEN:
+            raise self._core.error or Disconnected(f"the client of {self.url} was closed while it was connecting")
+
+    async def close(self) -> None:
+        """Wait for streamed publications, say goodbye, close. Raises if a streamed publication failed."""
+        if self._core.phase is Phase.IDLE:
+            return
+        try:
+            try:
+                async with asyncio.timeout(self._core.options.close_timeout):
+                    await self._settled()
+            except TimeoutError:
+                log.warning("closing with publications that the broker has not acknowledged")
+            self._core.close(self._now())
+            self._step()
+            while self._core.phase is not Phase.CLOSED:
+                await self._change()
+        finally:
+            self._core.abort()
+            self._step()
+        self._raise_failure()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker is there at the moment."""
+        return self._core.phase is Phase.OPEN
+
+    @property
+    def session(self) -> int:
+        """The number of the current or last session at the broker."""
+        return self._core.welcome.session if self._core.welcome else 0
+
+    @property
+    def broker(self) -> str:
+        """The id of the broker."""
+        return self._core.welcome.broker if self._core.welcome else ""
+
+    @property
+    def reconnects(self) -> int:
+        """How often the connection was made again after it was lost."""
+        return max(0, self._core.connections - 1)
+
+    # ------------------------------------------------------------------ publishing
+
+    async def publish(self, notification: Mapping[str, object], *, ack: bool = True) -> NotificationId | None:
+        """Publish one notification and return its id once the broker has accepted and queued it for its subscribers.
+
+        With `ack=False`, return None as soon as it is handed over; at most `outstanding` may be unacknowledged. A
+        failure then surfaces in the next `publish`, in `flush` or in `close`.
+        """
+        body = encode_notification(notification)
+        await self._room()
+        if not ack:
+            self._core.publish([body], streamed=True)
+            self._flush_soon()
+            return None
+        parcel = self._core.publish([body])
+        self._step()
+        await self._finished(parcel)
+        return parcel.ids[0]
+
+    async def publish_many(
+        self, notifications: Iterable[Mapping[str, object]], *, ack: bool = True
+    ) -> list[NotificationId]:
+        """Publish in batches, in order; return the ids (none with `ack=False`). If one fails, those before it stand."""
+        parcels: list[Parcel] = []
+        for chunk in chunks(notifications, CHUNK):
+            await self._room()
+            parcels.append(self._core.publish([encode_notification(n) for n in chunk], streamed=not ack))
+            self._core.flush()
+            self._step()
+        if not ack:
+            return []
+        for parcel in parcels:
+            await self._finished(parcel)
+        return [id for parcel in parcels for id in parcel.ids if id is not None]
+
+    async def flush(self) -> None:
+        """Wait until the broker has acknowledged everything streamed; raise if any of it failed."""
+        await self._settled()
+        self._raise_failure()
+
+    # ------------------------------------------------------------------ subscribing
+
+    def subscribe(
+        self,
+        filter: Expression | str,
+        *,
+        policy: Policy | str = Policy.DROP_OLDEST,
+        window: int = 1000,
+        queue: int = 0,
+    ) -> Subscription:
+        """Subscribe, with `async with` or `await`. See `docs/client.md` for policy, window and queue."""
+        return Subscription(self, encode_filters(filter), *check_subscription(policy, window, queue))
+
+    # ------------------------------------------------------------------ asking
+
+    async def status(self) -> dict[str, Any]:
+        """Ask the broker what it is doing (role admin)."""
+        query = self._core.status()
+        self._step()
+        await self._finished(query)
+        return dict(query.result)
+
+    async def explain(
+        self, notification: NotificationId | str, subscription: Subscription | int, session: int = 0
+    ) -> dict[str, Any]:
+        """Ask why a notification did or did not reach a subscription; of another session with the role admin."""
+        id = NotificationId.parse(notification) if isinstance(notification, str) else notification
+        number = subscription if isinstance(subscription, int) else subscription.id
+        query = self._core.explain(id, session, number)
+        self._step()
+        await self._finished(query)
+        return dict(query.result)
+
+    # ------------------------------------------------------------------ driving the core
+
+    def _now(self) -> float:
+        assert self._loop is not None
+        return self._loop.time()
+
+    def _step(self) -> None:
+        """Perform what the core wants, and wake whom it names."""
+        sent = False
+        for action in self._core.take_actions():
+            if type(action) is Send:
+                self._transport.send(action.frames)
+                sent = True
+            elif type(action) is Connect:
+                self._transport.connect()
+                self._watch()
+            elif type(action) is Hangup:
+                self._unwatch()
+                self._transport.hangup(linger=action.linger)
+        for event in self._core.take_events():
+            if type(event) is Finished:
+                _wake(event.ticket.waiter)
+            elif type(event) is Ready:
+                _wake(event.inbox.waiter)
+            elif type(event) in (Room, Moved):
+                _wake(self._watchers)
+        self._schedule()
+        # The socket's descriptor is edge-triggered, and sending may use up the edge: look again.
+        if sent and self._transport.readable:
+            assert self._loop is not None
+            self._loop.call_soon(self._on_readable)
+
+    def _watch(self) -> None:
+        assert self._loop is not None
+        socket, monitor = self._transport.socket, self._transport.monitor
+        assert socket is not None
+        assert monitor is not None
+        self._readers = [int(socket.fd), int(monitor.fd)]
+        self._loop.add_reader(self._readers[0], self._on_readable)
+        self._loop.add_reader(self._readers[1], self._on_monitor)
+        self._loop.call_soon(self._on_monitor)
+
+    def _unwatch(self) -> None:
+        assert self._loop is not None
+        for reader in self._readers:
+            self._loop.remove_reader(reader)
+        self._readers = []
+
+    def _on_readable(self) -> None:
+        now = self._now()
+        for _ in range(_TURN):
+            frames = self._transport.receive()
+            if frames is None:
+                break
+            self._core.receive(frames, now)
+        else:  # there may be more, but others want their turn
+            assert self._loop is not None
+            self._loop.call_soon(self._on_readable)
+        self._step()
+
+    def _on_monitor(self) -> None:
+        now = self._now()
+        while (report := self._transport.report()) is not None:
+            if report.handshake:
+                self._core.handshake_failed(report.reason, now)
+            else:
+                self._core.lost(report.reason, now)
+            self._step()
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self._core.tick(self._now())
+        self._step()
+
+    def _schedule(self) -> None:
+        """Keep one timer that fires no later than the core's deadline; an early one costs a look, not a mistake."""
+        deadline = self._core.deadline()
+        if deadline is None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+        elif self._timer is None or self._timer.when() > deadline:
+            if self._timer is not None:
+                self._timer.cancel()
+            assert self._loop is not None
+            self._timer = self._loop.call_at(deadline, self._on_timer)
+
+    def _flush_soon(self) -> None:
+        if self._core.has_actions:
+            self._step()
+        if not self._flushing:
+            self._flushing = True
+            assert self._loop is not None
+            self._loop.call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flushing = False
+        self._core.flush()
+        self._step()
+
+    # ------------------------------------------------------------------ waiting
+
+    async def _change(self) -> None:
+        await _wait_in(self._watchers)
+
+    async def _room(self) -> None:
+        self._require_open()
+        self._raise_failure()
+        while not self._core.outbox.has_room and self._core.phase is not Phase.CLOSED:
+            self._core.flush()
+            self._step()
+            await self._change()
+            self._raise_failure()
+
+    async def _settled(self) -> None:
+        self._core.flush()
+        self._step()
+        while not self._core.outbox.empty and self._core.phase is not Phase.CLOSED:
+            await self._change()
+
+    async def _finished(self, ticket: Ticket) -> None:
+        if not ticket.done:
+            if ticket.waiter is None:
+                ticket.waiter = set()
+            await _wait_in(ticket.waiter)
+        if ticket.error is not None:
+            raise ticket.error
+
+    def _raise_failure(self) -> None:
+        failure = self._core.outbox.take_failure()
+        if failure is not None:
+            raise failure
+
+    def _require_open(self) -> None:
+        if self._loop is None:
+            raise Disconnected("the client is not connected: use `async with connect(...)`, or await it")
+
+
+class Subscription:
+    """A subscription: iterate it, or `get` one notification at a time."""
+
+    def __init__(
+        self, client: AsyncClient, filters: tuple[bytes, ...], policy: Policy, window: int, queue: int
+    ) -> None:
+        self._client = client
+        self._request = (filters, policy, window, queue)
+        self._inbox: Inbox | None = None
+
+    async def __aenter__(self) -> Self:
+        self._client._require_open()
+        core = self._client._core
+        inbox = core.subscribe(*self._request)
+        inbox.waiter = set()
+        self._inbox = inbox
+        self._client._step()
+        try:
+            await self._client._finished(inbox.opening)
+        except BaseException:
+            core.unsubscribe(inbox)
+            self._client._step()
+            raise
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.__aenter__().__await__()
+
+    async def close(self) -> None:
+        """Unsubscribe. What has already arrived can still be taken."""
+        if self._inbox is None:
+            return
+        ticket = self._client._core.unsubscribe(self._inbox)
+        self._client._step()
+        await self._client._finished(ticket)
+
+    @property
+    def id(self) -> int:
+        """The subscription's number in its session."""
+        return self._state.id
+
+    @property
+    def pending(self) -> int:
+        """Notifications that have arrived and were not taken."""
+        return len(self._state.buffer)
+
+    @property
+    def dropped(self) -> int:
+        """Notifications that the broker dropped because this subscriber was too slow."""
+        return self._state.dropped
+
+    @property
+    def interruptions(self) -> int:
+        """How often the subscription was restored on a new connection; what was published in between is missing."""
+        return self._state.interruptions
+
+    async def get(self, timeout: float | None = None) -> Notification:
+        """Take the next notification; TimeoutError if none came in time, Disconnected once the subscription ended."""
+        inbox = self._state
+        if not inbox.buffer:
+            if timeout is None:
+                await self._arrival(inbox)
+            else:
+                try:
+                    async with asyncio.timeout(timeout):
+                        await self._arrival(inbox)
+                except TimeoutError:
+                    raise TimeoutError(f"no notification in {timeout:g} s") from None
+        notification = self._client._core.take(inbox)
+        if self._client._core.has_actions:
+            self._client._step()
+        return notification
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Notification:
+        inbox = self._state
+        while not inbox.buffer and inbox.stage is not Stage.ENDED and inbox.closing is None:
+            await _wait_in(inbox.waiter)
+        if not inbox.buffer:
+            if inbox.error is not None:
+                raise inbox.error
+            raise StopAsyncIteration
+        return await self.get()
+
+    async def _arrival(self, inbox: Inbox) -> None:
+        while not inbox.buffer:
+            if inbox.stage is Stage.ENDED or inbox.closing is not None:
+                raise subscription_failure(inbox)
+            await _wait_in(inbox.waiter)
+
+    @property
+    def _state(self) -> Inbox:
+        if self._inbox is None:
+            raise Disconnected("not subscribed yet: use `async with client.subscribe(...)`, or await it")
+        return self._inbox
+
+
+async def _wait_in(waiters: set[asyncio.Future[None]]) -> None:
+    """Wait to be woken with everybody else in the set."""
+    waiter = asyncio.get_running_loop().create_future()
+    waiters.add(waiter)
+    try:
+        await waiter
+    finally:
+        waiters.discard(waiter)
+
+
+def _wake(waiters: set[asyncio.Future[None]] | None) -> None:
+    for waiter in waiters or ():
+        if not waiter.done():
+            waiter.set_result(None)

@@ -1,0 +1,389 @@
+"""The blocking client: `with Client(url) as c`, `sub = c.subscribe(...)`, `sub.get(timeout=1.0)`.
+
+The same core as the async client, driven by one background thread: it alone touches the socket, answers heartbeats and
+reconnects while the application computes. The lock `_changed` guards the core; every event notifies it, and whoever
+waits looks again at what it waits for. All methods may be called from any thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from contrada.broker.messages import NotificationId
+from contrada.broker.wire import Policy
+from contrada.client.core import Connect, Core, Hangup, Phase, Send
+from contrada.client.encoding import encode_filters, encode_notification
+from contrada.client.inbox import Stage
+from contrada.client.options import Options
+from contrada.client.settle import CHUNK, check_subscription, chunks, subscription_failure
+from contrada.errors import ContradaError, Disconnected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from contrada.client.inbox import Inbox
+    from contrada.client.notification import Notification
+    from contrada.client.outbox import Parcel, Ticket
+    from contrada.client.transport import Transport
+    from contrada.forwarding.filter import Expression
+
+log = logging.getLogger("contrada.client")
+
+_TURN = 64  # messages read before the lock is given to others
+
+
+class Client:
+    """A connection to a broker, made when the object is. Options are those of `client.Options`."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        from contrada.client.transport import Transport
+
+        random = Random()
+        self.url = url
+        self._core = Core(Options(**options), random=random)
+        self._transport: Transport = Transport(url, self._core.options, random)
+        self._changed = threading.Condition()
+        self._failure: BaseException | None = None  # of the background thread
+        self._wake_reader, self._wake_writer = os.pipe()
+        self._woken = False
+        self._thread = threading.Thread(target=self._run, name=f"contrada client {url}", daemon=True)
+        self._core.start(time.monotonic())
+        self._thread.start()
+        try:
+            with self._changed:
+                self._until(lambda: self._core.phase not in (Phase.GREETING, Phase.WAITING))
+                if self._core.phase is not Phase.OPEN:
+                    raise self._core.error or Disconnected(f"{url}: closed while connecting")
+        except BaseException:
+            self._abort()
+            raise
+
+    # ------------------------------------------------------------------ life
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except ContradaError as failure:
+            if error is None:
+                raise
+            log.error("while closing: %s", failure)
+
+    def close(self) -> None:
+        """Wait for streamed publications, say goodbye, close. Raises if a streamed publication failed."""
+        try:
+            with self._changed:
+                self._wake()
+                if not self._wait_for(self._settled, self._core.options.close_timeout):
+                    log.warning("closing with publications that the broker has not acknowledged")
+                self._core.close(time.monotonic())
+                self._wake()
+                self._wait_for(lambda: self._core.phase is Phase.CLOSED, None)
+        finally:
+            self._abort()
+        self._raise_failure()
+
+    def _abort(self) -> None:
+        with self._changed:
+            self._core.abort()
+            self._wake()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker is there at the moment."""
+        return self._core.phase is Phase.OPEN
+
+    @property
+    def session(self) -> int:
+        """The number of the current or last session at the broker."""
+        return self._core.welcome.session if self._core.welcome else 0
+
+    @property
+    def broker(self) -> str:
+        """The id of the broker."""
+        return self._core.welcome.broker if self._core.welcome else ""
+
+    @property
+    def reconnects(self) -> int:
+        """How often the connection was made again after it was lost."""
+        return max(0, self._core.connections - 1)
+
+    # ------------------------------------------------------------------ publishing
+
+    def publish(
+        self, notification: Mapping[str, object], *, ack: bool = True, timeout: float | None = None
+    ) -> NotificationId | None:
+        """Publish one notification and return its id once the broker has accepted and queued it for its subscribers.
+
+        With `ack=False`, return None as soon as it is handed over; at most `outstanding` may be unacknowledged. A
+        failure then surfaces in the next `publish`, in `flush` or in `close`.
+        """
+        body = encode_notification(notification)
+        with self._changed:
+            self._room(timeout)
+            parcel = self._core.publish([body], streamed=not ack)
+            self._wake()
+            if not ack:
+                return None
+            self._finished(parcel, timeout)
+            return parcel.ids[0]
+
+    def publish_many(
+        self, notifications: Iterable[Mapping[str, object]], *, ack: bool = True, timeout: float | None = None
+    ) -> list[NotificationId]:
+        """Publish in batches, in order; return the ids (none with `ack=False`). If one fails, those before it stand."""
+        parcels: list[Parcel] = []
+        for chunk in chunks(notifications, CHUNK):
+            bodies = [encode_notification(n) for n in chunk]
+            with self._changed:
+                self._room(timeout)
+                parcels.append(self._core.publish(bodies, streamed=not ack))
+                self._wake()
+        if not ack:
+            return []
+        with self._changed:
+            for parcel in parcels:
+                self._finished(parcel, timeout)
+        return [id for parcel in parcels for id in parcel.ids if id is not None]
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Wait until the broker has acknowledged everything streamed; raise if any of it failed."""
+        with self._changed:
+            self._wake()
+            self._until(self._settled, timeout)
+        self._raise_failure()
+
+    # ------------------------------------------------------------------ subscribing
+
+    def subscribe(
+        self,
+        filter: Expression | str,
+        *,
+        policy: Policy | str = Policy.DROP_OLDEST,
+        window: int = 1000,
+        queue: int = 0,
+        timeout: float | None = None,
+    ) -> Subscription:
+        """Subscribe, and return once the broker has taken it. See `docs/client.md` for policy, window and queue."""
+        request = (encode_filters(filter), *check_subscription(policy, window, queue))
+        with self._changed:
+            inbox = self._core.subscribe(*request)
+            self._wake()
+            try:
+                self._finished(inbox.opening, timeout)
+            except BaseException:
+                self._core.unsubscribe(inbox)
+                self._wake()
+                raise
+        return Subscription(self, inbox)
+
+    # ------------------------------------------------------------------ asking
+
+    def status(self, timeout: float | None = None) -> dict[str, Any]:
+        """Ask the broker what it is doing (role admin)."""
+        with self._changed:
+            query = self._core.status()
+            self._wake()
+            self._finished(query, timeout)
+        return dict(query.result)
+
+    def explain(
+        self,
+        notification: NotificationId | str,
+        subscription: Subscription | int,
+        session: int = 0,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """Ask why a notification did or did not reach a subscription; of another session with the role admin."""
+        id = NotificationId.parse(notification) if isinstance(notification, str) else notification
+        number = subscription if isinstance(subscription, int) else subscription.id
+        with self._changed:
+            query = self._core.explain(id, session, number)
+            self._wake()
+            self._finished(query, timeout)
+        return dict(query.result)
+
+    # ------------------------------------------------------------------ the background thread
+
+    def _run(self) -> None:
+        try:
+            while True:
+                with self._changed:
+                    self._woken = False
+                    self._core.flush()
+                    self._step()
+                    if self._core.phase is Phase.CLOSED:
+                        return
+                    deadline = self._core.deadline()
+                self._poll(deadline)
+                with self._changed:
+                    self._read()
+                    self._core.tick(time.monotonic())
+        except BaseException as error:
+            with self._changed:
+                self._failure = error
+                self._core.abort()
+                self._changed.notify_all()
+            if not isinstance(error, ContradaError):
+                raise
+        finally:
+            with self._changed:
+                self._transport.hangup(linger=True)
+                os.close(self._wake_reader)
+                os.close(self._wake_writer)
+                self._wake_writer = -1
+
+    def _poll(self, deadline: float | None) -> None:
+        timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
+        self._transport.wait(self._wake_reader, timeout)
+
+    def _read(self) -> None:
+        now = time.monotonic()
+        for _ in range(_TURN):
+            frames = self._transport.receive()
+            if frames is None:
+                break
+            self._core.receive(frames, now)
+        while (report := self._transport.report()) is not None:
+            if report.handshake:
+                self._core.handshake_failed(report.reason, now)
+            else:
+                self._core.lost(report.reason, now)
+
+    def _step(self) -> None:
+        for action in self._core.take_actions():
+            if type(action) is Send:
+                self._transport.send(action.frames)
+            elif type(action) is Connect:
+                self._transport.connect()
+            elif type(action) is Hangup:
+                self._transport.hangup(linger=action.linger)
+        if self._core.take_events():
+            self._changed.notify_all()
+
+    # ------------------------------------------------------------------ waiting; the lock is held
+
+    def _wake(self) -> None:
+        """Have the background thread look at the core."""
+        if not self._woken and self._wake_writer >= 0:
+            self._woken = True
+            os.write(self._wake_writer, b"!")
+
+    def _wait_for(self, condition: Callable[[], bool], timeout: float | None) -> bool:
+        done = self._changed.wait_for(lambda: condition() or self._failure is not None, timeout)
+        if self._failure is not None and not condition():
+            raise self._failure
+        return done
+
+    def _until(self, condition: Callable[[], bool], timeout: float | None = None) -> None:
+        if not self._wait_for(condition, timeout):
+            raise TimeoutError(f"{self.url}: no answer in {timeout:g} s")
+
+    def _settled(self) -> bool:
+        return self._core.outbox.empty or self._core.phase is Phase.CLOSED
+
+    def _room(self, timeout: float | None) -> None:
+        self._raise_failure()
+        core = self._core
+        self._until(lambda: core.outbox.has_room or core.phase is Phase.CLOSED, timeout)
+        self._raise_failure()
+
+    def _finished(self, ticket: Ticket, timeout: float | None) -> None:
+        self._until(lambda: ticket.done, timeout)
+        if ticket.error is not None:
+            raise ticket.error
+
+    def _raise_failure(self) -> None:
+        failure = self._core.outbox.take_failure()
+        if failure is not None:
+            raise failure
+
+
+class Subscription:
+    """A subscription: iterate it, or `get` one notification at a time. `close` it, or use it as a context manager."""
+
+    def __init__(self, client: Client, inbox: Inbox) -> None:
+        self._client = client
+        self._inbox = inbox
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self, timeout: float | None = None) -> None:
+        """Unsubscribe. What has already arrived can still be taken."""
+        with self._client._changed:
+            ticket = self._client._core.unsubscribe(self._inbox)
+            self._client._wake()
+            self._client._finished(ticket, timeout)
+
+    @property
+    def id(self) -> int:
+        """The subscription's number in its session."""
+        return self._inbox.id
+
+    @property
+    def pending(self) -> int:
+        """Notifications that have arrived and were not taken."""
+        return len(self._inbox.buffer)
+
+    @property
+    def dropped(self) -> int:
+        """Notifications that the broker dropped because this subscriber was too slow."""
+        return self._inbox.dropped
+
+    @property
+    def interruptions(self) -> int:
+        """How often the subscription was restored on a new connection; what was published in between is missing."""
+        return self._inbox.interruptions
+
+    def get(self, timeout: float | None = None) -> Notification:
+        """Take the next notification; TimeoutError if none came in time, Disconnected once the subscription ended."""
+        with self._client._changed:
+            notification = self._take(timeout)
+        if notification is None:
+            raise subscription_failure(self._inbox)
+        return notification
+
+    def __iter__(self) -> Iterator[Notification]:
+        return self
+
+    def __next__(self) -> Notification:
+        with self._client._changed:
+            notification = self._take(None)
+        if notification is not None:
+            return notification
+        if self._inbox.error is not None:
+            raise self._inbox.error
+        raise StopIteration
+
+    def _take(self, timeout: float | None) -> Notification | None:
+        """Take the next notification; None once the subscription has ended and nothing is left. The lock is held."""
+        inbox, client = self._inbox, self._client
+
+        def settled() -> bool:
+            return bool(inbox.buffer) or inbox.stage is Stage.ENDED or inbox.closing is not None
+
+        if not client._wait_for(settled, timeout):
+            raise TimeoutError(f"no notification in {timeout:g} s")
+        if not inbox.buffer:
+            return None
+        notification = client._core.take(inbox)
+        if client._core.has_actions:
+            client._wake()
+        return notification

@@ -1,0 +1,157 @@
+"""A DEALER socket and its monitor: the only module of the client that knows ZeroMQ.
+
+Sending never blocks: the core keeps no more in flight than the broker's window, so the socket needs no high-water mark
+of its own. Receiving is bounded by the credit of the subscriptions. The monitor tells what the data socket cannot: that
+the connection was cut, and that security could not be agreed on (`PROTOCOL.md`, Security).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import zmq
+import zmq.auth
+from zmq.utils.monitor import parse_monitor_message
+
+from contrada.errors import Disconnected, InvalidValue
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from contrada.client.options import Key, Options
+
+LINGER_MS = 2_000
+_Z85 = re.compile(r"[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}")
+_WATCHED = (
+    zmq.EVENT_DISCONNECTED
+    | zmq.EVENT_CLOSED
+    | zmq.EVENT_HANDSHAKE_SUCCEEDED
+    | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+    | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+)
+_BAD_HANDSHAKE = "the security handshake failed: wrong server key, or keys on one side only"
+
+
+class Report(NamedTuple):
+    """What the monitor saw: the connection was cut or refused, or the handshake failed."""
+
+    reason: str
+    handshake: bool
+
+
+class Transport:
+    """The socket of one connection attempt after another."""
+
+    def __init__(self, url: str, options: Options, random: Random) -> None:
+        if not isinstance(url, str) or not re.match(r"(tcp|ipc|inproc|ws|wss)://.", url):
+            raise InvalidValue(f"{url!r} is not a broker's address: expected one like tcp://127.0.0.1:7400")
+        self.url = url
+        self._random = random
+        self._secrets = load_keys(options.key, options.server_key)
+        self.socket: zmq.Socket[bytes] | None = None
+        self.monitor: zmq.Socket[bytes] | None = None
+        self._shaken = False
+
+    def connect(self) -> None:
+        """Open a new socket; ZeroMQ connects it in the background and keeps trying."""
+        self.hangup(linger=False)
+        socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
+        try:
+            socket.linger = LINGER_MS
+            socket.sndhwm = socket.rcvhwm = 0
+            socket.reconnect_ivl = self._random.randint(50, 150)
+            socket.reconnect_ivl_max = 2_000
+            socket.setsockopt(zmq.HANDSHAKE_IVL, 5_000)
+            if self._secrets is not None:
+                socket.curve_serverkey, socket.curve_publickey, socket.curve_secretkey = self._secrets
+            self.monitor = socket.get_monitor_socket(_WATCHED)
+            socket.connect(self.url)
+        except zmq.ZMQError as error:
+            socket.disable_monitor()
+            socket.close(linger=0)
+            self.monitor = None
+            raise Disconnected(f"cannot connect to {self.url}: {error}") from error
+        self.socket = socket
+        self._shaken = False
+
+    def hangup(self, *, linger: bool) -> None:
+        """Close the socket, if there is one."""
+        if self.socket is not None:
+            self.socket.disable_monitor()
+            self.socket.close(linger=LINGER_MS if linger else 0)
+        if self.monitor is not None:
+            self.monitor.close(linger=0)
+        self.socket = self.monitor = None
+
+    def send(self, frames: list[bytes]) -> None:
+        """Hand a message to ZeroMQ."""
+        assert self.socket is not None
+        self.socket.send_multipart(frames, zmq.NOBLOCK, copy=True)
+
+    @property
+    def readable(self) -> bool:
+        """Whether a message has arrived."""
+        return self.socket is not None and bool(int(self.socket.events) & zmq.POLLIN)
+
+    def receive(self) -> list[bytes] | None:
+        """Return the next message that has arrived, if any."""
+        if self.socket is None:
+            return None
+        try:
+            return self.socket.recv_multipart(zmq.NOBLOCK)
+        except zmq.Again:
+            return None
+
+    def wait(self, wake: int, timeout: float | None) -> None:
+        """Block until something arrives, the monitor has news, the pipe `wake` is written to, or time is up."""
+        poller = zmq.Poller()
+        poller.register(wake, zmq.POLLIN)
+        for socket in (self.socket, self.monitor):
+            if socket is not None:
+                poller.register(socket, zmq.POLLIN)
+        ready = dict(poller.poll(None if timeout is None else math.ceil(timeout * 1000)))
+        if wake in ready:
+            os.read(wake, 4096)
+
+    def report(self) -> Report | None:
+        """Return the next thing that the monitor saw and the core should know, if any."""
+        while self.monitor is not None:
+            try:
+                event = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
+            except zmq.Again:
+                return None
+            kind = event["event"]
+            if kind == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+                self._shaken = True
+            elif kind == zmq.EVENT_CLOSED:
+                reason = os.strerror(event["value"]) if event["value"] else "closed"
+                return Report(f"{self.url}: {reason}", handshake=False)
+            elif kind == zmq.EVENT_DISCONNECTED and self._shaken:
+                return Report(f"the connection to {self.url} was cut", handshake=False)
+            else:
+                return Report(f"{self.url}: {_BAD_HANDSHAKE}", handshake=True)
+        return None
+
+
+def load_keys(key: Key | None, server_key: Key | None) -> tuple[bytes, bytes, bytes] | None:
+    """Read the broker's public key and this client's pair; None without keys."""
+    if key is None or server_key is None:
+        return None
+    public, secret = _certificate(Path(key))
+    if secret is None:
+        raise InvalidValue(f"{key} holds no secret key: give the file that ends in .key_secret")
+    if isinstance(server_key, str) and _Z85.fullmatch(server_key):
+        return server_key.encode(), public, secret
+    return _certificate(Path(server_key))[0], public, secret
+
+
+def _certificate(path: Path) -> tuple[bytes, bytes | None]:
+    try:
+        return zmq.auth.load_certificate(path)
+    except (OSError, ValueError) as error:
+        raise InvalidValue(f"{path} is not a key file made by `contrada keygen`: {error}") from error

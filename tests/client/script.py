@@ -1,0 +1,147 @@
+"""A broker in a page: answers a client core's messages as the protocol says, without sockets."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from contrada.broker import frames
+from contrada.broker.messages import (
+    Ack,
+    Acked,
+    Bye,
+    Credit,
+    Deliver,
+    Delivered,
+    Hello,
+    Limits,
+    Message,
+    NotificationId,
+    Ping,
+    Pong,
+    Publish,
+    Reply,
+    Status,
+    Subscribe,
+    Unsubscribe,
+    Welcome,
+)
+from contrada.broker.wire import Role
+from contrada.client.core import Connect, Core, Hangup, Phase, Send
+
+
+class ScriptedBroker:
+    """Every notification matches every subscription. `answers` holds what has been said and not yet been heard."""
+
+    def __init__(self, limits: Limits = Limits(), heartbeat: float = 1.0, timeout: float = 3.0) -> None:  # noqa: B008
+        self.limits = limits
+        self.heartbeat, self.timeout = heartbeat, timeout
+        self.sequence = 0
+        self.accepted: list[bytes] = []
+        self.sessions = 0
+        self.mute = False
+        self.reset()
+
+    def reset(self) -> None:
+        """The connection is new, or gone: no session, no subscriptions."""
+        self.welcomed = False
+        self.credit: dict[int, int] = {}
+        self.waiting: dict[int, deque[tuple[int, bytes]]] = {}
+        self.answers: deque[Message] = deque()
+        self.window = 0
+
+    def hear(self, parts: list[bytes]) -> None:
+        message = frames.decode(parts)
+        if self.mute:
+            return
+        if isinstance(message, Hello):
+            self.sessions += 1
+            self.welcomed = True
+            roles = frozenset({Role.PUBLISH, Role.SUBSCRIBE})
+            self.answers.append(Welcome(1, "b", self.sessions, "p", roles, self.heartbeat, self.timeout, self.limits))
+            return
+        assert self.welcomed, "nothing may come before HELLO"
+        if isinstance(message, Subscribe):
+            assert message.subscription not in self.credit
+            self.credit[message.subscription] = message.credit
+            self.waiting[message.subscription] = deque()
+            self.answers.append(Ack((Acked(message.request),)))
+        elif isinstance(message, Unsubscribe):
+            del self.credit[message.subscription]
+            self.answers.append(Ack((Acked(message.request),)))
+        elif isinstance(message, Credit):
+            for subscription, credit in message.grants:
+                if subscription in self.credit:
+                    self.credit[subscription] += credit
+            self.drain()
+        elif isinstance(message, Publish):
+            assert len(message.notifications) <= self.limits.batch
+            self.window += len(message.notifications)
+            assert self.window <= self.limits.window, "the client went beyond the window"
+            self.answers.append(Ack((Acked(message.request, self.sequence + 1),)))
+            for body in message.notifications:
+                self.sequence += 1
+                self.accepted.append(body)
+                for queue in self.waiting.values():
+                    queue.append((self.sequence, body))
+            self.drain()
+        elif isinstance(message, Ping):
+            self.answers.append(Pong(message.nonce))
+        elif isinstance(message, Status):
+            self.answers.append(Reply(message.request, {"sessions": self.sessions}))
+        elif isinstance(message, Bye):
+            self.answers.append(Bye())
+
+    def drain(self) -> None:
+        for subscription, queue in self.waiting.items():
+            while queue and self.credit.get(subscription, 0) > 0:
+                sequence, body = queue.popleft()
+                self.credit[subscription] -= 1
+                self.answers.append(Deliver((Delivered(NotificationId("b", sequence), "p", body, (subscription,)),)))
+
+
+class Line:
+    """A core and a scripted broker, and the wire between them."""
+
+    def __init__(self, core: Core, broker: ScriptedBroker) -> None:
+        self.core, self.broker = core, broker
+        self.up = False
+        self.now = 0.0
+        self.hangups = 0
+
+    def act(self) -> None:
+        """Carry what the core wants to the broker."""
+        for action in self.core.take_actions():
+            if isinstance(action, Connect):
+                assert not self.up, "Hangup comes before the next Connect"
+                self.up = True
+                self.broker.reset()
+            elif isinstance(action, Hangup):
+                self.up = False
+                self.hangups += 1
+                self.broker.reset()
+            elif isinstance(action, Send) and self.up:
+                self.broker.hear(action.frames)
+
+    def answer(self, count: int = 1_000_000) -> None:
+        """Carry up to `count` of the broker's answers to the core."""
+        self.act()
+        while count and self.up and self.broker.answers:
+            message = self.broker.answers.popleft()
+            if isinstance(message, Ack):
+                for request, _ in message.entries:
+                    flight = self.core.outbox.flights.get(request)
+                    self.broker.window -= flight.number if flight else 0
+            self.core.receive(frames.encode(message), self.now)
+            self.act()
+            self.core._check()
+            count -= 1
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+        self.core.tick(self.now)
+        self.act()
+
+    def open(self) -> None:
+        self.core.start(self.now)
+        self.answer()
+        assert self.core.phase is Phase.OPEN
