@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from contrada.client.async_client import connect
+    from contrada.client.blocking import Client
     from contrada.errors import (
         CodecError,
         ContradaError,
@@ -36,6 +38,7 @@ __version__ = "0.1.0"
 _HOME = {
     "EXACT": "spatial.relate",
     "Box": "spatial.region",
+    "Client": "client.blocking",
     "CodecError": "errors",
     "Constraint": "forwarding.constraint",
     "ContradaError": "errors",
@@ -54,6 +57,7 @@ _HOME = {
     "Relation": "spatial.relation",
     "Uniform": "spatial.relate",
     "attr": "forwarding.attr",
+    "connect": "client.async_client",
     "parse": "forwarding.language",
     "relate": "spatial.relate",
     "relate_many": "spatial.relate",
@@ -62,6 +66,7 @@ _HOME = {
 __all__ = [
     "EXACT",
     "Box",
+    "Client",
     "CodecError",
     "Constraint",
     "ContradaError",
@@ -81,6 +86,7 @@ __all__ = [
     "Uniform",
     "__version__",
     "attr",
+    "connect",
     "parse",
     "relate",
     "relate_many",
