@@ -160,6 +160,28 @@ def unpost(p: Postings, node: int, token: int, value: int) -> bool:
     return True
 
 
+@kernel
+def drop_list(p: Postings, node: int, token: int) -> None:
+    """Empty the list of (node, token)."""
+    row = find_list(p.table, node, token)
+    if row >= 0:
+        p.table[row, 2] = (p.table[row, 2] >> 32 << 32) | 1
+        unpost(p, node, token, p.pool[p.table[row, 1]])
+
+
+@kernel
+def posted(p: Postings, node: int, token: int, value: int) -> bool:
+    """Whether a value is on the list of (node, token)."""
+    row = find_list(p.table, node, token)
+    if row < 0:
+        return False
+    first, last = list_bounds(p.table, row)
+    for i in range(first, last):  # noqa: SIM110
+        if p.pool[i] == value:
+            return True
+    return False
+
+
 def contents(p: Postings) -> dict[tuple[int, int], list[int]]:
     """Return every list by its (node, token), for `_check` and tests."""
     rows = p.table[p.table[:, 0] >= 0]

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from contrada.spatial.textual.base import StoredIndex
 
 _HOME: Final = {
+    "rt": ("rt_tree", "RtTree"),
+    "rt+": ("rt_tree", "RtPlusTree"),
+    "rt++": ("rt_plus_plus", "RtPlusPlusTree"),
+    "ir-tree": ("ir_tree", "IRTree"),
     "keyword-first": ("keyword_first", "KeywordFirst"),
     "spatial-first": ("spatial_first", "SpatialFirst"),
     "scan": ("scan", "Scan"),

@@ -262,12 +262,12 @@ def slots_below(tree: RTree, node: int) -> NDArray[np.int32]:
     """Return all slots in the leaves below a node."""
     found = np.empty(64, np.int32)
     made = 0
-    stack = [np.int64(node)]
+    stack = [int(node)]
     while len(stack) > 0:
         n = stack.pop()
         for i in range(tree.filled[n]):
             if tree.level[n] > 0:
-                stack.append(np.int64(tree.child[n, i]))
+                stack.append(int(tree.child[n, i]))
             else:
                 if made == found.size:
                     found = np.append(found, np.empty(made, np.int32))

@@ -72,7 +72,7 @@ def _search(
     table = token_table(tokens)
     found = np.empty(16, np.int32)
     matched, nodes, verified = 0, 0, 0
-    stack = [np.int64(tree.head[0])]
+    stack = [int(tree.head[0])]
     while len(stack) > 0:
         node = stack.pop()
         nodes += 1
@@ -80,7 +80,7 @@ def _search(
             entry = tree.child[node, i]
             if tree.level[node] > 0:
                 if meets(tree.box, entry, box):
-                    stack.append(np.int64(entry))
+                    stack.append(int(entry))
             elif meets(rows.boxes, entry, box):
                 verified += 1
                 if has_keywords(table, rows, entry):

@@ -1,0 +1,181 @@
+"""`rt++`: the i-th token of a subscription at the i-th level, and no verification (paper 2, section 5).
+
+The nodes below the root are level 1, the leaves level H (the root itself is level 1 when it is a leaf).
+Subscription s, its keywords ordered by `token_order`, is on the list of (its ancestor at level i, token i); a leaf
+also takes the tokens from H on. A subscription shorter than its path is on no list further down. So s is on exactly
+|s| lists (Property 1):
+
+    keywords of s, ordered      32GB      at&t      iphone
+    s is on the lists of        (n2,32GB) (n5,at&t) (n5,iphone)     root n1, level 1 n2, leaf n5
+
+A search counts how often each subscription is met. At level i, one met |s| times has all its keywords and answers if
+its box meets the message's; one met i < |s| times may still, so the children are worth visiting; if there is none
+such, they are not (Lemmas 3 and 4). Keywords are never compared, and `counters.verified` is always 0.
+
+When the root splits every level moves down by one, and all lists are made anew. That happens once per factor of 25 in
+size, so it is O(1) amortised. Other splits move the postings of half a node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contrada.spatial._jit import kernel
+from contrada.spatial.textual.postings import (
+    Postings,
+    check_postings,
+    contents,
+    empty_postings,
+    find_list,
+    list_bounds,
+    post,
+    unpost,
+)
+from contrada.spatial.textual.rtree import RTree, check_rtree, depth_of, slots_below
+from contrada.spatial.textual.spatial_first import RTreeIndex
+from contrada.spatial.textual.store import Rows, appended, meets
+from contrada.spatial.textual.tally import new_tally, tally_one
+from contrada.spatial.textual.token_order import TokenOrder, measured_order, ordered_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+
+@kernel
+def _placed_tokens(tree: RTree, tokens: NDArray[np.int32], node: int) -> NDArray[np.int32]:
+    """Return the run of a subscription's ordered tokens that belongs to its ancestor `node`."""
+    first = depth_of(tree, node) - 1
+    if tree.level[node] == 0:
+        return tokens[max(first, 0) :]
+    return tokens[first : first + 1] if first >= 0 else tokens[:0]
+
+
+@kernel
+def _hang_up(lists: Postings, tree: RTree, rows: Rows, order: TokenOrder, slots: NDArray[np.int32]) -> Postings:
+    for slot in slots:
+        tokens = ordered_tokens(order, rows, slot)
+        node = tree.home[slot]
+        while node >= 0:
+            for token in _placed_tokens(tree, tokens, node):
+                lists = post(lists, node, token, slot)
+            node = tree.parent[node]
+    return lists
+
+
+@kernel
+def _take_down(lists: Postings, tree: RTree, rows: Rows, order: TokenOrder, slot: int) -> None:
+    tokens = ordered_tokens(order, rows, slot)
+    node = tree.home[slot]
+    while node >= 0:
+        for token in _placed_tokens(tree, tokens, node):
+            unpost(lists, node, token, slot)
+        node = tree.parent[node]
+
+
+@kernel
+def _follow_splits(
+    lists: Postings, tree: RTree, rows: Rows, order: TokenOrder, splits: NDArray[np.int32], new: int
+) -> Postings:
+    for i in range(splits.shape[0]):
+        node, sibling = splits[i]
+        for slot in slots_below(tree, sibling):
+            if slot != new:
+                for token in _placed_tokens(tree, ordered_tokens(order, rows, slot), node):
+                    unpost(lists, node, token, slot)
+                    lists = post(lists, sibling, token, slot)
+    return lists
+
+
+@kernel
+def _search(
+    tree: RTree, lists: Postings, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
+) -> tuple[NDArray[np.int32], int, int]:
+    found = np.empty(16, np.int32)
+    matched, nodes = 0, 0
+    met = new_tally()
+    root = tree.head[0]
+    stack = [int(root)]
+    while len(stack) > 0:
+        node = stack.pop()
+        nodes += 1
+        level = max(depth_of(tree, node), 1)
+        promising = node == root
+        for token in tokens:
+            row = find_list(lists.table, node, token)
+            if row < 0:
+                continue
+            first, last = list_bounds(lists.table, row)
+            for i in range(first, last):
+                slot = lists.pool[i]
+                met, times = tally_one(met, slot)
+                if times == rows.length[slot]:
+                    if meets(rows.boxes, slot, box):
+                        found = appended(found, matched, slot)
+                        matched += 1
+                elif times == level:
+                    promising = True
+        if promising and tree.level[node] > 0:
+            for i in range(tree.filled[node]):
+                child = tree.child[node, i]
+                if meets(tree.box, child, box):
+                    stack.append(int(child))
+    return found[:matched], nodes, 0
+
+
+class RtPlusPlusTree(RTreeIndex):
+    """Occurrence counts instead of verification. Options: `order`, `grid` (cells per side for `locality`)."""
+
+    name = "rt++"
+    defaults = {"order": "locality", "grid": 100}  # noqa: RUF012
+
+    def _attach_all(self) -> None:
+        indexed = np.flatnonzero(self.tree.home >= 0).astype(np.int32)
+        self.order = measured_order(self.options, self.vocabulary.df, self.store.rows, indexed)
+        by_leaf = indexed[np.argsort(self.tree.home[indexed], kind="stable")]
+        self.lists = _hang_up(empty_postings(), self.tree, self.store.rows, self.order, by_leaf)
+
+    def _attach(self, slot: int, splits: NDArray[np.int32], *, grew: bool) -> None:
+        if grew:
+            self._attach_all()
+            return
+        if len(splits):
+            self.lists = _follow_splits(self.lists, self.tree, self.store.rows, self.order, splits, slot)
+        self.lists = _hang_up(self.lists, self.tree, self.store.rows, self.order, np.array([slot], np.int32))
+
+    def _detach(self, slot: int) -> None:
+        _take_down(self.lists, self.tree, self.store.rows, self.order, slot)
+
+    def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
+        return _search(self.tree, self.lists, self.store.rows, tokens, box)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        lists = {f"lists.{name}": array for name, array in self.lists._asdict().items()}
+        order = {f"order.{name}": array for name, array in self.order._asdict().items()}
+        return {**super()._arrays(), **lists, **order}
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore(arrays)
+        self.lists = Postings(*(arrays[f"lists.{name}"] for name in Postings._fields))
+        self.order = TokenOrder(*(arrays[f"order.{name}"] for name in TokenOrder._fields))
+
+    def _check_structure(self) -> None:
+        check_rtree(self.tree, self.store.rows.boxes, self.store.slots)
+        check_postings(self.lists)
+        places: dict[int, list[tuple[int, int]]] = {}
+        for key, held in contents(self.lists).items():
+            for slot in held:
+                places.setdefault(slot, []).append(key)
+        deepest = max(int(self.tree.level[self.tree.head[0]]), 1)
+        for slot in self.store.slots.tolist():
+            expected = []
+            for i, token in enumerate(ordered_tokens(self.order, self.store.rows, slot).tolist(), start=1):
+                node = int(self.tree.home[slot])
+                for _ in range(deepest - i):
+                    node = int(self.tree.parent[node])
+                expected.append((node, token))
+            assert sorted(places.pop(slot)) == sorted(expected), "a subscription is not on |s| lists, one per level"
+        assert not places
