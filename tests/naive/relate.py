@@ -87,6 +87,12 @@ def cleaned(ring: Ring) -> list[tuple[float, float]]:
     return points
 
 
+def is_straight(p: tuple[float, float], q: tuple[float, float], r: tuple[float, float]) -> bool:
+    """Tell whether q lies on the line from p to r, strictly between them."""
+    (points,) = _exact((p, q, r))
+    return _cross(*points) == 0 and sorted(points)[1] == points[1] and len(set(points)) == 3
+
+
 def turn(ring: Ring) -> int:
     """Return the sign of the area: +1 when counter-clockwise, 0 when there is none."""
     (points,) = _exact(ring)
