@@ -15,6 +15,8 @@ _HOME: Final = {
     "rt+": ("rt_tree", "RtPlusTree"),
     "rt++": ("rt_plus_plus", "RtPlusPlusTree"),
     "ir-tree": ("ir_tree", "IRTree"),
+    "iq-tree": ("iq_tree", "IQTree"),
+    "rq-tree": ("iq_tree", "RQTree"),
     "keyword-first": ("keyword_first", "KeywordFirst"),
     "spatial-first": ("spatial_first", "SpatialFirst"),
     "scan": ("scan", "Scan"),
