@@ -7,29 +7,18 @@ The shell around it (`node.py`, or a test) drives it in turns:
     flush(send)                                 hand messages to the transport
     tick(now)                                   a few times per second: heartbeats, deadlines, reports
 
-Publications of a turn are matched together by `match_many`, unless a subscription changes between them: the table
-always sees the messages in order of arrival. A notification's envelope is packed once, and only if it has a receiver.
-
-State, and who owns it:
-
-    _sessions        connection → Session           by its transport address
-    _numbers         session number → Session       the same sessions, by the name that operators use
-    _subscriptions   handle → Subscription          the interfaces in the forwarding table
-    _pending         publications accepted and not yet matched
-    _dirty           sessions with something to send;  _backlog: those with more than one turn's worth, or congested
-
-Time is whatever monotonic number the shell passes in.
+Time is whatever monotonic number the shell passes in. Here is what each message means; how a notification travels is
+in `switchboard.py`.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.broker import wire
 from contrada.broker.admin import explain, status
-from contrada.broker.frames import Envelope, decode, encode, request_of
+from contrada.broker.frames import decode, request_of
 from contrada.broker.messages import (
     Ack,
     Acked,
@@ -38,7 +27,6 @@ from contrada.broker.messages import (
     Error,
     Explain,
     Hello,
-    NotificationId,
     Ping,
     Pong,
     Publish,
@@ -48,48 +36,19 @@ from contrada.broker.messages import (
     Unsubscribe,
     Welcome,
 )
-from contrada.broker.recent import Batch, Recent
-from contrada.broker.session import Sent, Session
+from contrada.broker.offences import Offences
+from contrada.broker.session import Session
 from contrada.broker.subscription import Hold, Subscription
-from contrada.broker.wire import Code, Policy, Role
+from contrada.broker.switchboard import Codec, Publication, Switchboard, Table
+from contrada.broker.wire import Code, Role
 from contrada.errors import ContradaError, ProtocolError, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from contrada.broker.messages import Message
     from contrada.broker.settings import Settings
 
 log = logging.getLogger("contrada.broker")
-
-_UNREAD = 4096  # messages that a congested client may leave unread before its session is ended
-_CREDIT_CEILING = wire.MAX_INTEGER
-
-
-class Table(Protocol):
-    """What the broker asks of a forwarding table: one interface per subscription, named by an integer."""
-
-    def add(self, interface: int, expression: Any) -> list[int]:
-        """Add the filters of an expression; their ids."""
-
-    def remove_interface(self, interface: int) -> None:
-        """Remove all filters of an interface."""
-
-    def match_many(self, notifications: list[Any]) -> Sequence[set[int]]:
-        """Find the matching interfaces of each notification."""
-
-    def explain(self, notification: Any, filter_id: int) -> Any:
-        """Constraint by constraint, why a filter matches or does not."""
-
-    def stats(self) -> Any:
-        """Sizes, for people."""
-
-
-class Codec(NamedTuple):
-    """How the bytes of notifications and filters are read. Both raise a `ContradaError` that says what is wrong."""
-
-    notification: Callable[[bytes], Mapping[str, Any]]
-    filter: Callable[[bytes], Any]
 
 
 class Identity(NamedTuple):
@@ -99,16 +58,8 @@ class Identity(NamedTuple):
     roles: frozenset[Role]
 
 
-class Publication(NamedTuple):
-    """One accepted PUBLISH, waiting to be matched."""
-
-    hold: Hold
-    bodies: tuple[bytes, ...]
-    notifications: list[Mapping[str, Any]]
-
-
-class Core:
-    """All sessions of one broker and the table that matches for them."""
+class Core(Switchboard):
+    """One broker: every message of the protocol has its method here."""
 
     def __init__(
         self,
@@ -121,58 +72,15 @@ class Core:
         first_sequence: int = 1,
         now: float = 0.0,
     ) -> None:
-        self.settings = settings
-        self.table = table
-        self.codec = codec
-        self.id = id
+        super().__init__(settings, table, codec, id=id, first_sequence=first_sequence, now=now)
         self.started = now
         self.stopping = False
-        self.recent = Recent()
-        self.counters: Counter[str] = Counter()
-        self.drops: Counter[str] = Counter()  # by policy
         self.rates: dict[str, float] = {"published": 0.0, "delivered": 0.0}
+        self._measured = (now, 0, 0)
         self._identify = identify
-        self._sequence = first_sequence
+        self._offences = Offences(settings.bad_frames, settings.ban, settings.sessions)
         self._next_session = 1
         self._next_handle = 1
-        self._now = now
-        self._measured = (now, 0, 0)
-        self._sessions: dict[bytes, Session] = {}
-        self._numbers: dict[int, Session] = {}
-        self._subscriptions: dict[int, Subscription] = {}
-        self._pending: list[Publication] = []
-        self._dirty: list[Session] = []
-        self._backlog: dict[Session, None] = {}
-        self._farewells: list[tuple[bytes, Sequence[bytes]]] = []
-        self._strikes: dict[bytes, int] = {}
-        self._banned: dict[bytes, float] = {}
-
-    # -- what the shell and the operator may ask ---------------------------------------------------------
-
-    @property
-    def sessions(self) -> Mapping[int, Session]:
-        """Open sessions by number."""
-        return self._numbers
-
-    @property
-    def subscriptions(self) -> Mapping[int, Subscription]:
-        """Subscriptions by their interface in the table."""
-        return self._subscriptions
-
-    @property
-    def pending(self) -> int:
-        """Notifications accepted in this turn so far."""
-        return sum(len(publication.bodies) for publication in self._pending)
-
-    @property
-    def busy(self) -> bool:
-        """Whether another turn would make progress even if nothing arrives."""
-        return any(session.backlogged for session in self._backlog)
-
-    @property
-    def congested(self) -> bool:
-        """Whether some connection's buffer is full, so that a flush should soon be tried again."""
-        return any(session.congested for session in self._backlog)
 
     # -- events ------------------------------------------------------------------------------------------
 
@@ -180,7 +88,7 @@ class Core:
         """Take in one message. `user` is the key that the transport has verified, None without security."""
         self._now = now
         self.counters["received"] += 1
-        if self._banned and self._is_banned(connection):
+        if self._offences.is_banned(connection, now):
             return
         session = self._sessions.get(connection)
         if session is not None:
@@ -208,26 +116,6 @@ class Core:
                 self._answer(session, Error(getattr(message, "request", 0), refusal.code, str(refusal)))
                 self.counters["refused"] += 1
 
-    def turn(self, now: float) -> None:
-        """Match what was published and move what credit allows."""
-        self._now = now
-        self._match()
-        for session in list(self._backlog):
-            self._drain(session)
-
-    def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
-        """Hand over what is ready. A connection that is full keeps the rest; one that is gone loses its session."""
-        dirty, self._dirty = self._dirty, []
-        for session in dirty:
-            session.dirty = False
-            if session.open:
-                self._flush(session, send)
-        for session in [s for s in self._backlog if s.congested]:
-            self._flush(session, send)
-        farewells, self._farewells = self._farewells, []
-        for connection, frames in farewells:
-            send(connection, frames)
-
     def tick(self, now: float) -> None:
         """Heartbeats, deadlines and reports. Call a few times per heartbeat."""
         self._now = now
@@ -246,8 +134,7 @@ class Core:
             stuck = next((s for s in session.waiting if self._is_stuck(s)), None)
             if stuck is not None:
                 self._slow(stuck, f"took nothing for {settings.block_timeout} s while publishers waited for it")
-        for connection in [c for c, until in self._banned.items() if until <= now]:
-            del self._banned[connection]
+        self._offences.expire(now)
         self._measure(now)
 
     def stop(self, now: float) -> None:
@@ -259,9 +146,7 @@ class Core:
         """End every session with a BYE behind what is already on its way."""
         for session in list(self._sessions.values()):
             session.report_drops()
-            self._remove(session)
-            session.answer(Bye("the broker is shutting down"))
-            self._farewells.extend((session.connection, frames) for frames in session.unsent)
+            self._close(session, "the broker is shutting down")
 
     # -- messages ----------------------------------------------------------------------------------------
 
@@ -301,6 +186,7 @@ class Core:
     def _subscribe(self, session: Session, message: Subscribe) -> None:
         limits = self.settings.limits
         self._require(session, Role.SUBSCRIBE)
+        self._require_running()
         if message.subscription in session.subscriptions:
             raise _Refusal(Code.DUPLICATE, f"subscription {message.subscription} exists already in this session")
         if len(session.subscriptions) >= limits.subscriptions:
@@ -342,8 +228,7 @@ class Core:
 
     def _publish(self, session: Session, message: Publish) -> None:
         self._require(session, Role.PUBLISH)
-        if self.stopping:
-            raise _Refusal(Code.SHUTTING_DOWN, "the broker is shutting down")
+        self._require_running()
         bodies = message.notifications
         size = sum(map(len, bodies))
         limits = self.settings.limits
@@ -372,7 +257,7 @@ class Core:
         for id, credit in message.grants:
             subscription = session.subscriptions.get(id)
             if subscription is not None:  # a grant may cross an UNSUBSCRIBE on its way
-                subscription.credit = min(subscription.credit + credit, _CREDIT_CEILING)
+                subscription.credit = min(subscription.credit + credit, wire.MAX_INTEGER)
         if session.waiting:
             self._backlog[session] = None
 
@@ -385,9 +270,7 @@ class Core:
     def _bye(self, session: Session, message: Bye) -> None:
         self._match()
         if session.open:
-            self._remove(session)
-            session.answer(Bye())
-            self._farewells.extend((session.connection, frames) for frames in session.unsent)
+            self._close(session, "")
             log.info("session closed", extra={"session": session.number, "reason": message.reason or "bye"})
 
     def _status(self, session: Session, message: Status) -> None:
@@ -409,183 +292,38 @@ class Core:
             raise _Refusal(Code.UNKNOWN, str(error)) from error
         self._answer(session, Reply(message.request, document))
 
-    # -- matching and delivery ---------------------------------------------------------------------------
+    # -- small things ------------------------------------------------------------------------------------
 
-    def _match(self) -> None:
-        """Match and queue everything that is pending, then acknowledge what no queue holds back."""
-        if not self._pending:
-            return
-        pending, self._pending = self._pending, []
-        if len(pending) == 1:
-            notifications = pending[0].notifications
+    def _bad_frame(self, connection: bytes, session: Session | None, reason: str, request: int) -> None:
+        self.counters["bad_frames"] += 1
+        log.warning("bad frame", extra={"session": session.number if session else None, "reason": reason})
+        strikes = self._offences.strike(connection, self._now)
+        if strikes:
+            self.counters["banned"] += 1
+            reason = f"{strikes} bad frames, the last: {reason}"
+            if session is not None:
+                self._end(session, Code.BANNED, reason)
+            else:
+                self._farewell(connection, Error(0, Code.BANNED, reason, fatal=True))
+        elif session is not None:
+            session.bad_frames += 1
+            self._answer(session, Error(request, Code.BAD_FRAME, reason))
         else:
-            notifications = [n for publication in pending for n in publication.notifications]
-        matches = self.table.match_many(notifications)
-        self.counters["matched_batches"] += 1
-        start = 0
-        for hold, bodies, _ in pending:
-            matched = matches[start : start + len(bodies)]
-            start += len(bodies)
-            publisher = hold.publisher.publisher
-            self.recent.remember(Batch(self.id, hold.sequence, publisher, bodies, matched, hold.bytes))
-            for offset, handles in enumerate(matched):
-                if handles:
-                    id = NotificationId(self.id, hold.sequence + offset)
-                    self._offer(Envelope(id, publisher, bodies[offset]), handles, hold)
-            if not hold.waiting:
-                self._acknowledge(hold)
-
-    def _offer(self, envelope: Envelope, handles: set[int], hold: Hold) -> None:
-        """Give a notification to every subscription that it matched."""
-        subscriptions = self._subscriptions
-        for handle in handles:
-            subscription = subscriptions.get(handle)
-            if subscription is None:
-                continue  # its session was ended by an earlier notification of this batch
-            session = subscription.session
-            if subscription.credit and not subscription.queue and not session.congested:
-                subscription.credit -= 1
-                subscription.delivered += 1
-                if session.dropping:
-                    session.report_drops(subscription)
-                session.deliver(envelope, subscription)
-                if not session.dirty:
-                    self._soil(session)
-                continue
-            dropped = subscription.dropped
-            full = subscription.enqueue(envelope)
-            session.waiting[subscription] = None
-            if full and subscription.policy is Policy.BLOCK:
-                subscription.hold(hold, self._now)
-            elif full:
-                self._slow(subscription, "is full")
-            elif subscription.dropped != dropped:
-                session.dropping[subscription] = None
-                self.drops[Policy.DROP_OLDEST] += subscription.dropped - dropped
-                if not subscription.queue:
-                    del session.waiting[subscription]
-
-    def _drain(self, session: Session) -> None:
-        for subscription in session.drain():
-            self._release(subscription)
-        if session.entries or session.unsent:
-            self._soil(session)
-        if not session.congested and not session.backlogged:
-            self._backlog.pop(session, None)
-
-    def _release(self, subscription: Subscription, *, ended: bool = False) -> None:
-        for hold in subscription.release(self._now, ended=ended):
-            self._acknowledge(hold)
-
-    def _acknowledge(self, hold: Hold) -> None:
-        session = hold.publisher
-        session.held -= hold.count
-        session.held_bytes -= hold.bytes
-        if session.open:
-            session.acks.append(Acked(hold.request, hold.sequence))
-            self._soil(session)
-
-    # -- ends of sessions --------------------------------------------------------------------------------
-
-    def _flush(self, session: Session, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
-        delivered = session.delivered
-        outcome = session.flush(send)
-        self.counters["delivered"] += delivered - session.counted
-        session.counted = delivered
-        if outcome is Sent.GONE:
-            log.info("session lost", extra={"session": session.number, "reason": "the connection is gone"})
-            self.counters["sessions_lost"] += 1
-            self._remove(session)
-        elif outcome is Sent.FULL:
-            self._backlog[session] = None
-            if len(session.unsent) > _UNREAD:
-                self._end(session, Code.LIMIT, f"more than {_UNREAD} messages were left unread")
-        elif session.waiting:
-            self._backlog[session] = None
-
-    def _slow(self, subscription: Subscription, what: str) -> None:
-        waiting = f"{len(subscription.queue)} notifications ({subscription.waiting_bytes} bytes) waiting"
-        self.drops[subscription.policy] += len(subscription.queue)
-        reason = f"the queue of subscription {subscription.id} {what}: {waiting}"
-        self._end(subscription.session, Code.SLOW_CONSUMER, reason)
+            self._farewell(connection, Error(request, Code.BAD_FRAME, reason))
 
     def _is_stuck(self, subscription: Subscription) -> bool:
         since = subscription.full_since
         return since is not None and self._now - since >= self.settings.block_timeout
 
-    def _end(self, session: Session, code: Code, reason: str) -> None:
-        """End a session for a fault of its own, and tell it."""
-        log.warning("session ended", extra={"session": session.number, "code": code, "reason": reason})
-        self.counters["sessions_ended"] += 1
-        self._remove(session)
-        self._farewell(session.connection, Error(0, code, reason, fatal=True))
-
-    def _farewell(self, connection: bytes, message: Message) -> None:
-        self._farewells.append((connection, encode(message)))
-
-    def _remove(self, session: Session) -> None:
-        """Forget a session and its subscriptions, and let go of the publishers that waited for them."""
-        session.open = False
-        del self._sessions[session.connection]
-        del self._numbers[session.number]
-        self._backlog.pop(session, None)
-        for subscription in list(session.subscriptions.values()):
-            self._drop_subscription(subscription)
-
-    def _drop_subscription(self, subscription: Subscription) -> None:
-        session = subscription.session
-        del session.subscriptions[subscription.id]
-        del self._subscriptions[subscription.handle]
-        self.table.remove_interface(subscription.handle)
-        session.waiting.pop(subscription, None)
-        session.dropping.pop(subscription, None)
-        self._release(subscription, ended=True)
-
-    def _bad_frame(self, connection: bytes, session: Session | None, reason: str, request: int) -> None:
-        self.counters["bad_frames"] += 1
-        strikes = self._strikes.pop(connection, 0) + 1
-        log.warning("bad frame", extra={"session": session.number if session else None, "reason": reason})
-        if strikes < self.settings.bad_frames:
-            self._strikes[connection] = strikes
-            while len(self._strikes) > self.settings.sessions:
-                del self._strikes[next(iter(self._strikes))]
-            error = Error(request, Code.BAD_FRAME, reason)
-            if session is not None:
-                session.bad_frames += 1
-                self._answer(session, error)
-            else:
-                self._farewell(connection, error)
-            return
-        self._banned[connection] = self._now + self.settings.ban
-        while len(self._banned) > self.settings.sessions:
-            del self._banned[next(iter(self._banned))]
-        self.counters["banned"] += 1
-        reason = f"{strikes} bad frames, the last: {reason}"
-        if session is not None:
-            self._end(session, Code.BANNED, reason)
-        else:
-            self._farewell(connection, Error(0, Code.BANNED, reason, fatal=True))
-
-    def _is_banned(self, connection: bytes) -> bool:
-        until = self._banned.get(connection)
-        return until is not None and self._now < until
-
-    # -- small things ------------------------------------------------------------------------------------
+    def _require_running(self) -> None:
+        if self.stopping:
+            raise _Refusal(Code.SHUTTING_DOWN, "the broker is shutting down")
 
     def _require(self, session: Session, role: Role) -> None:
         if role not in session.roles:
             log.warning("refused", extra={"session": session.number, "code": Code.UNAUTHORISED, "role": role})
             held = ", ".join(sorted(session.roles)) or "none"
             raise _Refusal(Code.UNAUTHORISED, f"this needs the role {role}; {session.publisher} has {held}")
-
-    def _answer(self, session: Session, message: Message) -> None:
-        session.answer(message)
-        self._soil(session)
-
-    def _soil(self, session: Session) -> None:
-        if not session.dirty:
-            session.dirty = True
-            self._dirty.append(session)
 
     def _measure(self, now: float) -> None:
         then, published, delivered = self._measured
@@ -596,19 +334,6 @@ class Core:
                 "delivered": (counted[1] - delivered) / (now - then),
             }
             self._measured = (now, *counted)
-
-    def _check(self) -> None:
-        assert set(self._sessions.values()) == set(self._numbers.values())
-        assert set(self._subscriptions.values()) == {
-            s for session in self._sessions.values() for s in session.subscriptions.values()
-        }
-        for session in self._sessions.values():
-            assert session.open
-            session._check()
-        assert all(session.open for session in self._backlog)
-        for handle, subscription in self._subscriptions.items():
-            assert subscription.handle == handle
-        self.recent._check()
 
 
 class _Refusal(Exception):

@@ -17,18 +17,18 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from contrada.broker.frames import deliver_frames, encode
-from contrada.broker.messages import Ack, Acked, Drop, Dropped
+from contrada.broker.messages import Ack, Acked, Bye, Drop, Dropped
 from contrada.broker.wire import LIST_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from contrada.broker.frames import Envelope
     from contrada.broker.messages import Message
     from contrada.broker.subscription import Subscription
     from contrada.broker.wire import Role
 
-_DELIVER_BYTES = 256 << 10  # a DELIVER is closed when it is longer
+_DELIVER_BYTES = 64 << 10  # a DELIVER is closed when it is longer
 _DRAIN_BYTES = 1 << 20  # taken from queues per turn, so that one backlog does not delay the others
 
 
@@ -168,12 +168,21 @@ class Session:
             subscription.reported = subscription.dropped
             del self.dropping[subscription]
 
-    def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> Sent:
-        """Send as much as the connection takes."""
+    def closing(self, reason: str) -> Iterable[Sequence[bytes]]:
+        """Everything that is on its way, and a BYE behind it."""
+        self._seal_acks()
+        self.answer(Bye(reason))
+        return self.unsent
+
+    def _seal_acks(self) -> None:
         self._seal()
         for start in range(0, len(self.acks), LIST_LENGTH):
             self.unsent.append(encode(Ack(tuple(self.acks[start : start + LIST_LENGTH]))))
         self.acks.clear()
+
+    def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> Sent:
+        """Send as much as the connection takes."""
+        self._seal_acks()
         outcome = Sent.OK
         while self.unsent:
             outcome = send(self.connection, self.unsent[0])

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from contrada.broker.messages import Limits
 from contrada.broker.wire import LIST_LENGTH, NAME_BYTES
 from contrada.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +61,7 @@ class Settings:
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Settings:
-        """Make settings from a mapping, as read from TOML; unknown names are an error. `limits` may be a mapping too."""
+        """Make settings from a mapping, as read from TOML; `limits` may be one too. Unknown names are an error."""
         known = {f.name for f in fields(cls)}
         if unknown := sorted(set(options) - known):
             raise InvalidValue(f"unknown setting {unknown[0]!r}; the settings are {', '.join(sorted(known))}")
