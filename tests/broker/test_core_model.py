@@ -109,8 +109,8 @@ class Deliveries(RuleBasedStateMachine):
             self.settle()
             self.request += 1
             self.top.say(client, Unsubscribe(self.request, id))
-            self.settle()
             self.forget((client, id))
+            self.settle()
 
     @rule(client=clients)
     def stop_reading(self, client) -> None:
@@ -153,7 +153,7 @@ class Deliveries(RuleBasedStateMachine):
             assert any(len(self.model[k].queue) > self.model[k].limit for k in held if k in self.model), key
 
 
-Deliveries.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+Deliveries.TestCase.settings = settings(max_examples=100, stateful_step_count=40)
 TestDeliveries = Deliveries.TestCase
 
 
