@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from contrada.spatial.textual.base import StoredIndex
 
 _HOME: Final = {
+    "ap-tree": ("ap_tree", "APTree"),
     "rt": ("rt_tree", "RtTree"),
     "rt+": ("rt_tree", "RtPlusTree"),
     "rt++": ("rt_plus_plus", "RtPlusPlusTree"),
