@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from contrada.forwarding.constraint import Operator
-from contrada.forwarding.domains import StatedDomain, bool_domain, finite_domain
+from contrada.forwarding.domains import bool_domain, finite_domain
 from contrada.forwarding.ordered_domain import ordered_domain
 from contrada.forwarding.values import Kind
 
@@ -90,7 +90,10 @@ def _domain(kind: Kind, constraints: list[Constraint]) -> Domain | None:
         return bool_domain(constraints)
     if kind in (Kind.NUMBER, Kind.STRING, Kind.TIME):
         return ordered_domain(kind, constraints)
-    return StatedDomain(constraints)
+
+    from contrada.forwarding.spatial_domain import spatial_domain  # loads the compiler
+
+    return spatial_domain(kind, constraints)
 
 
 def _kinds(constraint: Constraint) -> frozenset[Kind]:

@@ -38,19 +38,6 @@ class FiniteDomain:
         return all(constraint.holds(value) for value in self.values)
 
 
-class StatedDomain:
-    """Values of which nothing is known but the constraints themselves."""
-
-    __slots__ = ("_constraints",)
-
-    def __init__(self, constraints: list[Constraint]) -> None:
-        self._constraints = constraints
-
-    def implies(self, constraint: Constraint) -> bool:
-        """Whether the constraint is one of those stated."""
-        return constraint in self._constraints
-
-
 def finite_domain(kind: Kind, constraints: list[Constraint]) -> FiniteDomain | None:
     """The domain of constraints of which one is `=` or `in`: its values that satisfy the others."""
     first = next(c for c in constraints if c.op in (Operator.EQ, Operator.IN))
@@ -66,9 +53,9 @@ def bool_domain(constraints: list[Constraint]) -> FiniteDomain | None:
     return _satisfying((False, True), constraints)
 
 
-def single_domain(value: Scalar, constraints: list[Constraint]) -> FiniteDomain | None:
-    """The domain of constraints that were found to allow at most one value."""
-    return _satisfying((value,), constraints)
+def listed_domain(values: Iterable[Scalar], constraints: list[Constraint]) -> FiniteDomain | None:
+    """The domain of constraints that were found to allow at most these values."""
+    return _satisfying(values, constraints)
 
 
 def _satisfying(candidates: Iterable[Scalar], constraints: list[Constraint]) -> FiniteDomain | None:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from contrada.forwarding.constraint import Operator
-from contrada.forwarding.domains import single_domain
+from contrada.forwarding.domains import listed_domain
 from contrada.forwarding.values import INT_MAX, INT_MIN, Kind, from_microseconds, microseconds
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.domains import Domain
+
+
+_FEW: Final = 3
+"""How many values an interval may have to be listed one by one: `x >= 5 and x <= 5` is `x = 5`."""
 
 
 class _Chain(NamedTuple):
@@ -86,9 +90,19 @@ def ordered_domain(kind: Kind, constraints: list[Constraint]) -> Domain | None:
     lo, hi = _tighten(chain, lo, hi, excluded)
     if not lo < hi or not _compatible([cast("str", c.value) for c in constraints if c.op is Operator.SUFFIX]):
         return None
-    if chain.after(lo) == hi:
-        return single_domain(chain.value(lo), constraints)
-    return OrderedDomain(chain, _Interval(lo, hi), constraints)
+    few = _few(chain, lo, hi)
+    return OrderedDomain(chain, _Interval(lo, hi), constraints) if few is None else listed_domain(few, constraints)
+
+
+def _few(chain: _Chain, lo: Any, hi: Any) -> list[Any] | None:
+    """The values of an interval of at most `_FEW`; None for a longer one."""
+    values: list[Any] = []
+    while lo < hi:
+        if len(values) == _FEW:
+            return None
+        values.append(chain.value(lo))
+        lo = chain.after(lo)
+    return values
 
 
 def _interval(chain: _Chain, constraint: Constraint) -> _Interval | None:

@@ -9,8 +9,8 @@ them gives another function, or the keywords themselves. Keywords given one by o
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import TYPE_CHECKING, Final, TypeAlias
+from unicodedata import category, normalize
 
 from contrada.errors import InvalidValue
 from contrada.spatial.point import Point
@@ -31,23 +31,25 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     while True:
-        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        folded = normalize("NFKC", normalize("NFKC", text).casefold())
         if folded == text:
             return folded
         text = folded
 
 
 def tokenise(text: str) -> list[str]:
-    """The words of a text, in order, folded.
+    """The words of a text, in order, folded. Words too long to be asked for are left out.
 
     >>> tokenise("iPad on SALE: 50% off!")
     ['ipad', 'on', 'sale', '50', 'off']
     """
     folded = fold(text)
     if folded.isascii():
-        return _ASCII_WORD.findall(folded)
-    # `\w` leaves out combining marks, and so would cut words of Hindi or Thai in pieces.
-    return "".join(c if c.isalnum() or c == "_" or unicodedata.category(c)[0] == "M" else " " for c in folded).split()
+        words = _ASCII_WORD.findall(folded)
+    else:
+        # `\w` leaves out combining marks, and so would cut words of Hindi or Thai in pieces.
+        words = "".join(c if c.isalnum() or c == "_" or category(c)[0] == "M" else " " for c in folded).split()
+    return [word for word in words if len(word) <= MAX_KEYWORD]
 
 
 def check_keywords(keywords: str | Iterable[str], tokenise: Tokeniser = tokenise) -> frozenset[str]:

@@ -1,0 +1,96 @@
+"""Domains of points, regions and geotext.
+
+Regions: each constraint says that the value's relation to a region is one of a set (a mask). What follows for the
+relation to another region is RCC-8 composition (`spatial.rcc8`), which is sound for points too. A point is inside,
+meets or is disjoint from a region; having no other relations makes its masks smaller and answers about points more
+complete. What several constraints leave possible is the intersection of what each does.
+
+Geotext: `matches` asks for all of its keywords and for places that intersect, so it is implied by constraints that
+together ask for as many keywords, and one of which has a region within its own. Two `matches` never conflict: a message
+may have many words, and its box may intersect any two regions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from contrada.forwarding.constraint import Operator
+from contrada.forwarding.values import Kind
+from contrada.spatial import rcc8, relation
+from contrada.spatial.relate import relate
+from contrada.spatial.relation import Relation
+
+if TYPE_CHECKING:
+    from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.domains import Domain
+    from contrada.forwarding.operands import Similar, TextMatch
+    from contrada.spatial.region import Region
+
+_OF_POINTS: Final = Relation.INSIDE.mask | Relation.MEETS.mask | Relation.DISJOINT.mask
+_WITHIN: Final = (Relation.INSIDE, Relation.COVERED_BY, Relation.EQUALS)
+
+
+def spatial_domain(kind: Kind, constraints: list[Constraint]) -> Domain | None:
+    """The domain of constraints on points, regions or geotext, none of them `=` or `in`."""
+    if kind is Kind.GEOTEXT:
+        return GeotextDomain(constraints)
+    possible = _OF_POINTS if kind is Kind.POINT else relation.ALL
+    masks: dict[Region, int] = {}
+    for constraint in constraints:
+        if constraint.kind is Kind.REGION:
+            region = cast("Region", constraint.value)
+            masks[region] = masks.get(region, possible) & constraint.mask
+    domain = RelationDomain(possible, masks, constraints)
+    return None if any(not domain.relations_to(region) & mask for region, mask in masks.items()) else domain
+
+
+class RelationDomain:
+    """Points or regions in given relations to given regions."""
+
+    __slots__ = ("_constraints", "_masks", "_possible")
+
+    def __init__(self, possible: int, masks: dict[Region, int], constraints: list[Constraint]) -> None:
+        self._possible = possible
+        self._masks = masks
+        self._constraints = constraints
+
+    def relations_to(self, region: Region) -> int:
+        """The relations to a region that the constraints leave possible, one by one composed and then intersected."""
+        possible = self._possible
+        for mine, mask in self._masks.items():
+            possible &= rcc8.compose(mask, relate(mine, region).mask)
+        return possible
+
+    def implies(self, constraint: Constraint) -> bool:
+        """Whether every value of the domain satisfies the constraint."""
+        if constraint.op is Operator.NE:
+            return not all(mine.holds(cast("Any", constraint.value)) for mine in self._constraints)
+        if constraint.kind is not Kind.REGION:
+            return False
+        return not self.relations_to(cast("Region", constraint.value)) & ~constraint.mask
+
+
+class GeotextDomain:
+    """Geotext that satisfies `matches` and `similar` constraints; never known to be empty."""
+
+    __slots__ = ("_matches", "_similar")
+
+    def __init__(self, constraints: list[Constraint]) -> None:
+        self._matches = [cast("TextMatch", c.value) for c in constraints if c.op is Operator.MATCHES]
+        self._similar = [cast("Similar", c.value) for c in constraints if c.op is Operator.SIMILAR]
+
+    def implies(self, constraint: Constraint) -> bool:
+        """Whether every geotext of the domain satisfies the constraint."""
+        if constraint.op is Operator.SIMILAR:
+            wanted = cast("Similar", constraint.value)
+            return any(
+                (mine.keywords, mine.at, mine.alpha) == (wanted.keywords, wanted.at, wanted.alpha)
+                and mine.tau >= wanted.tau
+                for mine in self._similar
+            )
+        match = cast("TextMatch", constraint.value)
+        if not match.keywords.issubset(word for mine in self._matches for word in mine.keywords):
+            return False
+        if match.within is None:
+            return True
+        return any(mine.within is not None and relate(mine.within, match.within) in _WITHIN for mine in self._matches)
