@@ -50,7 +50,7 @@ from contrada.spatial.rings import IN, ON, OUT, RUN, locate, next_run
 if TYPE_CHECKING:
     from contrada.spatial.rings import Floats
 
-MAX_SAMPLES: Final = 4_000_000
+MAX_SAMPLES: Final = 1_000_000
 
 _SEEN_OUT: Final = 1 << OUT
 _SEEN_ON: Final = 1 << ON
@@ -75,8 +75,14 @@ _WIDENED: Final = (MEETS, MEETS, OVERLAPS, EQUALS, COVERED_BY, COVERS, COVERED_B
 
 
 @kernel
+def _norm(x: float, y: float) -> float:
+    # Within the range of coordinates squares neither overflow nor vanish; unlike hypot, the same on every platform.
+    return math.sqrt(x * x + y * y)
+
+
+@kernel
 def _edge_length(xy: Floats, i: int) -> float:
-    return math.hypot(xy[i + 1, 0] - xy[i, 0], xy[i + 1, 1] - xy[i, 1])
+    return _norm(xy[i + 1, 0] - xy[i, 0], xy[i + 1, 1] - xy[i, 1])
 
 
 @kernel
@@ -114,7 +120,7 @@ def _near(px: float, py: float, radius: float, xy: Floats, boxes: Floats) -> boo
             ux, uy = xy[i + 1, 0] - ax, xy[i + 1, 1] - ay
             t = ((px - ax) * ux + (py - ay) * uy) / (ux * ux + uy * uy)
             t = min(max(t, 0.0), 1.0)
-            if math.hypot(ax + t * ux - px, ay + t * uy - py) <= radius:
+            if _norm(ax + t * ux - px, ay + t * uy - py) <= radius:
                 return True
         run = next_run(boxes, runs, run + 1, x1, y1, x2, y2)
     return False
