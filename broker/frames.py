@@ -89,18 +89,16 @@ class Envelope:
         return body
 
 
-@lru_cache(maxsize=4096)
-def _packed_ids(ids: tuple[int, ...]) -> bytes:
-    return _pack(ids)
+_packed_id: Callable[[int], bytes] = lru_cache(maxsize=65_536)(lambda subscription: _pack((subscription,)))
 
 
-def deliver_frames(entries: Sequence[tuple[Envelope, tuple[int, ...]]]) -> list[bytes]:
+def deliver_frames(entries: Sequence[tuple[Envelope, Sequence[int]]]) -> list[bytes]:
     """Join a DELIVER from envelopes and the receiver's subscriptions."""
     parts = [_array_header(1 + 2 * len(entries)), _DELIVER_TYPE]
     attachments = []
     for envelope, subscriptions in entries:
         parts.append(envelope.packed)
-        parts.append(_packed_ids(subscriptions) if len(subscriptions) < 8 else _pack(subscriptions))
+        parts.append(_packed_id(subscriptions[0]) if len(subscriptions) == 1 else _pack(subscriptions))
         if envelope.attachment is not None:
             attachments.append(envelope.attachment)
     return [b"".join(parts), *attachments]
@@ -188,6 +186,20 @@ def decode(frames: Sequence[bytes], limits: Limits = Limits()) -> Message:  # no
     if len(frames) > 1 and head[0] not in (wire.PUBLISH, wire.DELIVER):
         _bad("only PUBLISH and DELIVER have attachments")
     return _DECODERS[head[0]](head[1:], frames[1:], limits)
+
+
+def request_of(frames: Sequence[bytes]) -> int:
+    """Find the request number of a message that `decode` refused, or 0 if there is none to be found."""
+    try:
+        head = _unpack(frames[0])
+        if head[0] in _REQUESTS:
+            return _integer("request", head[1])
+    except (ProtocolError, TypeError, LookupError):
+        pass
+    return 0
+
+
+_REQUESTS = frozenset((wire.SUBSCRIBE, wire.UNSUBSCRIBE, wire.PUBLISH, wire.STATUS, wire.EXPLAIN))
 
 
 def _unpack(head: bytes) -> Any:

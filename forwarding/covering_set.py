@@ -5,12 +5,12 @@ it. `add` and `remove` return the change of the shown set; removing a shown filt
 shown filter covers them. Invariants (`_check`): every hidden filter is covered by the shown filter it hangs under,
 and no shown filter is covered by another that was there when it came.
 
-To find who covers whom without asking every pair, each filter has an envelope, two numbers per name: bounds within
-which the coordinates of every matching value lie, and the coordinates of a witness (`witness.py`). A number's
-coordinates are (number, 0), a string's (hash, 0), a place's the centre of its box. If g covers f, then f's witness
-matches g, so its coordinates lie within g's bounds. Filters of the same names share a table, so both questions, who may
-cover f and whom may f cover, are one comparison of arrays; `covers` decides for the few that pass. A filter without
-a witness is a candidate for everything.
+To find who covers whom without asking every pair, each filter has an envelope, two coordinates per name: bounds within
+which the coordinates of every matching value lie, and the span of its witnesses' coordinates (`witness.py`). A number's
+coordinates are (number, 0), a string's (hash, 0), a place's the centre of its box. If g covers f, then f's witnesses
+match g, so their span lies within g's bounds. Filters of the same names share a table, so both questions, who may cover
+f and whom may f cover, are one comparison of arrays; `covers` decides for the few that pass. A filter without
+witnesses is a candidate for everything.
 
 Cost of a change: one array comparison per table whose names fit, over the shown filters in it, plus `covers` on
 the candidates.
@@ -26,7 +26,7 @@ import numpy as np
 
 from contrada.forwarding.constraint import Constraint, Operator
 from contrada.forwarding.values import Kind, kind_of, microseconds
-from contrada.forwarding.witness import witness
+from contrada.forwarding.witness import witnesses
 from contrada.spatial.relation import COVERED_BY, EQUALS, INSIDE
 
 if TYPE_CHECKING:
@@ -153,12 +153,13 @@ class CoveringSet(Generic[K]):
 
 
 class _Envelope(NamedTuple):
-    """Bounds and witness of one filter: per name, in order, two coordinates."""
+    """Bounds (low, high) and span of the witnesses (least, most) of one filter: per name, two coordinates."""
 
     names: frozenset[str]
     low: dict[str, tuple[float, float]]
     high: dict[str, tuple[float, float]]
-    at: dict[str, tuple[float, float]] | None
+    least: dict[str, tuple[float, float]] | None
+    most: dict[str, tuple[float, float]] | None
 
     @classmethod
     def of(cls, f: Filter) -> _Envelope:
@@ -169,9 +170,15 @@ class _Envelope(NamedTuple):
             a, b = low.get(constraint.name, (-math.inf, -math.inf)), high.get(constraint.name, (math.inf, math.inf))
             low[constraint.name] = (max(a[0], x1), max(a[1], y1))
             high[constraint.name] = (min(b[0], x2), min(b[1], y2))
-        example = witness(f)
-        at = None if example is None else {name: _coordinates(value) for name, value in example.items()}
-        return cls(f.names, low, high, at)
+        examples = witnesses(f)
+        if examples is None:
+            return cls(f.names, low, high, None, None)
+        least, most = {}, {}
+        for name, values in examples.items():
+            xs, ys = zip(*map(_coordinates, values), strict=True)
+            least[name] = (min(xs), min(ys))
+            most[name] = (max(xs), max(ys))
+        return cls(f.names, low, high, least, most)
 
 
 def _coordinates(value: Value) -> tuple[float, float]:
@@ -212,7 +219,7 @@ def _bounds(constraint: Constraint) -> tuple[tuple[float, float], tuple[float, f
 class _Table(Generic[K]):
     """Envelopes of the shown filters of one set of names, a row each; rows are filled from the front.
 
-    low, high, at: (capacity, 2 * names); `at` is NaN throughout where there is no witness.
+    low, high, least, most: (capacity, 2 * names); the last two are NaN throughout where there is no witness.
     """
 
     def __init__(self, names: list[str]) -> None:
@@ -222,7 +229,8 @@ class _Table(Generic[K]):
         columns = 2 * len(names)
         self._low = np.empty((8, columns))
         self._high = np.empty((8, columns))
-        self._at = np.empty((8, columns))
+        self._least = np.empty((8, columns))
+        self._most = np.empty((8, columns))
 
     def keys(self) -> list[K]:
         return self._keys
@@ -230,12 +238,14 @@ class _Table(Generic[K]):
     def add(self, key: K, envelope: _Envelope) -> None:
         row = len(self._keys)
         if row == len(self._low):
-            self._low, self._high, self._at = (
-                np.concatenate([array, np.empty_like(array)]) for array in (self._low, self._high, self._at)
+            self._low, self._high, self._least, self._most = (
+                np.concatenate([array, np.empty_like(array)])
+                for array in (self._low, self._high, self._least, self._most)
             )
         self._low[row] = self._flat(envelope.low)
         self._high[row] = self._flat(envelope.high)
-        self._at[row] = math.nan if envelope.at is None else self._flat(envelope.at)
+        self._least[row] = math.nan if envelope.least is None else self._flat(envelope.least)
+        self._most[row] = math.nan if envelope.most is None else self._flat(envelope.most)
         self._keys.append(key)
         self._row[key] = row
 
@@ -246,23 +256,22 @@ class _Table(Generic[K]):
             last = len(self._keys)
             self._keys[row] = last_key
             self._row[last_key] = row
-            for array in (self._low, self._high, self._at):
+            for array in (self._low, self._high, self._least, self._most):
                 array[row] = array[last]
 
     def may_cover(self, envelope: _Envelope) -> list[K]:
-        """Those whose bounds admit the witness."""
+        """Those whose bounds admit the witnesses."""
         count = len(self._keys)
-        if envelope.at is None:
+        if envelope.least is None or envelope.most is None:
             return list(self._keys)
-        at = self._flat(envelope.at)
-        return self._where(((self._low[:count] <= at) & (self._high[:count] >= at)).all(axis=1))
+        least, most = self._flat(envelope.least), self._flat(envelope.most)
+        return self._where(((self._low[:count] <= least) & (self._high[:count] >= most)).all(axis=1))
 
     def may_be_covered_by(self, envelope: _Envelope) -> list[K]:
-        """Those whose witness the bounds admit, and those without one."""
+        """Those whose witnesses the bounds admit, and those without any."""
         count = len(self._keys)
-        at = self._at[:count]
         low, high = self._flat(envelope.low, -math.inf), self._flat(envelope.high, math.inf)
-        return self._where(~((at < low) | (at > high)).any(axis=1))
+        return self._where(~((self._least[:count] < low) | (self._most[:count] > high)).any(axis=1))
 
     def _where(self, mask: Any) -> list[K]:
         return [self._keys[row] for row in np.flatnonzero(mask)]

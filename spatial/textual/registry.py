@@ -11,10 +11,13 @@ if TYPE_CHECKING:
     from contrada.spatial.textual.base import StoredIndex
 
 _HOME: Final = {
+    "ap-tree": ("ap_tree", "APTree"),
     "rt": ("rt_tree", "RtTree"),
     "rt+": ("rt_tree", "RtPlusTree"),
     "rt++": ("rt_plus_plus", "RtPlusPlusTree"),
     "ir-tree": ("ir_tree", "IRTree"),
+    "iq-tree": ("iq_tree", "IQTree"),
+    "rq-tree": ("iq_tree", "RQTree"),
     "keyword-first": ("keyword_first", "KeywordFirst"),
     "spatial-first": ("spatial_first", "SpatialFirst"),
     "scan": ("scan", "Scan"),

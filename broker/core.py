@@ -1,0 +1,357 @@
+"""The broker without its sockets: messages in, messages out.
+
+The shell around it (`node.py`, or a test) drives it in turns:
+
+    receive(connection, user, frames, now)      for each message that has arrived
+    turn(now)                                   match what was published, move what credit allows
+    flush(send)                                 hand messages to the transport
+    tick(now)                                   a few times per second: heartbeats, deadlines, reports
+
+Time is whatever monotonic number the shell passes in. Here is what each message means; how a notification travels is
+in `switchboard.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from contrada.broker import wire
+from contrada.broker.admin import explain, status
+from contrada.broker.frames import decode, request_of
+from contrada.broker.messages import (
+    Ack,
+    Acked,
+    Bye,
+    Credit,
+    Error,
+    Explain,
+    Hello,
+    Ping,
+    Pong,
+    Publish,
+    Reply,
+    Status,
+    Subscribe,
+    Unsubscribe,
+    Welcome,
+)
+from contrada.broker.offences import Offences
+from contrada.broker.session import Session
+from contrada.broker.subscription import Hold, Subscription
+from contrada.broker.switchboard import Codec, Publication, Switchboard, Table
+from contrada.broker.wire import Code, Role
+from contrada.errors import ContradaError, ProtocolError, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from contrada.broker.settings import Settings
+
+log = logging.getLogger("contrada.broker")
+
+
+class Identity(NamedTuple):
+    """Who a key belongs to, and what it may do."""
+
+    name: str
+    roles: frozenset[Role]
+
+
+class Core(Switchboard):
+    """One broker: every message of the protocol has its method here."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        table: Table,
+        codec: Codec,
+        identify: Callable[[str | None], Identity | None],
+        *,
+        id: str,
+        first_sequence: int = 1,
+        now: float = 0.0,
+    ) -> None:
+        super().__init__(settings, table, codec, id=id, first_sequence=first_sequence, now=now)
+        self.started = now
+        self.stopping = False
+        self.rates: dict[str, float] = {"published": 0.0, "delivered": 0.0}
+        self._measured = (now, 0, 0)
+        self._identify = identify
+        self._offences = Offences(settings.bad_frames, settings.ban, settings.sessions)
+        self._next_session = 1
+        self._next_handle = 1
+
+    # -- events ------------------------------------------------------------------------------------------
+
+    def receive(self, connection: bytes, user: str | None, frames: Sequence[bytes], now: float) -> None:
+        """Take in one message. `user` is the key that the transport has verified, None without security."""
+        self._now = now
+        self.counters["received"] += 1
+        if self._offences.is_banned(connection, now):
+            return
+        session = self._sessions.get(connection)
+        if session is not None:
+            if session.user != user:
+                self._end(session, Code.NO_SESSION, "the connection changed hands: say HELLO again")
+                session = None
+            else:
+                session.heard = now
+        try:
+            message = decode(frames, self.settings.limits)
+        except ProtocolError as error:
+            self._bad_frame(connection, session, str(error), request_of(frames))
+            return
+        if type(message) is Hello:
+            self._hello(connection, user, message)
+        elif session is None:
+            self._farewell(connection, Error(0, Code.NO_SESSION, "say HELLO first", fatal=True))
+        elif (handler := _HANDLERS.get(type(message))) is None:
+            reason = f"{type(message).__name__.upper()} is for the broker to send"
+            self._bad_frame(connection, session, reason, 0)
+        else:
+            try:
+                handler(self, session, message)
+            except _Refusal as refusal:
+                self._answer(session, Error(getattr(message, "request", 0), refusal.code, str(refusal)))
+                self.counters["refused"] += 1
+
+    def tick(self, now: float) -> None:
+        """Heartbeats, deadlines and reports. Call a few times per heartbeat."""
+        self._now = now
+        settings = self.settings
+        for session in list(self._sessions.values()):
+            silence = now - session.heard
+            if silence >= settings.timeout:
+                self._end(session, Code.SILENT, f"nothing was heard for {silence:.1f} s")
+                continue
+            if silence >= settings.heartbeat and now - session.pinged >= settings.heartbeat:
+                session.pinged = now
+                self._answer(session, Ping(0))
+            if session.dropping and not session.congested:
+                session.report_drops()
+                self._soil(session)
+            stuck = next((s for s in session.waiting if self._is_stuck(s)), None)
+            if stuck is not None:
+                self._slow(stuck, f"took nothing for {settings.block_timeout} s while publishers waited for it")
+        self._offences.expire(now)
+        self._measure(now)
+
+    def stop(self, now: float) -> None:
+        """Begin to shut down: no new sessions, subscriptions or publications; what is queued still goes out."""
+        self.turn(now)
+        self.stopping = True
+
+    def goodbye(self) -> None:
+        """End every session with a BYE behind what is already on its way."""
+        for session in list(self._sessions.values()):
+            session.report_drops()
+            self._close(session, "the broker is shutting down")
+
+    # -- messages ----------------------------------------------------------------------------------------
+
+    def _hello(self, connection: bytes, user: str | None, message: Hello) -> None:
+        if (old := self._sessions.get(connection)) is not None:
+            self._remove(old)
+        refusal: tuple[Code, str] | None = None
+        identity = self._identify(user)
+        version = min(message.newest, wire.VERSION)
+        if version < max(message.oldest, wire.OLDEST_VERSION):
+            offered = f"{message.oldest} to {message.newest}"
+            spoken = f"{wire.OLDEST_VERSION} to {wire.VERSION}"
+            refusal = Code.VERSION, f"this broker speaks versions {spoken} of the protocol, the client {offered}"
+        elif identity is None:
+            refusal = Code.UNAUTHORISED, f"the key {user} is not in this broker's key directory: ask its operator"
+        elif self.stopping:
+            refusal = Code.SHUTTING_DOWN, "the broker is shutting down"
+        elif len(self._sessions) >= self.settings.sessions:
+            refusal = Code.LIMIT, f"the broker has its {self.settings.sessions} sessions"
+        if refusal is not None or identity is None:
+            code, reason = refusal or (Code.UNAUTHORISED, "")
+            self.counters["refused"] += 1
+            log.warning("refused", extra={"code": code, "reason": reason, "client": message.name, "key": user})
+            self._farewell(connection, Error(0, code, reason, fatal=True))
+            return
+        number = self._next_session
+        self._next_session += 1
+        publisher = identity.name or message.name or f"client-{number}"
+        session = Session(connection, number, message.name, publisher, identity.roles, user, self._now)
+        self._sessions[connection] = self._numbers[number] = session
+        self.counters["sessions_opened"] += 1
+        log.info("session opened", extra={"session": number, "client": message.name, "publisher": publisher})
+        timing = (self.settings.heartbeat, self.settings.timeout)
+        welcome = Welcome(version, self.id, number, publisher, identity.roles, *timing, self.settings.limits)
+        self._answer(session, welcome)
+
+    def _subscribe(self, session: Session, message: Subscribe) -> None:
+        limits = self.settings.limits
+        self._require(session, Role.SUBSCRIBE)
+        self._require_running()
+        if message.subscription in session.subscriptions:
+            raise _Refusal(Code.DUPLICATE, f"subscription {message.subscription} exists already in this session")
+        if len(session.subscriptions) >= limits.subscriptions:
+            raise _Refusal(Code.LIMIT, f"a session may have at most {limits.subscriptions} subscriptions")
+        if message.queue > limits.queue:
+            raise _Refusal(Code.LIMIT, f"a queue may be at most {limits.queue} long")
+        self._match()  # what was published before must not be matched against it
+        handle = self._next_handle
+        try:
+            filters = [self.codec.filter(encoded) for encoded in message.filters]
+            ids = [id for expression in filters for id in self.table.add(handle, expression)]
+        except ContradaError as error:
+            self.table.remove_interface(handle)
+            raise _Refusal(Code.BAD_FILTER, str(error)) from error
+        self._next_handle += 1
+        subscription = Subscription(
+            session,
+            message.subscription,
+            handle,
+            message.policy,
+            credit=message.credit,
+            limit=message.queue or min(self.settings.queue, limits.queue),
+            limit_bytes=limits.queue_bytes,
+            since=self._sequence,
+        )
+        subscription.filters = ids
+        session.subscriptions[message.subscription] = self._subscriptions[handle] = subscription
+        self._answer(session, Ack((Acked(message.request),)))
+
+    def _unsubscribe(self, session: Session, message: Unsubscribe) -> None:
+        subscription = session.subscriptions.get(message.subscription)
+        if subscription is None:
+            raise _Refusal(Code.UNKNOWN, f"this session has no subscription {message.subscription}")
+        self._match()
+        if subscription.session.open:  # matching may have ended the session, for a full queue
+            session.report_drops(subscription)
+            self._drop_subscription(subscription)
+            self._answer(session, Ack((Acked(message.request),)))
+
+    def _publish(self, session: Session, message: Publish) -> None:
+        self._require(session, Role.PUBLISH)
+        self._require_running()
+        bodies = message.notifications
+        size = sum(map(len, bodies))
+        limits = self.settings.limits
+        if session.held + len(bodies) > limits.window or session.held_bytes + size > limits.window_bytes:
+            unacknowledged = f"{session.held + len(bodies)} notifications ({session.held_bytes + size} bytes)"
+            allowed = f"the window is {limits.window} ({limits.window_bytes} bytes)"
+            self._end(session, Code.FLOW, f"{unacknowledged} published without waiting for an ACK; {allowed}")
+            return
+        read = self.codec.notification
+        notifications: list[Mapping[str, Any]] = []
+        try:
+            for body in bodies:
+                notifications.append(read(body))  # noqa: PERF401 (the index of the bad one is wanted)
+        except ContradaError as error:
+            which = f"notification {len(notifications)} of {len(bodies)}: " if len(bodies) > 1 else ""
+            raise _Refusal(Code.BAD_NOTIFICATION, f"{which}{error}") from error
+        hold = Hold(session, message.request, self._sequence, len(bodies), size)
+        self._sequence += len(bodies)
+        session.published += len(bodies)
+        session.held += hold.count
+        session.held_bytes += hold.bytes
+        self.counters["published"] += len(bodies)
+        self._pending.append(Publication(hold, bodies, notifications))
+
+    def _credit(self, session: Session, message: Credit) -> None:
+        for id, credit in message.grants:
+            subscription = session.subscriptions.get(id)
+            if subscription is not None:  # a grant may cross an UNSUBSCRIBE on its way
+                subscription.credit = min(subscription.credit + credit, wire.MAX_INTEGER)
+        if session.waiting:
+            self._backlog[session] = None
+
+    def _ping(self, session: Session, message: Ping) -> None:
+        self._answer(session, Pong(message.nonce))
+
+    def _pong(self, session: Session, message: Pong) -> None:
+        """Hearing it was all."""
+
+    def _bye(self, session: Session, message: Bye) -> None:
+        self._match()
+        if session.open:
+            self._close(session, "")
+            log.info("session closed", extra={"session": session.number, "reason": message.reason or "bye"})
+
+    def _status(self, session: Session, message: Status) -> None:
+        self._require(session, Role.ADMIN)
+        self._answer(session, Reply(message.request, status(self, self._now)))
+
+    def _explain(self, session: Session, message: Explain) -> None:
+        if message.session not in (0, session.number):
+            self._require(session, Role.ADMIN)
+        self._match()
+        owner = self._numbers.get(message.session or session.number)
+        subscription = owner.subscriptions.get(message.subscription) if owner else None
+        if owner is None or subscription is None:
+            whose = f"session {message.session}" if message.session else "this session"
+            raise _Refusal(Code.UNKNOWN, f"{whose} has no subscription {message.subscription}")
+        try:
+            document = explain(self, subscription, message.notification)
+        except Refused as error:
+            raise _Refusal(Code.UNKNOWN, str(error)) from error
+        self._answer(session, Reply(message.request, document))
+
+    # -- small things ------------------------------------------------------------------------------------
+
+    def _bad_frame(self, connection: bytes, session: Session | None, reason: str, request: int) -> None:
+        self.counters["bad_frames"] += 1
+        log.warning("bad frame", extra={"session": session.number if session else None, "reason": reason})
+        strikes = self._offences.strike(connection, self._now)
+        if strikes:
+            self.counters["banned"] += 1
+            reason = f"{strikes} bad frames, the last: {reason}"
+            if session is not None:
+                self._end(session, Code.BANNED, reason)
+            else:
+                self._farewell(connection, Error(0, Code.BANNED, reason, fatal=True))
+        elif session is not None:
+            session.bad_frames += 1
+            self._answer(session, Error(request, Code.BAD_FRAME, reason))
+        else:
+            self._farewell(connection, Error(request, Code.BAD_FRAME, reason))
+
+    def _is_stuck(self, subscription: Subscription) -> bool:
+        since = subscription.full_since
+        return since is not None and self._now - since >= self.settings.block_timeout
+
+    def _require_running(self) -> None:
+        if self.stopping:
+            raise _Refusal(Code.SHUTTING_DOWN, "the broker is shutting down")
+
+    def _require(self, session: Session, role: Role) -> None:
+        if role not in session.roles:
+            log.warning("refused", extra={"session": session.number, "code": Code.UNAUTHORISED, "role": role})
+            held = ", ".join(sorted(session.roles)) or "none"
+            raise _Refusal(Code.UNAUTHORISED, f"this needs the role {role}; {session.publisher} has {held}")
+
+    def _measure(self, now: float) -> None:
+        then, published, delivered = self._measured
+        if now - then >= 1.0:
+            counted = self.counters["published"], self.counters["delivered"]
+            self.rates = {
+                "published": (counted[0] - published) / (now - then),
+                "delivered": (counted[1] - delivered) / (now - then),
+            }
+            self._measured = (now, *counted)
+
+
+class _Refusal(Exception):
+    """A request that is refused while its session goes on."""
+
+    def __init__(self, code: Code, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+_HANDLERS: dict[type, Callable[[Core, Session, Any], None]] = {
+    Subscribe: Core._subscribe,
+    Unsubscribe: Core._unsubscribe,
+    Publish: Core._publish,
+    Credit: Core._credit,
+    Ping: Core._ping,
+    Pong: Core._pong,
+    Bye: Core._bye,
+    Status: Core._status,
+    Explain: Core._explain,
+}

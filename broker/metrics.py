@@ -1,0 +1,138 @@
+"""Prometheus metrics of one broker, in a registry of its own.
+
+Counters and gauges are read from the core when Prometheus asks, so that the hot path pays nothing for them; only the
+match time is observed, once per batch.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from prometheus_client import CollectorRegistry, Histogram, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from contrada.errors import ContradaError, InvalidValue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from prometheus_client.metrics_core import Metric
+
+    from contrada.broker.core import Core
+    from contrada.broker.switchboard import Table
+
+COUNTERS = {
+    "received": "Messages received, heartbeats included",
+    "published": "Notifications accepted from publishers",
+    "delivered": "Deliveries made, one per notification and subscription",
+    "bad_frames": "Messages that were not valid protocol",
+    "banned": "Connections banned for bad frames",
+    "refused": "Requests and sessions refused",
+    "sessions_opened": "Sessions opened",
+    "sessions_lost": "Sessions whose connection went away without a BYE",
+    "sessions_ended": "Sessions that the broker ended for a fault of theirs",
+    "handshake_failures": "Connections that failed the transport's security handshake",
+}
+
+
+class TimedTable:
+    """A forwarding table whose matching is timed."""
+
+    def __init__(self, table: Table, seconds: Histogram, sizes: Histogram) -> None:
+        self.add = table.add
+        self.remove_interface = table.remove_interface
+        self.explain = table.explain
+        self.stats = table.stats
+        self._match_many = table.match_many
+        self._seconds = seconds.observe
+        self._sizes = sizes.observe
+
+    def match_many(self, notifications: list[Any]) -> Sequence[set[int]]:
+        """Match, and observe how long it took."""
+        start = time.perf_counter()
+        matched = self._match_many(notifications)
+        self._seconds(time.perf_counter() - start)
+        self._sizes(len(notifications))
+        return matched
+
+
+class Metrics:
+    """The registry and what is in it."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.match_seconds = Histogram(
+            "contrada_match_seconds",
+            "Time to match one batch of notifications",
+            buckets=[1e-5 * 2**k for k in range(16)],
+            registry=self.registry,
+        )
+        self.match_batch = Histogram(
+            "contrada_match_batch_size",
+            "Notifications matched together",
+            buckets=[2**k for k in range(12)],
+            registry=self.registry,
+        )
+        self._core: Core | None = None
+
+    def timed(self, table: Table) -> TimedTable:
+        """Wrap a table so that its matching is observed."""
+        return TimedTable(table, self.match_seconds, self.match_batch)
+
+    def watch(self, core: Core) -> None:
+        """Expose a core's counters and gauges."""
+        self._core = core
+        self.registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        """Read the core, on Prometheus's thread: whole numbers and copies only."""
+        core = self._core
+        if core is None:
+            return
+        for name, text in COUNTERS.items():
+            yield CounterMetricFamily(f"contrada_{name}", text, value=core.counters[name])
+        dropped = CounterMetricFamily("contrada_dropped", "Notifications lost by slow consumers", labels=["policy"])
+        for policy, count in dict(core.drops).items():
+            dropped.add_metric([policy], count)
+        yield dropped
+        sessions = list(dict(core.sessions).values())
+        subscriptions = list(dict(core.subscriptions).values())
+        queues = [(len(s.queue), s.waiting_bytes) for s in subscriptions]
+        gauges = {
+            "sessions": ("Open sessions", len(sessions)),
+            "congested_sessions": ("Sessions whose connection takes no more", sum(s.congested for s in sessions)),
+            "subscriptions": ("Subscriptions, each an interface of the table", len(subscriptions)),
+            "filters": ("Filters in the forwarding table", sum(len(s.filters) for s in subscriptions)),
+            "queued": ("Notifications waiting for credit", sum(count for count, _ in queues)),
+            "queued_bytes": ("Their bytes", sum(size for _, size in queues)),
+            "longest_queue": ("Notifications in the longest queue", max((count for count, _ in queues), default=0)),
+            "unacknowledged": ("Notifications whose ACK is withheld", sum(s.held for s in sessions)),
+        }
+        for name, (text, value) in gauges.items():
+            yield GaugeMetricFamily(f"contrada_{name}", text, value=value)
+
+
+class MetricsServer(NamedTuple):
+    """A running HTTP endpoint."""
+
+    url: str
+    close: Callable[[], None]
+
+
+def serve(metrics: Metrics, address: str) -> MetricsServer:
+    """Serve the registry over HTTP at HOST:PORT; port 0 picks a free one."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65_535:
+        raise InvalidValue(f"{address!r} is not an address for metrics: expected HOST:PORT, as in 127.0.0.1:9464")
+    try:
+        server, thread = start_http_server(int(port), host or "127.0.0.1", registry=metrics.registry)
+    except OSError as error:
+        raise ContradaError(f"metrics cannot be served on {address}: {error}") from error
+
+    def close() -> None:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    return MetricsServer(f"http://{host or '127.0.0.1'}:{server.server_port}/metrics", close)

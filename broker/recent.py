@@ -1,0 +1,74 @@
+"""The notifications that were accepted lately, and whom they matched: what EXPLAIN answers from.
+
+A bounded queue of batches, newest at the right. Recording costs one append per PUBLISH; looking one up walks the
+batches, which only an operator's question does.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from contrada.broker.messages import NotificationId
+
+
+class Batch(NamedTuple):
+    """Consecutive notifications of one broker and publisher, and for each the interfaces it matched."""
+
+    broker: str
+    sequence: int
+    publisher: str
+    bodies: Sequence[bytes]
+    matched: Sequence[Collection[int]]
+    size: int
+
+
+class Found(NamedTuple):
+    """One remembered notification."""
+
+    publisher: str
+    body: bytes
+    matched: Collection[int]
+
+
+class Recent:
+    """At most `count` notifications and `size` bytes, whichever is less."""
+
+    def __init__(self, count: int = 10_000, size: int = 16 << 20) -> None:
+        self._most = count
+        self._most_bytes = size
+        self._batches: deque[Batch] = deque()
+        self._count = 0
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def remember(self, batch: Batch) -> None:
+        """Add the newest batch and forget the oldest."""
+        self._batches.append(batch)
+        self._count += len(batch.bodies)
+        self._bytes += batch.size
+        while self._batches and (self._count > self._most or self._bytes > self._most_bytes):
+            old = self._batches.popleft()
+            self._count -= len(old.bodies)
+            self._bytes -= old.size
+
+    def find(self, id: NotificationId) -> Found | None:
+        """Find the notification of that id, unless it is forgotten or never was."""
+        for batch in reversed(self._batches):
+            at = id.sequence - batch.sequence
+            if batch.broker == id.broker and 0 <= at < len(batch.bodies):
+                return Found(batch.publisher, batch.bodies[at], batch.matched[at])
+        return None
+
+    def _check(self) -> None:
+        assert self._count == sum(len(batch.bodies) for batch in self._batches)
+        assert self._bytes == sum(batch.size for batch in self._batches)
+        assert self._count <= self._most
+        assert self._bytes <= self._most_bytes
+        for batch in self._batches:
+            assert len(batch.bodies) == len(batch.matched)

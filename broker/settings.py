@@ -1,0 +1,91 @@
+"""Everything that an operator may set on a broker, with its default and its check."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, fields
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from contrada.broker.messages import Limits
+from contrada.broker.wire import LIST_LENGTH, NAME_BYTES
+from contrada.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """A broker's settings. Times are seconds."""
+
+    listen: str = "tcp://127.0.0.1:7400"
+    id: str = ""  # stable name of this broker; empty: a random one
+    keys: str | Path | None = None  # the key directory; None: no authentication
+    insecure: bool = False  # allow plain TCP beyond loopback
+    heartbeat: float = 2.0
+    timeout: float = 10.0  # silence after which a client is dead
+    block_timeout: float = 30.0  # how long a full blocking subscription may take nothing
+    shutdown_timeout: float = 5.0
+    queue: int = 10_000  # default length of a subscription's queue
+    sessions: int = 10_000
+    bad_frames: int = 16  # of one connection before it is banned
+    ban: float = 30.0
+    metrics: str | None = None  # HOST:PORT to serve Prometheus metrics on; port 0 picks one
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        for name in ("heartbeat", "timeout", "block_timeout", "shutdown_timeout", "ban"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
+                raise InvalidValue(f"{name} must be a positive number of seconds, not {value!r}")
+            object.__setattr__(self, name, float(value))
+        if self.timeout <= self.heartbeat:
+            raise InvalidValue(f"timeout ({self.timeout} s) must be longer than heartbeat ({self.heartbeat} s)")
+        for name, value in {"queue": self.queue, "sessions": self.sessions, "bad_frames": self.bad_frames}.items():
+            _positive(name, value)
+        for name, value in self.limits._asdict().items():
+            _positive(f"limits.{name}", value)
+        if self.limits.batch > LIST_LENGTH:
+            raise InvalidValue(f"limits.batch must be at most {LIST_LENGTH}, not {self.limits.batch}")
+        if self.limits.notification_bytes + 1024 > min(self.limits.message_bytes, self.limits.queue_bytes):
+            raise InvalidValue("limits.message_bytes and limits.queue_bytes need room for limits.notification_bytes")
+        if not re.fullmatch(r"[^\s:]*", self.id) or len(self.id.encode()) > NAME_BYTES:
+            raise InvalidValue(f"an id has no spaces, no colons and at most {NAME_BYTES} bytes, not {self.id!r}")
+        if self.keys is None and not self.insecure and not is_local(self.listen):
+            raise InvalidValue(
+                f"{self.listen} can be reached from other machines, and without keys anyone may publish and subscribe "
+                "there. Give a key directory (see contrada keygen), listen on 127.0.0.1, or allow it with insecure"
+            )
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Settings:
+        """Make settings from a mapping, as read from TOML; `limits` may be one too. Unknown names are an error."""
+        known = {f.name for f in fields(cls)}
+        if unknown := sorted(set(options) - known):
+            raise InvalidValue(f"unknown setting {unknown[0]!r}; the settings are {', '.join(sorted(known))}")
+        limits = options.get("limits")
+        if isinstance(limits, dict):
+            if unknown := sorted(set(limits) - set(Limits._fields)):
+                raise InvalidValue(f"unknown limit {unknown[0]!r}; the limits are {', '.join(Limits._fields)}")
+            options = {**options, "limits": Limits(**limits)}
+        return cls(**options)
+
+
+def _positive(name: str, value: object) -> None:
+    if type(value) is not int or value < 1:
+        raise InvalidValue(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
+def is_local(endpoint: str) -> bool:
+    """Whether only this machine can reach a ZeroMQ endpoint."""
+    if endpoint.startswith(("ipc://", "inproc://")):
+        return True
+    host = urlsplit(endpoint.replace(":*", ":0")).hostname or ""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

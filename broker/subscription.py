@@ -1,0 +1,160 @@
+"""One subscription: its credit, its bounded queue, and what happens when the queue is full.
+
+    notification ──▶ credit and empty queue? ──yes──▶ the session's next DELIVER, credit − 1
+                              │ no
+                              ▼
+                    queue (count ≤ limit, bytes ≤ limit_bytes) ── CREDIT arrives ──▶ the session's next DELIVER
+                              │ over the limit
+                              ▼
+                    drop-oldest: shed from the left, count, report
+                    block:       keep it, hold back the publisher's ACK until the queue is within its limits
+                    disconnect:  end the session
+
+Invariants (`_check`): `waiting_bytes` is the sum of the queue's sizes; only a blocking queue is ever over its limits,
+and then and only then it has holds and `full_since`; `dropped` never falls and `reported ≤ dropped`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from contrada.broker.wire import Policy
+
+if TYPE_CHECKING:
+    from contrada.broker.frames import Envelope
+    from contrada.broker.messages import NotificationId
+    from contrada.broker.session import Session
+
+_REMEMBERED_DROPS = 1024
+
+
+class Hold:
+    """The ACK of one PUBLISH, withheld while `waiting` blocking queues are over their limits because of it."""
+
+    __slots__ = ("bytes", "count", "publisher", "request", "sequence", "waiting")
+
+    def __init__(self, publisher: Session, request: int, sequence: int, count: int, size: int) -> None:
+        self.publisher = publisher
+        self.request = request
+        self.sequence = sequence
+        self.count = count
+        self.bytes = size
+        self.waiting = 0
+
+
+class Subscription:
+    """A client's predicate in the forwarding table, under the interface `handle`."""
+
+    __slots__ = (
+        "credit",
+        "delivered",
+        "dropped",
+        "filters",
+        "full_since",
+        "handle",
+        "holds",
+        "id",
+        "limit",
+        "limit_bytes",
+        "lost",
+        "policy",
+        "queue",
+        "reported",
+        "session",
+        "since",
+        "waiting_bytes",
+    )
+
+    def __init__(
+        self,
+        session: Session,
+        id: int,
+        handle: int,
+        policy: Policy,
+        *,
+        credit: int,
+        limit: int,
+        limit_bytes: int,
+        since: int,
+    ) -> None:
+        self.session = session
+        self.id = id
+        self.handle = handle
+        self.policy = policy
+        self.credit = credit
+        self.limit = limit
+        self.limit_bytes = limit_bytes
+        self.since = since  # the first of this broker's sequence numbers that it could see
+        self.filters: list[int] = []  # the table's ids of its filters
+        self.queue: deque[Envelope] = deque()
+        self.waiting_bytes = 0
+        self.delivered = 0
+        self.dropped = 0
+        self.reported = 0
+        self.lost: deque[NotificationId] = deque(maxlen=_REMEMBERED_DROPS)
+        self.holds: list[Hold] = []
+        self.full_since: float | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether the queue is over its limits."""
+        return len(self.queue) > self.limit or self.waiting_bytes > self.limit_bytes
+
+    def enqueue(self, envelope: Envelope) -> bool:
+        """Queue what cannot be delivered now; whether that put the queue over its limits.
+
+        A drop-oldest queue sheds until it is within them, so it never is.
+        """
+        self.queue.append(envelope)
+        self.waiting_bytes += envelope.size
+        if len(self.queue) <= self.limit and self.waiting_bytes <= self.limit_bytes:
+            return False
+        if self.policy is not Policy.DROP_OLDEST:
+            return True
+        while self.full:
+            shed = self.queue.popleft()
+            self.waiting_bytes -= shed.size
+            self.dropped += 1
+            self.lost.append(shed.id)
+        return False
+
+    def hold(self, hold: Hold, now: float) -> None:
+        """Withhold a PUBLISH's ACK until this queue is within its limits again."""
+        if not self.holds or self.holds[-1] is not hold:
+            self.holds.append(hold)
+            hold.waiting += 1
+        if self.full_since is None:
+            self.full_since = now
+
+    def take(self) -> Envelope:
+        """Take the oldest from the queue, for one credit."""
+        envelope = self.queue.popleft()
+        self.waiting_bytes -= envelope.size
+        self.credit -= 1
+        self.delivered += 1
+        return envelope
+
+    def release(self, now: float, *, ended: bool = False) -> list[Hold]:
+        """After the queue moved: the holds that no queue keeps any more."""
+        if not self.holds:
+            return []
+        if self.full and not ended:
+            self.full_since = now
+            return []
+        holds, self.holds = self.holds, []
+        self.full_since = None
+        for hold in holds:
+            hold.waiting -= 1
+        return [hold for hold in holds if not hold.waiting]
+
+    def _check(self) -> None:
+        assert self.waiting_bytes == sum(envelope.size for envelope in self.queue)
+        assert self.credit >= 0
+        assert 0 <= self.reported <= self.dropped
+        assert self.full_since is None or self.policy is Policy.BLOCK
+        assert bool(self.holds) == (self.full_since is not None)
+        if self.policy is not Policy.BLOCK:
+            assert not self.full
+        assert bool(self.holds) >= (self.full and self.policy is Policy.BLOCK)
+        assert all(hold.waiting > 0 for hold in self.holds)

@@ -1,0 +1,296 @@
+"""Who is connected, who subscribes to what, and the way of a notification from its publisher to its receivers.
+
+Publications of a turn are matched together by `match_many`, unless a subscription changes between them: the table
+always sees the messages in order of arrival. A notification's envelope is packed once, and only if it has a receiver.
+
+State, and who owns it:
+
+    _sessions        connection → Session           by its transport address
+    _numbers         session number → Session       the same sessions, by the name that operators use
+    _subscriptions   handle → Subscription          the interfaces in the forwarding table
+    _pending         publications accepted and not yet matched
+    _dirty           sessions with something to send
+    _backlog         sessions with more than a turn's worth in their queues, or congested
+    _farewells       last messages to connections that have no session (any more)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from contrada.broker.frames import Envelope, encode
+from contrada.broker.messages import Acked, Error, NotificationId
+from contrada.broker.recent import Batch, Recent
+from contrada.broker.session import Sent, Session
+from contrada.broker.wire import Code, Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from contrada.broker.messages import Message
+    from contrada.broker.settings import Settings
+    from contrada.broker.subscription import Hold, Subscription
+
+log = logging.getLogger("contrada.broker")
+
+_UNREAD = 4096  # messages that a congested client may leave unread before its session is ended
+
+
+class Table(Protocol):
+    """What the broker asks of a forwarding table: one interface per subscription, named by an integer."""
+
+    def add(self, interface: int, expression: Any) -> list[int]:
+        """Add the filters of an expression; their ids."""
+
+    def remove_interface(self, interface: int) -> None:
+        """Remove all filters of an interface."""
+
+    def match_many(self, notifications: list[Any]) -> Sequence[set[int]]:
+        """Find the matching interfaces of each notification."""
+
+    def explain(self, notification: Any, filter_id: int) -> Any:
+        """Constraint by constraint, why a filter matches or does not."""
+
+    def stats(self) -> Any:
+        """Sizes, for people."""
+
+
+class Codec(NamedTuple):
+    """How the bytes of notifications and filters are read. Both raise a `ContradaError` that says what is wrong."""
+
+    notification: Callable[[bytes], Mapping[str, Any]]
+    filter: Callable[[bytes], Any]
+
+
+class Publication(NamedTuple):
+    """One accepted PUBLISH, waiting to be matched."""
+
+    hold: Hold
+    bodies: tuple[bytes, ...]
+    notifications: list[Mapping[str, Any]]
+
+
+class Switchboard:
+    """Sessions, subscriptions and deliveries of one broker. Knows nothing of what clients may ask for: `Core` does."""
+
+    def __init__(
+        self, settings: Settings, table: Table, codec: Codec, *, id: str, first_sequence: int, now: float
+    ) -> None:
+        self.settings = settings
+        self.table = table
+        self.codec = codec
+        self.id = id
+        self.recent = Recent()
+        self.counters: Counter[str] = Counter()
+        self.drops: Counter[str] = Counter()  # by policy
+        self._sequence = first_sequence
+        self._now = now
+        self._sessions: dict[bytes, Session] = {}
+        self._numbers: dict[int, Session] = {}
+        self._subscriptions: dict[int, Subscription] = {}
+        self._pending: list[Publication] = []
+        self._dirty: list[Session] = []
+        self._backlog: dict[Session, None] = {}
+        self._farewells: list[tuple[bytes, Sequence[bytes]]] = []
+
+    @property
+    def sessions(self) -> Mapping[int, Session]:
+        """Open sessions by number."""
+        return self._numbers
+
+    @property
+    def subscriptions(self) -> Mapping[int, Subscription]:
+        """Subscriptions by their interface in the table."""
+        return self._subscriptions
+
+    @property
+    def pending(self) -> int:
+        """Notifications accepted in this turn so far."""
+        return sum(len(publication.bodies) for publication in self._pending)
+
+    @property
+    def busy(self) -> bool:
+        """Whether another turn would make progress even if nothing arrives."""
+        return any(session.backlogged for session in self._backlog)
+
+    @property
+    def congested(self) -> bool:
+        """Whether some connection's buffer is full, so that a flush should soon be tried again."""
+        return any(session.congested for session in self._backlog)
+
+    def turn(self, now: float) -> None:
+        """Match what was published and move what credit allows."""
+        self._now = now
+        self._match()
+        for session in list(self._backlog):
+            self._drain(session)
+
+    def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
+        """Hand over what is ready. A connection that is full keeps the rest; one that is gone loses its session."""
+        dirty, self._dirty = self._dirty, []
+        for session in dirty:
+            session.dirty = False
+            if session.open:
+                self._flush(session, send)
+        for session in [s for s in self._backlog if s.congested]:
+            self._flush(session, send)
+        farewells, self._farewells = self._farewells, []
+        for connection, frames in farewells:
+            send(connection, frames)
+
+    # -- matching and delivery ---------------------------------------------------------------------------
+
+    def _match(self) -> None:
+        """Match and queue everything that is pending, then acknowledge what no queue holds back."""
+        if not self._pending:
+            return
+        pending, self._pending = self._pending, []
+        if len(pending) == 1:
+            notifications = pending[0].notifications
+        else:
+            notifications = [n for publication in pending for n in publication.notifications]
+        matches = self.table.match_many(notifications)
+        self.counters["matched_batches"] += 1
+        start = 0
+        for hold, bodies, _ in pending:
+            matched = matches[start : start + len(bodies)]
+            start += len(bodies)
+            publisher = hold.publisher.publisher
+            self.recent.remember(Batch(self.id, hold.sequence, publisher, bodies, matched, hold.bytes))
+            for offset, handles in enumerate(matched):
+                if handles:
+                    id = NotificationId(self.id, hold.sequence + offset)
+                    self._offer(Envelope(id, publisher, bodies[offset]), handles, hold)
+            if not hold.waiting:
+                self._acknowledge(hold)
+
+    def _offer(self, envelope: Envelope, handles: set[int], hold: Hold) -> None:
+        """Give a notification to every subscription that it matched."""
+        subscriptions = self._subscriptions
+        for handle in handles:
+            subscription = subscriptions.get(handle)
+            if subscription is None:
+                continue  # its session was ended by an earlier notification of this batch
+            session = subscription.session
+            if subscription.credit and not subscription.queue and not session.congested:
+                subscription.credit -= 1
+                subscription.delivered += 1
+                if session.dropping:
+                    session.report_drops(subscription)
+                session.deliver(envelope, subscription)
+                if not session.dirty:
+                    self._soil(session)
+                continue
+            dropped = subscription.dropped
+            full = subscription.enqueue(envelope)
+            session.waiting[subscription] = None
+            if full and subscription.policy is Policy.BLOCK:
+                subscription.hold(hold, self._now)
+            elif full:
+                self._slow(subscription, "is full")
+            elif subscription.dropped != dropped:
+                session.dropping[subscription] = None
+                self.drops[Policy.DROP_OLDEST] += subscription.dropped - dropped
+                if not subscription.queue:
+                    del session.waiting[subscription]
+
+    def _drain(self, session: Session) -> None:
+        for subscription in session.drain():
+            self._release(subscription)
+        if session.entries or session.unsent:
+            self._soil(session)
+        if not session.congested and not session.backlogged:
+            self._backlog.pop(session, None)
+
+    def _release(self, subscription: Subscription, *, ended: bool = False) -> None:
+        for hold in subscription.release(self._now, ended=ended):
+            self._acknowledge(hold)
+
+    def _acknowledge(self, hold: Hold) -> None:
+        session = hold.publisher
+        session.held -= hold.count
+        session.held_bytes -= hold.bytes
+        if session.open:
+            session.acks.append(Acked(hold.request, hold.sequence))
+            self._soil(session)
+
+    # -- ends of sessions --------------------------------------------------------------------------------
+
+    def _flush(self, session: Session, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
+        delivered = session.delivered
+        outcome = session.flush(send)
+        self.counters["delivered"] += delivered - session.counted
+        session.counted = delivered
+        if outcome is Sent.GONE:
+            log.info("session lost", extra={"session": session.number, "reason": "the connection is gone"})
+            self.counters["sessions_lost"] += 1
+            self._remove(session)
+        elif outcome is Sent.FULL:
+            self._backlog[session] = None
+            if len(session.unsent) > _UNREAD:
+                self._end(session, Code.LIMIT, f"more than {_UNREAD} messages were left unread")
+        elif session.waiting:
+            self._backlog[session] = None
+
+    def _slow(self, subscription: Subscription, what: str) -> None:
+        waiting = f"{len(subscription.queue)} notifications ({subscription.waiting_bytes} bytes) waiting"
+        self.drops[subscription.policy] += len(subscription.queue)
+        reason = f"the queue of subscription {subscription.id} {what}: {waiting}"
+        self._end(subscription.session, Code.SLOW_CONSUMER, reason)
+
+    def _end(self, session: Session, code: Code, reason: str) -> None:
+        """End a session for a fault of its own, and tell it."""
+        log.warning("session ended", extra={"session": session.number, "code": code, "reason": reason})
+        self.counters["sessions_ended"] += 1
+        self._remove(session)
+        self._farewell(session.connection, Error(0, code, reason, fatal=True))
+
+    def _farewell(self, connection: bytes, message: Message) -> None:
+        self._farewells.append((connection, encode(message)))
+
+    def _remove(self, session: Session) -> None:
+        """Forget a session and its subscriptions, and let go of the publishers that waited for them."""
+        session.open = False
+        del self._sessions[session.connection]
+        del self._numbers[session.number]
+        self._backlog.pop(session, None)
+        for subscription in list(session.subscriptions.values()):
+            self._drop_subscription(subscription)
+
+    def _drop_subscription(self, subscription: Subscription) -> None:
+        session = subscription.session
+        del session.subscriptions[subscription.id]
+        del self._subscriptions[subscription.handle]
+        self.table.remove_interface(subscription.handle)
+        session.waiting.pop(subscription, None)
+        session.dropping.pop(subscription, None)
+        self._release(subscription, ended=True)
+
+    def _close(self, session: Session, reason: str) -> None:
+        """End a session with a BYE, behind what is already on its way."""
+        self._remove(session)
+        self._farewells.extend((session.connection, frames) for frames in session.closing(reason))
+
+    def _answer(self, session: Session, message: Message) -> None:
+        session.answer(message)
+        self._soil(session)
+
+    def _soil(self, session: Session) -> None:
+        if not session.dirty:
+            session.dirty = True
+            self._dirty.append(session)
+
+    def _check(self) -> None:
+        assert set(self._sessions.values()) == set(self._numbers.values())
+        assert set(self._subscriptions.values()) == {
+            s for session in self._sessions.values() for s in session.subscriptions.values()
+        }
+        for session in self._sessions.values():
+            assert session.open
+            session._check()
+        assert all(session.open for session in self._backlog)
+        for handle, subscription in self._subscriptions.items():
+            assert subscription.handle == handle
+        self.recent._check()
