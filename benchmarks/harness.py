@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -86,6 +86,32 @@ class Report:
     def target(self, what: str, measured: float, bound: float, *, at_least: bool = True, unit: str = "×") -> None:
         """Record a figure to reach."""
         self.targets.append(Target(what, float(measured), float(bound), at_least, unit))
+
+    def plot(
+        self,
+        name: str,
+        lines: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+        *,
+        x: str,
+        y: str,
+        log: str = "",
+    ) -> None:
+        """Save lines, each (xs, ys), as benchmarks/results/NAME.png; `log` names the logarithmic axes, as in "xy"."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6, 4), layout="constrained")
+        axes = figure.add_subplot()
+        for label, (xs, ys) in lines.items():
+            axes.plot(xs, ys, marker="o", label=label)
+        axes.set(title=name, xlabel=x, ylabel=y)
+        if "x" in log:
+            axes.set_xscale("log")
+        if "y" in log:
+            axes.set_yscale("log")
+        axes.grid(visible=True, alpha=0.3)
+        axes.legend()
+        RESULTS.mkdir(exist_ok=True)
+        figure.savefig(RESULTS / f"{name}.png", dpi=120)
 
     def finish(self) -> int:
         """Print the targets, save everything under benchmarks/results, and return the exit code."""

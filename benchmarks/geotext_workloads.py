@@ -1,0 +1,216 @@
+"""Subscriptions and messages for the geotext benchmarks: a synthetic world of the papers' parameters, and a real one.
+
+`Synthetic` is like geo-tagged tweets. A thousand cities of Zipfian size and a fifth of the population anywhere; words
+by Zipf's and Mandelbrot's law (p of rank r proportional to 1 / (r + 10), the most frequent word about 1 % of the text)
+out of a million, three tenths of them out of the city's own five hundred, so that places talk of different things.
+
+`Places` is real: names and addresses with their coordinates, from `place_names.parquet`. A subscription takes words of
+one place; a message is a place's text, extended with that of its neighbours when it should be longer.
+
+In both a subscription has 1-5 keywords of one text and a box around its place, of 0.01-1 % of the space (paper 4,
+section V-A), and a message 6-20 or 100-1,000 tokens at a point or in a box (paper 2, section 6). Everything is seeded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from contrada.spatial.textual.registry import textual_index
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from contrada.spatial.textual.base import StoredIndex
+
+SHORT, LONG = (6, 20), (100, 1_000)
+AREA = (0.0001, 0.01)
+
+
+class Message(NamedTuple):
+    """What is searched for."""
+
+    tokens: frozenset[str]
+    box: tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Subscriptions:
+    """Flat arrays, as `build_arrays` takes them."""
+
+    offsets: NDArray[np.int64]
+    keywords: NDArray[np.int32]
+    vocabulary: list[str]
+    boxes: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.boxes)
+
+    def first(self, count: int) -> Subscriptions:
+        """The first so many of them."""
+        offsets = self.offsets[: count + 1]
+        return Subscriptions(offsets, self.keywords[: offsets[-1]], self.vocabulary, self.boxes[:count])
+
+    def build(self, name: str, **options: Any) -> StoredIndex:
+        """An index over them, ids from 0."""
+        return textual_index(name).build_arrays(
+            np.arange(len(self)), self.offsets, self.keywords, self.vocabulary, self.boxes, **options
+        )
+
+
+def _around(
+    rng: np.random.Generator,
+    xy: NDArray[np.float64],
+    space: NDArray[np.float64],
+    area: tuple[float, float],
+) -> NDArray[np.float64]:
+    """Boxes centred at the points, of uniformly drawn shares of the space's area and aspects up to 2."""
+    side = np.sqrt(rng.uniform(*area, len(xy)))
+    aspect = np.sqrt(rng.uniform(0.5, 2.0, len(xy)))
+    half = np.column_stack([side * aspect, side / aspect]) * (space[2:] - space[:2]) / 2
+    return np.hstack([xy - half, xy + half])
+
+
+class World:
+    """Where words and places come from."""
+
+    space: NDArray[np.float64]
+    vocabulary: list[str]
+
+    def texts(
+        self, rng: np.random.Generator, lengths: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """Draw places and, one after another, so many words for each."""
+        raise NotImplementedError
+
+    def subscriptions(
+        self, count: int, *, seed: int = 1, keywords: tuple[int, int] = (1, 5), area: tuple[float, float] = AREA
+    ) -> Subscriptions:
+        """Keyword sets of 1-5 words of one text, and a box around its place."""
+        rng = np.random.default_rng(seed)
+        lengths = rng.integers(keywords[0], keywords[1], count, endpoint=True)
+        xy, words = self.texts(rng, lengths)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return Subscriptions(offsets, words, self.vocabulary, _around(rng, xy, self.space, area))
+
+    def messages(
+        self, count: int, *, seed: int = 2, tokens: tuple[int, int] = SHORT, area: tuple[float, float] | None = None
+    ) -> list[Message]:
+        """Texts with a place: a point, or a box of a share of the space."""
+        rng = np.random.default_rng(seed)
+        lengths = rng.integers(tokens[0], tokens[1], count, endpoint=True)
+        xy, words = self.texts(rng, lengths)
+        boxes = np.hstack([xy, xy]) if area is None else _around(rng, xy, self.space, area)
+        runs = np.split(words, np.cumsum(lengths)[:-1])
+        return [
+            Message(frozenset(self.vocabulary[w] for w in run.tolist()), tuple(box))
+            for run, box in zip(runs, boxes.tolist(), strict=True)
+        ]
+
+
+class Synthetic(World):
+    """The unit square of cities; see the module."""
+
+    def __init__(self, words: int = 1_000_000, cities: int = 1_000, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self.space = np.array([0.0, 0.0, 1.0, 1.0])
+        self.vocabulary = [f"w{i}" for i in range(words)]
+        self._centres = rng.random((cities, 2))
+        weights = 1 / np.arange(1, cities + 1)
+        self._population = np.cumsum(weights / weights.sum())
+
+    def texts(
+        self, rng: np.random.Generator, lengths: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """Draw a city, a place near it, and words of the world and of the city."""
+        count, total = lengths.size, int(lengths.sum())
+        city = np.searchsorted(self._population, rng.random(count))
+        xy = self._centres[city] + rng.normal(0, 0.01, (count, 2))
+        anywhere = rng.random(count) < 0.2
+        xy[anywhere] = rng.random((int(anywhere.sum()), 2))
+        ranks = _zipf(rng, len(self.vocabulary), total)
+        local = rng.random(total) < 0.3
+        slang = np.repeat(city, lengths)[local] * 500 + _zipf(rng, 500, int(local.sum()))
+        ranks[local] = (slang + 1_000) % len(self.vocabulary)
+        return np.clip(xy, 0, 1), ranks.astype(np.int32)
+
+
+def _zipf(rng: np.random.Generator, words: int, count: int) -> NDArray[np.int64]:
+    """Ranks with p proportional to 1 / (rank + 10): the inverse of its distribution function is an exponential."""
+    ranks = 10 * np.exp(rng.random(count) * np.log((words + 10) / 10)) - 10
+    return np.minimum(ranks.astype(np.int64), words - 1)
+
+
+class Places(World):
+    """Real names at real places."""
+
+    def __init__(self, directory: Path) -> None:
+        import pyarrow.parquet as pq
+
+        from contrada.spatial.geotext import tokenise
+
+        table = pq.read_table(directory / "place_names.parquet", columns=["lon", "lat", "text"])
+        xy = np.column_stack([table["lon"].to_numpy(), table["lat"].to_numpy()])
+        ids: dict[str, int] = {}
+        rows = [[ids.setdefault(t, len(ids)) for t in set(tokenise(text))] for text in table["text"].to_pylist()]
+        kept = np.flatnonzero([len(row) > 0 for row in rows])
+        # Neighbours in the plane are neighbours in this order, so a text can go on with the next place's.
+        kept = kept[np.lexsort((xy[kept, 1], np.floor(xy[kept, 0] * 4)))]
+        self.vocabulary = list(ids)
+        self.space = np.concatenate([xy[kept].min(axis=0), xy[kept].max(axis=0)])
+        self._xy = xy[kept]
+        self._words = np.array([w for i in kept.tolist() for w in rows[i]], np.int32)
+        self._starts = np.concatenate([[0], np.cumsum([len(rows[i]) for i in kept.tolist()])])
+
+    def texts(
+        self, rng: np.random.Generator, lengths: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+        """Draw a place and take its words, beginning at a random one, then its neighbours'."""
+        place = rng.integers(0, len(self._xy), lengths.size)
+        own = self._starts[place + 1] - self._starts[place]
+        first = self._starts[place] + (rng.random(lengths.size) * own).astype(np.int64)
+        within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        words = self._words[(np.repeat(first, lengths) + within) % len(self._words)]
+        return self._xy[place], words
+
+
+GROUPS: dict[str, dict[str, Any]] = {
+    "short point": {"tokens": SHORT},
+    "long point": {"tokens": LONG},
+    "short range": {"tokens": SHORT, "area": AREA},
+    "long range": {"tokens": LONG, "area": AREA},
+}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Averages over a run of messages."""
+
+    milliseconds: float
+    nodes: float
+    verified: float
+    matched: float
+
+
+def measure(index: StoredIndex, messages: list[Message], *, budget: float = 3.0) -> Cost:
+    """Search for the messages, one warm-up first, as many as the seconds of the budget allow."""
+    import time
+
+    index.search(*messages[0])
+    done, spent = 0, 0.0
+    nodes = verified = matched = 0
+    for message in messages:
+        start = time.perf_counter()
+        index.search(*message)
+        spent += time.perf_counter() - start
+        done += 1
+        nodes += index.counters.nodes
+        verified += index.counters.verified
+        matched += index.counters.matched
+        if spent > budget:
+            break
+    return Cost(1_000 * spent / done, nodes / done, verified / done, matched / done)
