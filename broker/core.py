@@ -146,7 +146,7 @@ class Core(Switchboard):
         """End every session with a BYE behind what is already on its way."""
         for session in list(self._sessions.values()):
             session.report_drops()
-            self._close(session, "the broker is shutting down")
+            self._close(session, Bye("the broker is shutting down"))
 
     # -- messages ----------------------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ class Core(Switchboard):
     def _bye(self, session: Session, message: Bye) -> None:
         self._match()
         if session.open:
-            self._close(session, "")
+            self._close(session, Bye())
             log.info("session closed", extra={"session": session.number, "reason": message.reason or "bye"})
 
     def _status(self, session: Session, message: Status) -> None:

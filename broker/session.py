@@ -17,7 +17,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from contrada.broker.frames import deliver_frames, encode
-from contrada.broker.messages import Ack, Acked, Bye, Drop, Dropped
+from contrada.broker.messages import Ack, Acked, Drop, Dropped
 from contrada.broker.wire import LIST_LENGTH
 
 if TYPE_CHECKING:
@@ -168,10 +168,10 @@ class Session:
             subscription.reported = subscription.dropped
             del self.dropping[subscription]
 
-    def closing(self, reason: str) -> Iterable[Sequence[bytes]]:
-        """Everything that is on its way, and a BYE behind it."""
+    def closing(self, last: Message) -> Iterable[Sequence[bytes]]:
+        """Everything that is on its way, and a last message behind it."""
         self._seal_acks()
-        self.answer(Bye(reason))
+        self.answer(last)
         return self.unsent
 
     def _seal_acks(self) -> None:

@@ -244,8 +244,7 @@ class Switchboard:
         """End a session for a fault of its own, and tell it."""
         log.warning("session ended", extra={"session": session.number, "code": code, "reason": reason})
         self.counters["sessions_ended"] += 1
-        self._remove(session)
-        self._farewell(session.connection, Error(0, code, reason, fatal=True))
+        self._close(session, Error(0, code, reason, fatal=True))
 
     def _farewell(self, connection: bytes, message: Message) -> None:
         self._farewells.append((connection, encode(message)))
@@ -268,10 +267,10 @@ class Switchboard:
         session.dropping.pop(subscription, None)
         self._release(subscription, ended=True)
 
-    def _close(self, session: Session, reason: str) -> None:
-        """End a session with a BYE, behind what is already on its way."""
+    def _close(self, session: Session, last: Message) -> None:
+        """End a session with a last message, behind what is already on its way."""
         self._remove(session)
-        self._farewells.extend((session.connection, frames) for frames in session.closing(reason))
+        self._farewells.extend((session.connection, frames) for frames in session.closing(last))
 
     def _answer(self, session: Session, message: Message) -> None:
         session.answer(message)

@@ -1,0 +1,250 @@
+"""The broker on the network: a thin loop around the core.
+
+One thread owns the sockets and the core. A turn takes in what has arrived (bounded in messages, notifications and
+bytes, so that a flood delays nobody for long), matches it as one batch, and sends what each connection takes:
+
+    poll ─▶ receive* ─▶ turn ─▶ flush ─▶ (tick) ─▶ poll
+
+The ROUTER is mandatory and never blocks: a full connection and a vanished one are reported to the core instead of
+swallowed by ZeroMQ. With keys, the ZAP handler runs in the same loop; it vouches for whoever has proven to hold a
+key, and the core decides at HELLO, because ZeroMQ's own refusal has no words (PROTOCOL.md, Security).
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import socket
+import threading
+import time
+from contextlib import suppress
+from math import ceil
+from typing import TYPE_CHECKING
+
+import zmq
+from zmq.utils import z85
+from zmq.utils.monitor import parse_monitor_message
+
+from contrada.broker.core import Core, Identity
+from contrada.broker.keys import KeyDirectory
+from contrada.broker.session import Sent
+from contrada.broker.wire import Role
+from contrada.errors import ContradaError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contrada.broker.metrics import Metrics
+    from contrada.broker.settings import Settings
+    from contrada.broker.switchboard import Codec, Table
+
+log = logging.getLogger("contrada.broker")
+
+_TURN_MESSAGES = 512
+_TURN_NOTIFICATIONS = 2048
+_TURN_BYTES = 8 << 20
+_SEND_QUEUE = 128  # messages in a connection's buffer before it counts as full
+_RECEIVE_QUEUE = 64
+_COPY_BYTES = 64 << 10  # longer frames are shared with ZeroMQ instead of copied
+_CONGESTED_POLL = 0.002
+_EVERYONE = Identity("", frozenset(Role) - {Role.PEER})
+_HANDSHAKE_FAILURES = {
+    int(zmq.Event.HANDSHAKE_FAILED_NO_DETAIL): "the client gave up during the handshake",
+    int(zmq.Event.HANDSHAKE_FAILED_PROTOCOL): "the client has other security settings, or another key for this broker",
+    int(zmq.Event.HANDSHAKE_FAILED_AUTH): "the client's credentials were refused",
+}
+
+
+class Node:
+    """Sockets of one broker. Everything but `stop` belongs to the thread that calls `run`."""
+
+    def __init__(self, settings: Settings, table: Table, codec: Codec, metrics: Metrics) -> None:
+        keys = KeyDirectory(settings.keys) if settings.keys is not None else None
+        self.settings = settings
+        self.core = Core(
+            settings,
+            metrics.timed(table),
+            codec,
+            keys.identify if keys else lambda _user: _EVERYONE,
+            id=settings.id or f"b-{secrets.token_hex(4)}",
+            # Ids stay unique across restarts under one broker id: no broker accepts a notification per microsecond.
+            first_sequence=time.time_ns() // 1000,
+            now=time.monotonic(),
+        )
+        metrics.watch(self.core)
+        self._secure = keys is not None
+        self._wake_read, self._wake_write = socket.socketpair()
+        self._wake_read.setblocking(False)
+        self._wake_write.setblocking(False)
+        self._stopping = threading.Event()
+        self._context = zmq.Context()
+        self._zap = self._context.socket(zmq.REP)
+        self._router = self._context.socket(zmq.ROUTER)
+        try:
+            self._open(keys)
+        except BaseException:
+            self._context.destroy(linger=0)
+            self._wake_read.close()
+            self._wake_write.close()
+            raise
+        self.url = self._router.getsockopt_string(zmq.LAST_ENDPOINT)
+
+    def _open(self, keys: KeyDirectory | None) -> None:
+        router = self._router
+        self._monitor = router.get_monitor_socket(sum(_HANDSHAKE_FAILURES))
+        options = {
+            zmq.ROUTER_MANDATORY: 1,
+            zmq.SNDHWM: _SEND_QUEUE,
+            zmq.RCVHWM: _RECEIVE_QUEUE,
+            zmq.MAXMSGSIZE: self.settings.limits.message_bytes,
+            zmq.HANDSHAKE_IVL: 10_000,
+            zmq.HEARTBEAT_IVL: int(self.settings.heartbeat * 1000),
+            zmq.HEARTBEAT_TIMEOUT: int(self.settings.timeout * 1000),
+            zmq.BACKLOG: 4096,
+            zmq.IPV6: int("[" in self.settings.listen),
+        }
+        for option, value in options.items():
+            router.setsockopt(option, value)
+        if keys is not None:
+            self._zap.bind("inproc://zeromq.zap.01")
+            router.curve_server = True
+            router.curve_secretkey = keys.own.secret.encode()
+            router.zap_domain = b"contrada"
+        try:
+            router.bind(self.settings.listen)
+        except zmq.ZMQError as error:
+            raise ContradaError(f"cannot listen on {self.settings.listen}: {error}") from error
+
+    def stop(self) -> None:
+        """Ask the loop to shut down; from any thread, or a signal handler."""
+        self._stopping.set()
+        with suppress(OSError):  # it is awake already, or gone
+            self._wake_write.send(b"x")
+
+    def run(self) -> None:
+        """Serve until `stop`, then flush and say goodbye within the shutdown timeout."""
+        try:
+            self._serve()
+            self._shut_down()
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close the sockets; messages already handed over get the shutdown timeout to leave."""
+        if not self._context.closed:
+            self._router.disable_monitor()
+            self._context.destroy(linger=int(self.settings.shutdown_timeout * 1000))
+            self._wake_read.close()
+            self._wake_write.close()
+
+    def _serve(self) -> None:
+        core = self.core
+        poller = zmq.Poller()
+        for readable in (self._router, self._monitor, self._wake_read, *([self._zap] if self._secure else [])):
+            poller.register(readable, zmq.POLLIN)
+        log.info("listening", extra={"url": self.url, "broker": core.id, "secure": self._secure})
+        period = min(self.settings.heartbeat / 4, 0.25)
+        next_tick = time.monotonic() + period
+        while not self._stopping.is_set():
+            wait = max(0.0, next_tick - time.monotonic())
+            if core.busy:
+                wait = 0.0
+            elif core.congested:
+                wait = min(wait, _CONGESTED_POLL)
+            ready = dict(poller.poll(ceil(wait * 1000)))
+            if self._zap in ready:
+                self._vouch()
+            if self._monitor in ready:
+                self._note_failures()
+            if self._router in ready:
+                self._receive()
+            now = time.monotonic()
+            core.turn(now)
+            core.flush(self._send)
+            if now >= next_tick:
+                next_tick = now + period
+                core.tick(now)
+                core.flush(self._send)
+
+    def _shut_down(self) -> None:
+        """Deliver what credit allows, listening only for credit; then BYE."""
+        core = self.core
+        deadline = time.monotonic() + self.settings.shutdown_timeout
+        self._receive()
+        core.stop(time.monotonic())
+        core.flush(self._send)
+        while (core.busy or core.congested or self._unserved()) and time.monotonic() < deadline:
+            if self._router.poll(ceil(_CONGESTED_POLL * 1000)):
+                self._receive()
+            core.turn(time.monotonic())
+            core.flush(self._send)
+        core.goodbye()
+        core.flush(self._send)
+        log.info("stopped", extra={"broker": core.id})
+
+    def _unserved(self) -> bool:
+        """Whether some client still has notifications queued, and may yet give credit for them."""
+        return any(session.waiting for session in self.core.sessions.values())
+
+    def _receive(self) -> None:
+        """Take in what has arrived, up to a turn's worth."""
+        core, receive, more = self.core, self._router.recv, self._router.getsockopt
+        now = time.monotonic()
+        room = _TURN_BYTES
+        for _ in range(_TURN_MESSAGES):
+            try:
+                connection = receive(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            user: str | None = None
+            if self._secure:
+                frame = receive(copy=False)
+                user = str(frame.get("User-Id"))
+                frames = [frame.bytes]
+            else:
+                frames = [receive()]
+            while more(zmq.RCVMORE):
+                frames.append(receive())
+            core.receive(connection, user, frames, now)
+            room -= sum(map(len, frames))
+            if room <= 0 or core.pending >= _TURN_NOTIFICATIONS:
+                return
+
+    def _send(self, connection: bytes, frames: Sequence[bytes]) -> Sent:
+        send = self._router.send
+        try:
+            send(connection, zmq.NOBLOCK | zmq.SNDMORE)
+            for frame in frames[:-1]:
+                send(frame, zmq.NOBLOCK | zmq.SNDMORE, copy=len(frame) < _COPY_BYTES)
+            send(frames[-1], zmq.NOBLOCK, copy=len(frames[-1]) < _COPY_BYTES)
+        except zmq.Again:
+            return Sent.FULL
+        except zmq.ZMQError as error:
+            if error.errno in (zmq.EHOSTUNREACH, zmq.EINVAL):
+                return Sent.GONE
+            raise
+        return Sent.OK
+
+    def _vouch(self) -> None:
+        """Answer ZAP requests (ZeroMQ RFC 27): the key has been proven by the handshake, and becomes the user's id."""
+        while True:
+            try:
+                request = self._zap.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            version, number = request[0], request[1] if len(request) > 1 else b""
+            if len(request) == 7 and version == b"1.0" and request[5] == b"CURVE" and len(request[6]) == 32:
+                key = z85.encode(request[6])
+                self._zap.send_multipart([b"1.0", number, b"200", b"OK", key, b""])
+            else:
+                self._zap.send_multipart([b"1.0", number, b"400", b"CURVE only", b"", b""])
+
+    def _note_failures(self) -> None:
+        while True:
+            try:
+                event = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
+            except zmq.Again:
+                return
+            if (reason := _HANDSHAKE_FAILURES.get(int(event["event"]))) is not None:
+                self.core.counters["handshake_failures"] += 1
+                log.warning("handshake failed", extra={"reason": reason})

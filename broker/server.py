@@ -1,0 +1,96 @@
+"""A whole broker: the node, its forwarding table and its metrics, in this process or as one."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from typing import TYPE_CHECKING, Any, Self
+
+from contrada.broker.metrics import Metrics, MetricsServer, serve
+from contrada.broker.node import Node
+from contrada.broker.settings import Settings
+from contrada.broker.switchboard import Codec
+from contrada.forwarding.codec import decode_filter, decode_notification
+from contrada.forwarding.table import ForwardingTable
+
+if TYPE_CHECKING:
+    from contrada.broker.switchboard import Table
+
+log = logging.getLogger("contrada.broker")
+
+
+class Broker:
+    """A broker in this process, on a thread of its own.
+
+        with Broker(listen="tcp://127.0.0.1:*") as b:
+            client = contrada.Client(b.url)
+
+    Options are the fields of `Settings`. `run()` serves on the calling thread instead, until SIGTERM or SIGINT.
+    """
+
+    def __init__(self, listen: str = "tcp://127.0.0.1:*", *, table: Table | None = None, **options: Any) -> None:
+        self.settings = Settings.of({"listen": listen, **options})
+        self._metrics = Metrics()
+        codec = Codec(decode_notification, decode_filter)
+        self._node = Node(self.settings, table if table is not None else ForwardingTable(), codec, self._metrics)
+        self._thread: threading.Thread | None = None
+        self._endpoint: MetricsServer | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients connect."""
+        return self._node.url
+
+    @property
+    def id(self) -> str:
+        """The broker's name in notification ids."""
+        return self._node.core.id
+
+    @property
+    def metrics_url(self) -> str | None:
+        """Where Prometheus scrapes, if it may."""
+        return self._endpoint.url if self._endpoint else None
+
+    def start(self) -> Self:
+        """Serve on a thread of its own."""
+        self._serve_metrics()
+        self._thread = threading.Thread(target=self._node.run, name=f"contrada-{self.id}", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Flush, say goodbye and return when the thread has ended. A second call does nothing."""
+        self._node.stop()
+        if self._thread is not None:
+            self._thread.join()
+        else:
+            self._node.close()
+        self._close_metrics()
+
+    def run(self) -> None:
+        """Serve on this thread, the main one, until SIGTERM or SIGINT; then flush and return."""
+        self._serve_metrics()
+        before = {s: signal.signal(s, lambda *_: self._node.stop()) for s in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            self._node.run()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self._close_metrics()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _serve_metrics(self) -> None:
+        if self.settings.metrics is not None and self._endpoint is None:
+            self._endpoint = serve(self._metrics, self.settings.metrics)
+            log.info("metrics", extra={"url": self._endpoint.url})
+
+    def _close_metrics(self) -> None:
+        if self._endpoint is not None:
+            self._endpoint.close()
+            self._endpoint = None
