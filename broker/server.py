@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import threading
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from contrada.broker.metrics import Metrics, MetricsServer, serve
@@ -12,7 +13,6 @@ from contrada.broker.node import Node
 from contrada.broker.settings import Settings
 from contrada.broker.switchboard import Codec
 from contrada.forwarding.codec import decode_filter, decode_notification
-from contrada.forwarding.table import ForwardingTable
 
 if TYPE_CHECKING:
     from contrada.broker.switchboard import Table
@@ -33,7 +33,7 @@ class Broker:
         self.settings = Settings.of({"listen": listen, **options})
         self._metrics = Metrics()
         codec = Codec(decode_notification, decode_filter)
-        self._node = Node(self.settings, table if table is not None else ForwardingTable(), codec, self._metrics)
+        self._node = Node(self.settings, table if table is not None else _new_table(), codec, self._metrics)
         self._thread: threading.Thread | None = None
         self._endpoint: MetricsServer | None = None
 
@@ -94,3 +94,9 @@ class Broker:
         if self._endpoint is not None:
             self._endpoint.close()
             self._endpoint = None
+
+
+def _new_table() -> Table:
+    """An empty forwarding table. Its kernels load here, not for those who only import the broker's name."""
+    table: Table = import_module("contrada.forwarding.table").ForwardingTable()
+    return table

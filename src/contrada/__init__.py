@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from contrada.broker.server import Broker
     from contrada.client.async_client import connect
     from contrada.client.blocking import Client
     from contrada.errors import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Broker": "broker.server",
     "EXACT": "spatial.relate",
     "Box": "spatial.region",
     "Client": "client.blocking",
@@ -66,6 +68,7 @@ _HOME = {
 __all__ = [
     "EXACT",
     "Box",
+    "Broker",
     "Client",
     "CodecError",
     "Constraint",

@@ -35,7 +35,7 @@ from tests.broker.test_frames import BOMBS
 
 @pytest.fixture
 def node(tmp_path):
-    with broker(tmp_path, heartbeat=0.5, timeout=5.0, metrics="127.0.0.1:0") as process:
+    with broker(tmp_path, heartbeat=0.5, timeout=5.0, shutdown_timeout=0.5, metrics="127.0.0.1:0") as process:
         yield process
 
 
