@@ -88,6 +88,8 @@ class GeotextDomain:
                 and mine.tau >= wanted.tau
                 for mine in self._similar
             )
+        if constraint.op is not Operator.MATCHES:
+            return False
         match = cast("TextMatch", constraint.value)
         if not match.keywords.issubset(word for mine in self._matches for word in mine.keywords):
             return False
