@@ -12,13 +12,12 @@ import logging
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from contrada.broker.messages import NotificationId
 from contrada.broker.wire import Policy
 from contrada.client.core import Connect, Core, Finished, Hangup, Moved, Phase, Ready, Room, Send
 from contrada.client.encoding import encode_filters, encode_notification
 from contrada.client.inbox import Stage
 from contrada.client.options import Options
-from contrada.client.settle import CHUNK, check_subscription, chunks, subscription_failure
+from contrada.client.settle import CHUNK, as_id, check_subscription, chunks, subscription_failure
 from contrada.errors import ContradaError, Disconnected
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from contrada.broker.messages import NotificationId
     from contrada.client.inbox import Inbox
     from contrada.client.notification import Notification
     from contrada.client.outbox import Parcel, Ticket
@@ -199,9 +199,8 @@ class AsyncClient:
         self, notification: NotificationId | str, subscription: Subscription | int, session: int = 0
     ) -> dict[str, Any]:
         """Ask why a notification did or did not reach a subscription; of another session with the role admin."""
-        id = NotificationId.parse(notification) if isinstance(notification, str) else notification
         number = subscription if isinstance(subscription, int) else subscription.id
-        query = self._core.explain(id, session, number)
+        query = self._core.explain(as_id(notification), session, number)
         self._step()
         await self._finished(query)
         return dict(query.result)

@@ -14,13 +14,12 @@ import time
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from contrada.broker.messages import NotificationId
 from contrada.broker.wire import Policy
 from contrada.client.core import Connect, Core, Hangup, Phase, Send
 from contrada.client.encoding import encode_filters, encode_notification
 from contrada.client.inbox import Stage
 from contrada.client.options import Options
-from contrada.client.settle import CHUNK, check_subscription, chunks, subscription_failure
+from contrada.client.settle import CHUNK, as_id, check_subscription, chunks, subscription_failure
 from contrada.errors import ContradaError, Disconnected
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+    from contrada.broker.messages import NotificationId
     from contrada.client.inbox import Inbox
     from contrada.client.notification import Notification
     from contrada.client.outbox import Parcel, Ticket
@@ -60,7 +60,7 @@ class Client:
             with self._changed:
                 self._until(lambda: self._core.phase not in (Phase.GREETING, Phase.WAITING))
                 if self._core.phase is not Phase.OPEN:
-                    raise self._core.error or Disconnected(f"{url}: closed while connecting")
+                    raise self._failure or self._core.error or Disconnected(f"{url}: closed while connecting")
         except BaseException:
             self._abort()
             raise
@@ -208,10 +208,9 @@ class Client:
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """Ask why a notification did or did not reach a subscription; of another session with the role admin."""
-        id = NotificationId.parse(notification) if isinstance(notification, str) else notification
         number = subscription if isinstance(subscription, int) else subscription.id
         with self._changed:
-            query = self._core.explain(id, session, number)
+            query = self._core.explain(as_id(notification), session, number)
             self._wake()
             self._finished(query, timeout)
         return dict(query.result)

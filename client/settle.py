@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from contrada.broker.messages import NotificationId
 from contrada.broker.wire import Policy
 from contrada.errors import ContradaError, Disconnected, InvalidValue
 
@@ -37,6 +38,16 @@ def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         yield chunk
+
+
+def as_id(notification: NotificationId | str) -> NotificationId:
+    """Read a notification's id, if it is not one already."""
+    if not isinstance(notification, str):
+        return notification
+    try:
+        return NotificationId.parse(notification)
+    except ValueError as error:
+        raise InvalidValue(str(error)) from error
 
 
 def subscription_failure(inbox: Inbox) -> ContradaError:

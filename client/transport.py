@@ -10,11 +10,9 @@ from __future__ import annotations
 import math
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import zmq
-import zmq.auth
 from zmq.utils.monitor import parse_monitor_message
 
 from contrada.errors import Disconnected, InvalidValue
@@ -72,9 +70,8 @@ class Transport:
             self.monitor = socket.get_monitor_socket(_WATCHED)
             socket.connect(self.url)
         except zmq.ZMQError as error:
-            socket.disable_monitor()
-            socket.close(linger=0)
-            self.monitor = None
+            self.socket = socket
+            self.hangup(linger=False)
             raise Disconnected(f"cannot connect to {self.url}: {error}") from error
         self.socket = socket
         self._shaken = False
@@ -142,16 +139,9 @@ def load_keys(key: Key | None, server_key: Key | None) -> tuple[bytes, bytes, by
     """Read the broker's public key and this client's pair; None without keys."""
     if key is None or server_key is None:
         return None
-    public, secret = _certificate(Path(key))
-    if secret is None:
-        raise InvalidValue(f"{key} holds no secret key: give the file that ends in .key_secret")
-    if isinstance(server_key, str) and _Z85.fullmatch(server_key):
-        return server_key.encode(), public, secret
-    return _certificate(Path(server_key))[0], public, secret
+    from contrada.broker.keys import load_public, load_secret
 
-
-def _certificate(path: Path) -> tuple[bytes, bytes | None]:
-    try:
-        return zmq.auth.load_certificate(path)
-    except (OSError, ValueError) as error:
-        raise InvalidValue(f"{path} is not a key file made by `contrada keygen`: {error}") from error
+    pair = load_secret(key)
+    given = isinstance(server_key, str) and _Z85.fullmatch(server_key)
+    server = str(server_key) if given else load_public(server_key)
+    return server.encode(), pair.public.encode(), pair.secret.encode()

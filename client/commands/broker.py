@@ -1,0 +1,43 @@
+"""`contrada broker`: serve until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from contrada.client.commands.common import ConfigFile, say
+from contrada.client.settings import load
+
+EXAMPLES = (
+    "contrada broker",
+    "contrada broker --listen tcp://127.0.0.1:0 --metrics 127.0.0.1:0",
+    "contrada broker --listen 'tcp://*:7400' --keys keys",
+)
+
+
+def broker(
+    listen: Annotated[
+        str | None, typer.Option("--listen", "-l", help="Where to listen.  [default: tcp://127.0.0.1:7400]")
+    ] = None,
+    id: Annotated[str | None, typer.Option(help="A name that stays the same across restarts.")] = None,
+    keys: Annotated[Path | None, typer.Option(help="The key directory: encrypt, and admit only its keys.")] = None,
+    insecure: Annotated[bool | None, typer.Option("--insecure", help="Allow other machines in without keys.")] = None,
+    metrics: Annotated[str | None, typer.Option(help="HOST:PORT to serve Prometheus metrics on.")] = None,
+    config: ConfigFile = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")] = False,
+) -> None:
+    """Run a broker until SIGTERM or Ctrl-C, then deliver what is queued and stop. Logs JSON lines to stderr."""
+    import logging
+
+    from contrada.broker.logs import configure
+    from contrada.broker.server import Broker
+
+    configure(logging.WARNING if quiet else logging.INFO)
+    given = {"listen": listen, "id": id, "keys": keys, "insecure": insecure, "metrics": metrics}
+    options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
+    options.update({name: value for name, value in given.items() if value is not None})
+    node = Broker(**options)
+    say(f"contrada broker {node.id} listens on {node.url}; stop it with Ctrl-C")
+    node.run()

@@ -1,0 +1,83 @@
+"""What the commands share: options, connecting, exit codes, messages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from enum import IntEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contrada.client.settings import load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from contrada.client.blocking import Client
+
+
+class Exit(IntEnum):
+    """Exit codes, the same for every command."""
+
+    OK = 0
+    FAILURE = 1  # refused by the broker, or bad input
+    USAGE = 2  # wrong options or arguments
+    DISCONNECTED = 3  # no broker there, or the connection was lost
+    TIMEOUT = 4  # what was waited for did not come in time
+    INTERRUPTED = 130  # Ctrl-C
+
+
+Url = Annotated[
+    str | None,
+    typer.Option("--url", "-u", help="The broker's address.  [env: CONTRADA_URL; default: tcp://127.0.0.1:7400]"),
+]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="A TOML file of settings.  [env: CONTRADA_CONFIG; see docs/cli.md]")
+]
+Key = Annotated[Path | None, typer.Option("--key", help="This client's secret key file (NAME.secret.toml).")]
+ServerKey = Annotated[
+    str | None, typer.Option("--server-key", help="The broker's public key: its file (broker.toml) or 40 characters.")
+]
+ConnectTimeout = Annotated[
+    float | None, typer.Option("--connect-timeout", min=0.001, help="Seconds to try to connect.  [default: 5]")
+]
+
+
+@contextmanager
+def connected(
+    url: str | None,
+    config: Path | None,
+    *,
+    key: Path | None = None,
+    server_key: str | None = None,
+    connect_timeout: float | None = None,
+    **defaults: Any,
+) -> Iterator[Client]:
+    """Connect as options, environment and file say."""
+    from contrada.client.blocking import Client
+
+    settings = load(config)
+    given = {"key": key, "server_key": server_key, "connect_timeout": connect_timeout}
+    options = {**defaults, **settings.client, **{name: value for name, value in given.items() if value is not None}}
+    with Client(settings.address(url), **options) as client:
+        yield client
+
+
+def examples(lines: tuple[str, ...]) -> str:
+    """Lay out examples for the end of a command's help: typer makes each paragraph a line."""
+    from rich.markup import escape
+
+    return "\n\n".join(["[bold]Examples[/bold]", *(f"  {escape(line)}" for line in lines)])
+
+
+def say(message: str) -> None:
+    """Tell the person, not the pipe."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def default_name(command: str) -> str:
+    """Name a client for `contrada status`."""
+    return f"contrada-{command}-{os.getpid()}"

@@ -1,0 +1,1 @@
+"""The demo: storms over Florida, who is warned, and why. `scenario` decides, `run` performs, `view` draws."""
