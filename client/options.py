@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from os import PathLike
+    from pathlib import Path
     from random import Random
 
-    Key = str | PathLike[str]
+    Key = str | Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import time
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from contrada.client.async_client import connect
 from contrada.client.demo import scenario
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from contrada.client.async_client import AsyncClient, Subscription
     from contrada.client.demo.scenario import StormState, Subscriber
     from contrada.client.notification import Notification
+    from contrada.spatial.region import Region
 
 STEP = 0.125  # seconds between reports of each storm
 GAUGES_PER_STEP = 50
@@ -241,11 +242,11 @@ def why_not(subscriber: Subscriber, n: Notification) -> str:
 
 def _limit(subscriber: Subscriber) -> float:
     (limit,) = (c.value for each in subscriber.filter.filters for c in each if c.name == "wind")
-    assert isinstance(limit, int | float)
-    return float(limit)
+    return cast("float", limit)
 
 
 def _distance(subscriber: Subscriber, n: Notification) -> float:
     x1, y1, x2, y2 = subscriber.county.region.bounds
-    a1, b1, a2, b2 = n["area"].bounds
+    area: Region = n["area"]
+    a1, b1, a2, b2 = area.bounds
     return abs(x1 + x2 - a1 - a2) + abs(y1 + y2 - b1 - b2)

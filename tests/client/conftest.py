@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contrada.broker.server import Broker
+from tests.client.reference import make_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from contrada.broker.server import Broker
+
 
 @pytest.fixture
 def broker() -> Iterator[Broker]:
-    with Broker(listen="tcp://127.0.0.1:*") as running:
+    with make_broker() as running:
         yield running
 
 

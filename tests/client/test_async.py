@@ -12,7 +12,7 @@ import shapely
 import contrada
 from contrada import Box, GeoText, Point, Region
 from contrada.broker.messages import Limits
-from contrada.broker.server import Broker
+from tests.client.reference import make_broker
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -78,7 +78,7 @@ def test_streaming_keeps_order_and_is_bounded(url: str) -> None:
 
 def test_publish_many_splits_by_the_broker_s_limits() -> None:
     async def main() -> None:
-        with Broker(listen="tcp://127.0.0.1:*", limits=Limits(batch=7, window=20)) as broker:
+        with make_broker(limits=Limits(batch=7, window=20)) as broker:
             async with contrada.connect(broker.url) as c, c.subscribe("n >= 0") as sub:
                 ids = await c.publish_many({"n": i} for i in range(500))
                 assert len(set(ids)) == 500
@@ -146,7 +146,7 @@ def test_a_bad_filter_fails_where_it_is_written(url: str) -> None:
 
 def test_the_broker_s_reason_reaches_the_caller() -> None:
     async def main() -> None:
-        with Broker(listen="tcp://127.0.0.1:*", limits=Limits(subscriptions=1, notification_bytes=200)) as broker:
+        with make_broker(limits=Limits(subscriptions=1, notification_bytes=200)) as broker:
             async with contrada.connect(broker.url) as c:
                 async with c.subscribe("a exists"):
                     with pytest.raises(contrada.Refused, match="1") as caught:
@@ -259,7 +259,7 @@ def test_after_closing_everything_says_so(url: str) -> None:
 
 def test_nobody_there_is_a_clear_error_in_time() -> None:
     async def main() -> None:
-        with Broker(listen="tcp://127.0.0.1:*") as broker:
+        with make_broker() as broker:
             gone = broker.url
         with pytest.raises(contrada.Disconnected, match="no connection after"):
             await contrada.connect(gone, connect_timeout=0.3)

@@ -9,8 +9,8 @@ import pytest
 
 import contrada
 from contrada.broker.messages import Limits
-from contrada.broker.server import Broker
 from contrada.client import async_client, blocking
+from tests.client.reference import make_broker
 
 
 def test_the_example_of_the_documentation(url: str) -> None:
@@ -84,7 +84,7 @@ def test_many_threads_publish_and_read(url: str) -> None:
 
 
 def test_streaming_applies_back_pressure_and_reports_failures() -> None:
-    with Broker(listen="tcp://127.0.0.1:*", limits=Limits(notification_bytes=200)) as broker:
+    with make_broker(limits=Limits(notification_bytes=200)) as broker:
         with contrada.Client(broker.url, outstanding=10) as c:
             for i in range(500):
                 c.publish({"n": i}, ack=False)
@@ -99,7 +99,7 @@ def test_streaming_applies_back_pressure_and_reports_failures() -> None:
 
 
 def test_a_blocked_publisher_times_out_and_its_notification_is_not_lost() -> None:
-    with Broker(listen="tcp://127.0.0.1:*") as broker, contrada.Client(broker.url) as c:
+    with make_broker() as broker, contrada.Client(broker.url) as c:
         sub = c.subscribe("n >= 0", policy="block", window=1, queue=1)
         published = 0
         try:
@@ -113,7 +113,7 @@ def test_a_blocked_publisher_times_out_and_its_notification_is_not_lost() -> Non
 
 
 def test_drops_are_counted_and_reported() -> None:
-    with Broker(listen="tcp://127.0.0.1:*") as broker, contrada.Client(broker.url) as c:
+    with make_broker() as broker, contrada.Client(broker.url) as c:
         sub = c.subscribe("n >= 0", policy="drop-oldest", window=2, queue=3)
         c.publish_many({"n": i} for i in range(100))
         got = [sub.get(timeout=30)["n"]]
@@ -124,7 +124,7 @@ def test_drops_are_counted_and_reported() -> None:
 
 
 def test_a_slow_consumer_that_asked_for_it_is_disconnected_with_the_reason() -> None:
-    with Broker(listen="tcp://127.0.0.1:*") as broker, contrada.Client(broker.url) as publisher:
+    with make_broker() as broker, contrada.Client(broker.url) as publisher:
         slow = contrada.Client(broker.url)
         sub = slow.subscribe("n >= 0", policy="disconnect", window=1, queue=1)
         publisher.publish_many({"n": i} for i in range(100))
@@ -137,7 +137,7 @@ def test_a_slow_consumer_that_asked_for_it_is_disconnected_with_the_reason() -> 
 
 
 def test_nobody_there_is_a_clear_error_in_time() -> None:
-    with Broker(listen="tcp://127.0.0.1:*") as broker:
+    with make_broker() as broker:
         gone = broker.url
     with pytest.raises(contrada.Disconnected, match="no connection after"):
         contrada.Client(gone, connect_timeout=0.3)

@@ -1,17 +1,15 @@
-"""Broken connections: brokers that restart, die, or never answer. Real processes where a death is meant."""
+"""Broken connections: brokers that restart, stay away, or never answer."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
 import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import contrada
-from contrada.broker.server import Broker
-from contrada.client.commands.local import broker_process
+from tests.client.reference import make_broker
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -44,13 +42,13 @@ async def reaches(c: contrada.client.async_client.AsyncClient, sub: Any, marker:
 def test_a_restart_restores_every_subscription() -> None:
     async def main() -> None:
         listen = f"tcp://127.0.0.1:{free_port()}"
-        broker = Broker(listen=listen).start()
+        broker = make_broker(listen).start()
         try:
             async with contrada.connect(listen, **FAST) as c:
                 subs = [await c.subscribe(f"n >= {i}") for i in range(20)]
                 await reaches(c, subs[0], 100)
                 broker.stop()
-                broker = Broker(listen=listen).start()
+                broker = make_broker(listen).start()
                 for sub in subs:
                     await reaches(c, sub, 1000 + sub.id)
                 assert c.reconnects >= 1
@@ -62,26 +60,10 @@ def test_a_restart_restores_every_subscription() -> None:
     run(main())
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_the_death_of_the_broker_s_process_is_noticed_and_survived(number: signal.Signals) -> None:
-    async def main() -> None:
-        listen = f"tcp://127.0.0.1:{free_port()}"
-        with broker_process("--listen", listen) as (first, _):
-            async with contrada.connect(listen, **FAST) as c, c.subscribe("n >= 0") as sub:
-                await reaches(c, sub, 1)
-                first.send_signal(number)
-                first.wait(30)
-                with broker_process("--listen", listen):
-                    await reaches(c, sub, 2)
-                    assert sub.interruptions >= 1
-
-    run(main())
-
-
 def test_publishing_waits_while_the_broker_is_away_and_what_it_never_had_is_sent_later() -> None:
     async def main() -> None:
         listen = f"tcp://127.0.0.1:{free_port()}"
-        broker = Broker(listen=listen).start()
+        broker = make_broker(listen).start()
         async with contrada.connect(listen, **FAST) as c:
             broker.stop()
             while c.connected:
@@ -89,7 +71,7 @@ def test_publishing_waits_while_the_broker_is_away_and_what_it_never_had_is_sent
             waiting = asyncio.create_task(c.publish({"n": 1}))
             await asyncio.sleep(0)
             assert not waiting.done()
-            with Broker(listen=listen):
+            with make_broker(listen):
                 assert await waiting is not None
 
     run(main())
@@ -97,7 +79,7 @@ def test_publishing_waits_while_the_broker_is_away_and_what_it_never_had_is_sent
 
 def test_giving_up_ends_iterations_with_the_reason() -> None:
     async def main() -> None:
-        broker = Broker(listen="tcp://127.0.0.1:*").start()
+        broker = make_broker().start()
         client = await contrada.connect(broker.url, **FAST, give_up_after=0.2, attempt_timeout=0.1)
         sub = await client.subscribe("n >= 0")
         broker.stop()
@@ -113,7 +95,7 @@ def test_giving_up_ends_iterations_with_the_reason() -> None:
 
 def test_without_reconnect_the_first_cut_is_the_end() -> None:
     async def main() -> None:
-        broker = Broker(listen="tcp://127.0.0.1:*").start()
+        broker = make_broker().start()
         client = await contrada.connect(broker.url, reconnect=False)
         sub = await client.subscribe("n >= 0")
         broker.stop()
@@ -126,14 +108,14 @@ def test_without_reconnect_the_first_cut_is_the_end() -> None:
 
 def test_the_blocking_client_survives_a_restart_too() -> None:
     listen = f"tcp://127.0.0.1:{free_port()}"
-    broker = Broker(listen=listen).start()
+    broker = make_broker(listen).start()
     try:
         with contrada.Client(listen, **FAST) as c:
             sub = c.subscribe("n >= 0")
             c.publish({"n": 1})
             assert sub.get(timeout=30)["n"] == 1
             broker.stop()
-            broker = Broker(listen=listen).start()
+            broker = make_broker(listen).start()
             while True:
                 try:
                     c.publish({"n": 2}, timeout=30)

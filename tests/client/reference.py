@@ -1,0 +1,45 @@
+"""A forwarding table that evaluates every filter: obviously right, and quick to start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from contrada.broker.server import Broker
+from contrada.forwarding.filter import Filter, as_filters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class ReferenceTable:
+    """What a broker asks of a table, without an index."""
+
+    def __init__(self) -> None:
+        self.filters: dict[int, tuple[int, Filter]] = {}
+        self.last = 0
+
+    def add(self, interface: int, expression: Any) -> list[int]:
+        ids = []
+        for each in as_filters(expression):
+            self.last += 1
+            self.filters[self.last] = (interface, each)
+            ids.append(self.last)
+        return ids
+
+    def remove_interface(self, interface: int) -> None:
+        self.filters = {id: row for id, row in self.filters.items() if row[0] != interface}
+
+    def match_many(self, notifications: list[Any]) -> list[set[int]]:
+        return [{interface for interface, each in self.filters.values() if each.matches(n)} for n in notifications]
+
+    def explain(self, notification: Mapping[str, Any], filter_id: int) -> str:
+        each = self.filters[filter_id][1]
+        return f"{each}: {each.matches(notification)}"
+
+    def stats(self) -> dict[str, int]:
+        return {"filters": len(self.filters)}
+
+
+def make_broker(listen: str = "tcp://127.0.0.1:*", **options: Any) -> Broker:
+    """Make a broker in this process; on a free port unless told otherwise."""
+    return Broker(listen=listen, table=ReferenceTable(), **options)
