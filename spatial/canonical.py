@@ -5,7 +5,8 @@ repeated and no exactly collinear vertex, so that two polygons are the same poin
 
 A vertex whose neighbours lie on either side of it on one line can be dropped without turning the edges next to it, so
 dropping one never makes another collinear: one pass is enough. A vertex whose neighbours lie on the same side is a
-spike, which no cleaning may hide. -0.0 becomes 0.0. Cost: O(n) and the search for contacts in `rings.self_contact`.
+spike, which no cleaning may hide. -0.0 becomes 0.0. Cost: O(n) and the search for contacts, O(n log n) in the worst
+case: the walk over run boxes for small rings, a plane sweep (`sweep`) for large ones.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from contrada.spatial._jit import kernel
 from contrada.spatial.predicates import MAX_MAGNITUDE, MIN_MAGNITUDE, orient
 from contrada.spatial.rings import box_rows, fill_boxes, self_contact
+from contrada.spatial.sweep import sweep_contact
 
 if TYPE_CHECKING:
     from contrada.spatial.rings import Floats
@@ -28,6 +30,8 @@ TOO_FEW: Final = 3
 ZERO_AREA: Final = 4
 SPIKE: Final = 5
 CONTACT: Final = 6
+
+_SWEPT_ABOVE: Final = 2_000
 
 
 @kernel
@@ -130,7 +134,7 @@ def canonical_ring(points: Floats) -> tuple[int, int, int, int, int, Floats, Flo
             k = size - 1
     boxes = np.empty((box_rows(size), 4))
     fill_boxes(xy, boxes)
-    i, j = self_contact(xy, boxes)
+    i, j = self_contact(xy, boxes) if size <= _SWEPT_ABOVE else sweep_contact(xy)
     if i >= 0:
         source = np.empty(4, np.int64)
         for which, at in enumerate((i, i + 1, j, j + 1)):
