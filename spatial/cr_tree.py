@@ -1,0 +1,343 @@
+"""The CR-tree: constraints on regions, indexed so that a region finds those it satisfies.
+
+A constraint is a region and a set of relations, under an id. The query region A satisfies it when the relation of A to
+the constraint's region is in the set. The tree is Guttman's R-tree over the distinct regions (paper 1, section 4.1),
+whose nodes also list the constraints that hold when the query misses all that is below, or contains all of it; a search
+costs what the query's boundary and the answer cost, whatever the query's area.
+
+    cr_lists    the arrays, the lists of the nodes
+    cr_nodes    insertion, splitting, deletion
+    cr_bulk     packing from many constraints at once
+    cr_search   searching, by kernels that other kernels may call
+    cr_check    every invariant, for tests
+
+With n constraints: `insert` and `remove` are O(log n) amortised; `search` is O(answer + nodes and entries that the
+query's boundary touches); `bulk` is O(n log n). Searches may run at the same time as one another, not as a change.
+
+>>> tree = CRTree()
+>>> tree.insert(7, Box(0, 0, 4, 4), Relation.INSIDE)
+>>> tree.insert(8, Box(0, 0, 4, 4), INTERSECTS)
+>>> sorted(tree.search(Box(1, 1, 2, 2)).tolist()), tree.search(Point(4, 2)).tolist()
+([7, 8], [8])
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+import numpy as np
+
+from contrada.errors import CorruptFile, InvalidValue
+from contrada.spatial import cr_bulk, cr_check, cr_lists, cr_nodes, cr_search, ring_arena
+from contrada.spatial.arrays_file import load_arrays, save_arrays
+from contrada.spatial.cr_lists import CHUNK, Tree
+from contrada.spatial.region import Point, Region
+from contrada.spatial.relate import EXACT, Discretization, Uniform
+from contrada.spatial.relation import ALL, Relation
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Ids = NDArray[np.int64]
+    Rings = tuple[NDArray[np.float64], NDArray[np.int64]]
+
+_KIND: Final = "cr-tree"
+_VERSION: Final = 1
+_ID_LIMIT: Final = 2**63
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What searches have cost since the tree was made."""
+
+    searches: int
+    nodes_visited: int
+    relations_evaluated: int
+    immediate_accepts: int
+    """Constraints that were found satisfied without evaluating a relation."""
+
+
+class CRTree:
+    """An index of constraints on regions; see the module's docstring. Ids are integers of 64 bits, each used once."""
+
+    def __init__(self, discretization: Discretization = EXACT) -> None:
+        self.discretization: Final = discretization
+        self._mode, self._density = _mode_of(discretization)
+        self._tree = _empty()
+        self._tally = np.zeros(cr_search.TALLY_SIZE + 1, np.int64)
+
+    @classmethod
+    def bulk(
+        cls,
+        ids: ArrayLike,
+        regions: Sequence[Region] | Rings,
+        masks: ArrayLike | Iterable[Relation],
+        discretization: Discretization = EXACT,
+    ) -> Self:
+        """Build a packed tree from many constraints at once.
+
+        `regions` are regions, or (coords, offsets): arrays of all vertices, (v, 2), and of where each ring starts and
+        the last one ends. Such rings may be open or closed, of either orientation; that they are simple is
+        trusted, not checked. `masks` are relations, or sets of them as bit masks.
+        """
+        id_array = np.ascontiguousarray(ids, np.int64)
+        mask_array = _masks(masks)
+        if isinstance(regions, tuple) and len(regions) == 2 and isinstance(regions[0], np.ndarray):
+            coords = np.ascontiguousarray(regions[0], np.float64)
+            offsets = np.ascontiguousarray(regions[1], np.int64)
+            _check_rings(coords, offsets)
+        else:
+            rings = [region.ring[0] for region in regions]
+            coords = np.concatenate(rings) if rings else np.empty((0, 2))
+            offsets = np.zeros(len(rings) + 1, np.int64)
+            np.cumsum([len(ring) for ring in rings], out=offsets[1:])
+        count = len(offsets) - 1
+        if not count == len(id_array) == len(mask_array):
+            raise InvalidValue(
+                f"{len(id_array)} ids, {count} regions and {len(mask_array)} masks: one of each is needed"
+            )
+        tree = cls(discretization)
+        if count:
+            tree._tree = _build(coords, offsets, id_array, mask_array)
+        return tree
+
+    def insert(self, id: int, region: Region, relations: Relation | int) -> None:
+        """Add the constraint that a query has one of the relations to the region. The id must be new."""
+        mask = relations.mask if isinstance(relations, Relation) else relations
+        if not 0 < mask <= ALL:
+            raise InvalidValue(f"{relations!r} is not a set of relations: a bit mask from 1 to {ALL}")
+        if not -_ID_LIMIT <= id < _ID_LIMIT:
+            raise InvalidValue(f"id {id} does not fit 64 bits")
+        xy = region.ring[0]
+        while (status := cr_nodes.insert(self._tree, id, mask, xy)) != 0:
+            if status == cr_nodes.UNKNOWN:
+                raise InvalidValue(f"id {id} is in the tree already")
+            self._grow(cr_nodes.GROW - status, len(xy))
+
+    def remove(self, id: int) -> None:
+        """Take out the constraint with that id; KeyError when there is none."""
+        self._slot(id)
+        while (status := cr_nodes.remove(self._tree, id)) != 0:
+            self._grow(cr_nodes.GROW - status, 0)
+
+    def search(self, query: Region | Point) -> Ids:
+        """Return the ids of the constraints that the query satisfies, in no particular order."""
+        tree = self._tree
+        # Kernels copy chunks whole, hence a little more room than constraints.
+        out = np.empty(int(tree.state[cr_lists.CONSTRAINTS]) + CHUNK, np.int64)
+        tally = np.zeros(cr_search.TALLY_SIZE + 1, np.int64)
+        tally[-1] = 1
+        if isinstance(query, Point):
+            count = cr_search.search_point(tree, query.x, query.y, out, tally)
+        else:
+            xy, boxes = query.ring
+            count = cr_search.search_ring(tree, xy, boxes, self._mode, self._density, out, tally)
+        self._tally += tally
+        # A small answer must not keep a large array alive.
+        return out[:count] if 16 * count > len(out) else out[:count].copy()
+
+    @property
+    def counters(self) -> Counters:
+        """What searches have cost since the tree was made."""
+        visited, evaluated, accepted, searches = self._tally.tolist()
+        return Counters(searches, visited, evaluated, accepted)
+
+    def region_of(self, id: int) -> Region:
+        """Return the region of the constraint with that id; KeyError when there is none."""
+        tree = self._tree
+        entry = tree.constraint[self._slot(id), cr_lists.ENTRY]
+        block, edges = tree.entry[entry, cr_lists.BLOCK], tree.entry[entry, cr_lists.EDGES]
+        return Region.trusted(ring_arena.ring_xy(tree.heap, block, edges)[:-1])
+
+    def mask_of(self, id: int) -> int:
+        """Return the set of relations of the constraint with that id; KeyError when there is none."""
+        return int(self._tree.constraint[self._slot(id), cr_lists.MASK])
+
+    def __len__(self) -> int:
+        """How many constraints there are."""
+        return int(self._tree.state[cr_lists.CONSTRAINTS])
+
+    def __contains__(self, id: object) -> bool:
+        """Whether there is a constraint with that id."""
+        return isinstance(id, int) and -_ID_LIMIT <= id < _ID_LIMIT and cr_nodes.find_slot(self._tree, id) >= 0
+
+    def _slot(self, id: int) -> int:
+        slot = cr_nodes.find_slot(self._tree, id) if -_ID_LIMIT <= id < _ID_LIMIT else -1
+        if slot < 0:
+            raise KeyError(id)
+        return slot
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tree to one file, without the room it keeps for growth."""
+        tree = self._tree
+        rows = {
+            "boxes": cr_lists.NODES,
+            "node": cr_lists.NODES,
+            "chunk": cr_lists.CHUNKS,
+            "position": cr_lists.SLOTS,
+            "entry": cr_lists.ENTRIES,
+            "constraint": cr_lists.SLOTS,
+            "heap": cr_lists.HEAP_STATE + ring_arena.USED,
+        }
+        arrays = {
+            name: array[: int(tree.state[rows[name]])] if name in rows else array
+            for name, array in tree._asdict().items()
+        }
+        meta: dict[str, object] = {}
+        if isinstance(self.discretization, Uniform):
+            meta = {"density": self.discretization.density, "halo": self.discretization.halo}
+        save_arrays(path, kind=_KIND, version=_VERSION, arrays=arrays, meta=meta)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Map a tree from a file that `save` wrote. It can be changed; changes stay in memory.
+
+        Pages are read when first touched and copied when first written. An array that has to grow is copied whole.
+        """
+        arrays, meta = load_arrays(path, kind=_KIND, version=_VERSION)
+        likeness = _empty()._asdict()
+        for name, array in likeness.items():
+            found = arrays.get(name)
+            if found is None or found.dtype != array.dtype or found.ndim != array.ndim:
+                raise CorruptFile(f"{path}: array {name!r} is missing or of another type")
+        tree = cls(Uniform(**meta) if meta else EXACT)
+        tree._tree = Tree(**{name: arrays[name] for name in likeness})
+        return tree
+
+    def _grow(self, which: int, vertices: int) -> None:
+        tree = self._tree
+        height = int(tree.node[tree.state[cr_lists.ROOT], cr_lists.LEVEL]) + 1
+        spare = cr_lists.MINIMUM * (height + 1) ** 2
+        if which == cr_nodes.NODE_ROWS:
+            rows = 2 * len(tree.node) + spare
+            tree = tree._replace(boxes=_longer(tree.boxes, rows), node=_longer(tree.node, rows))
+        elif which == cr_nodes.CHUNK_ROWS:
+            tree = tree._replace(chunk=_longer(tree.chunk, 2 * len(tree.chunk) + 4 * spare))
+        elif which == cr_nodes.LEVEL_COLUMNS:
+            slots, levels, lists = tree.position.shape
+            position = np.empty((slots, levels + 2, lists), np.int64)
+            position[:, :levels] = tree.position
+            tree = tree._replace(position=position)
+        elif which == cr_nodes.ENTRY_ROWS:
+            tree = tree._replace(entry=_longer(tree.entry, 2 * len(tree.entry) + 16))
+        elif which == cr_nodes.SLOT_ROWS:
+            rows = 2 * len(tree.constraint) + 16
+            tree = tree._replace(constraint=_longer(tree.constraint, rows), position=_longer(tree.position, rows))
+        elif which == cr_nodes.HEAP:
+            tree = tree._replace(heap=_longer(tree.heap, 2 * len(tree.heap) + 4 * vertices + 64))
+        else:
+            tree = tree._replace(table=np.full((2, _table_size(2 * tree.table.shape[1])), -1, np.int64))
+            cr_nodes.rehash(tree)
+        self._tree = tree
+
+    def _check(self) -> None:
+        """Assert every invariant of the structure."""
+        cr_check.check(self._tree)
+
+
+def _empty(
+    *,
+    nodes: int = 0,
+    chunks: int = 0,
+    levels: int = 2,
+    entries: int = 16,
+    slots: int = 16,
+    heap: int = 512,
+    table: int = 16,
+) -> Tree:
+    """Return a tree of one empty leaf, with room as given and to spare for the first changes."""
+    spare = cr_lists.MINIMUM * 4
+    state = np.full(cr_lists.HEAP_STATE + ring_arena.STATE_SIZE, -1, np.int64)
+    counts = (cr_lists.NODES, cr_lists.CHUNKS, cr_lists.ENTRIES, cr_lists.SLOTS, cr_lists.REGIONS, cr_lists.CONSTRAINTS)
+    state[[*counts, cr_lists.HEAP_STATE + ring_arena.USED]] = 0
+    tree = Tree(
+        state=state,
+        boxes=np.empty((nodes + spare, cr_lists.CAPACITY, 4)),
+        node=np.empty((nodes + spare, cr_lists.NODE_SIZE), np.int64),
+        chunk=np.empty((chunks + 4 * spare, cr_lists.CHUNK_SIZE), np.int64),
+        position=np.empty((slots, levels, 2), np.int64),
+        entry=np.empty((entries, cr_lists.ENTRY_SIZE), np.int64),
+        constraint=np.empty((slots, cr_lists.CONSTRAINT_SIZE), np.int64),
+        heap=np.empty(heap),
+        table=np.full((2, table), -1, np.int64),
+    )
+    state[cr_lists.ROOT] = cr_lists.new_node(tree, 0)
+    return tree
+
+
+def _build(coords: NDArray[np.float64], offsets: Ids, ids: Ids, masks: Ids) -> Tree:
+    count = len(ids)
+    table_size = _table_size(count)
+    first = np.empty(count, np.int64)
+    which = np.empty(count, np.int64)
+    boxes = np.empty((count + 1, 4))
+    distinct = cr_bulk.distinct_rings(coords, offsets, np.full(table_size, -1, np.int64), first, boxes, which)
+    order, sizes = cr_bulk.pack(boxes[:distinct])
+    if distinct == count:
+        rows, starts = np.arange(count), np.arange(count + 1)
+    else:
+        rows = np.argsort(which, kind="stable")
+        starts = np.searchsorted(which[rows], np.arange(distinct + 1))
+    levels = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum([len(level) for level in sizes], out=levels[1:])
+    nodes = int(levels[-1])
+    listed = sum(int(np.count_nonzero(masks & bit)) for bit in cr_lists.LIST_BITS)
+    vertices = int(np.diff(offsets)[first[:distinct]].sum())
+    tree = _empty(
+        nodes=nodes + nodes // 4,
+        chunks=2 * nodes + len(sizes) * listed // CHUNK,
+        levels=len(sizes) + 1,
+        entries=distinct,
+        slots=count,
+        # Two numbers for a vertex, four for a box per 15 edges or less, a quarter for the size classes.
+        heap=5 * (2 * vertices + vertices // 3 + 10 * distinct) // 4,
+        table=table_size,
+    )
+    fault, at = cr_bulk.store_rings(tree, coords, offsets, ids, masks, order, rows, starts)
+    if fault == cr_bulk.NO_POLYGON:
+        raise InvalidValue(f"ring {at} (id {ids[at]}) has fewer than 3 corners: it is not a polygon")
+    if fault == cr_bulk.SAME_ID:
+        raise InvalidValue(f"id {ids[at]} is given twice")
+    cr_bulk.hang_nodes(tree, boxes, order, np.concatenate(sizes), levels)
+    cr_bulk.fill_lists(tree)
+    return tree
+
+
+def _mode_of(discretization: Discretization) -> tuple[int, float]:
+    if isinstance(discretization, Uniform):
+        return cr_search.UNIFORM_HALO if discretization.halo else cr_search.UNIFORM, discretization.density
+    if discretization != EXACT:
+        raise InvalidValue(f"{discretization!r} is not a discretization; expected EXACT or Uniform(density)")
+    return cr_search.EXACTLY, 0.0
+
+
+def _longer(array: NDArray[Any], rows: int) -> NDArray[Any]:
+    longer = np.empty((rows, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def _table_size(count: int) -> int:
+    """Return a power of two that holds as many without crowding."""
+    return 1 << max(4, (count - 1).bit_length())
+
+
+def _masks(masks: ArrayLike | Iterable[Relation]) -> Ids:
+    if not isinstance(masks, np.ndarray):
+        masks = [mask.mask if isinstance(mask, Relation) else mask for mask in cast("Iterable[Any]", masks)]
+    array = np.ascontiguousarray(masks, np.int64)
+    wrong = array[(array <= 0) | (array > ALL)]
+    if len(wrong):
+        raise InvalidValue(f"{wrong[0]} is not a set of relations: a bit mask from 1 to {ALL}")
+    return array
+
+
+def _check_rings(coords: NDArray[np.float64], offsets: Ids) -> None:
+    if coords.ndim != 2 or coords.shape[1] != 2 or offsets.ndim != 1 or not len(offsets):
+        raise InvalidValue(f"rings are coords (v, 2) and offsets (n+1,), not {coords.shape} and {offsets.shape}")
+    if offsets[0] < 0 or offsets[-1] > len(coords) or (np.diff(offsets) < 0).any():
+        raise InvalidValue(f"offsets must rise from 0 to at most {len(coords)}, the number of vertices")

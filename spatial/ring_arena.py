@@ -1,0 +1,133 @@
+"""Rings of many regions in one array of doubles, with room given back when a region goes.
+
+A ring of n edges is one block: its closed vertices, 2(n+1) numbers, then its run boxes, 4·box_rows(n) numbers, laid
+out as `rings` has them. A block is named by the index of its first number.
+
+    heap   float64   blocks, one after another; below `state[USED]` every number belongs to a block
+    state  int64     USED, then for every size class the first free block, or -1 for none
+
+Blocks come in size classes, four to every doubling (4, 5, 6, 7, 8, 10, 12, 14, 16, 20, ...), so that at most a fifth of
+a block is unused. A freed block is the first of its class's free list and its first number is the next one: exact,
+since indexes are below 2**53. Blocks are never split or merged, so the heap is at most the sum over the classes of
+the most room each ever needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contrada.spatial._jit import kernel
+from contrada.spatial.rings import box_rows, fill_boxes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+USED: Final = 0
+_FREE: Final = 1
+CLASSES: Final = 112
+STATE_SIZE: Final = _FREE + CLASSES
+
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
+_MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
+_SHIFT: Final = np.uint64(31)
+
+
+@kernel
+def ring_size(edges: int) -> int:
+    """How many numbers a ring of that many edges takes."""
+    return 2 * (edges + 1) + 4 * box_rows(edges)
+
+
+@kernel
+def size_class(size: int) -> int:
+    """Return the smallest class whose blocks hold `size` numbers; size is at least 4."""
+    shift = 0
+    while (size - 1) >> shift >= 8:
+        shift += 1
+    return 4 * shift + ((size - 1) >> shift) - 3
+
+
+@kernel
+def class_size(which: int) -> int:
+    """How many numbers a block of the class holds."""
+    return (4 + which % 4) << (which // 4)
+
+
+@kernel
+def has_room(heap: Floats, state: Ints, edges: int) -> bool:
+    """Whether `store` would find room for a ring of that many edges."""
+    which = size_class(ring_size(edges))
+    room: bool = state[_FREE + which] >= 0 or state[USED] + class_size(which) <= heap.shape[0]
+    return room
+
+
+@kernel
+def store(heap: Floats, state: Ints, xy: Floats) -> int:
+    """Copy a closed ring into a block, compute its boxes, and return the block. There must be room."""
+    edges = xy.shape[0] - 1
+    which = size_class(ring_size(edges))
+    block: int = state[_FREE + which]
+    if block >= 0:
+        state[_FREE + which] = np.int64(heap[block])
+    else:
+        block = state[USED]
+        state[USED] += class_size(which)
+    k = block
+    for i in range(edges + 1):
+        heap[k] = xy[i, 0] + 0.0  # -0.0 becomes 0.0: equal rings are equal bits
+        heap[k + 1] = xy[i, 1] + 0.0
+        k += 2
+    fill_boxes(ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
+    return block
+
+
+@kernel
+def release(heap: Floats, state: Ints, block: int, edges: int) -> None:
+    """Give a ring's block back."""
+    which = size_class(ring_size(edges))
+    heap[block] = state[_FREE + which]
+    state[_FREE + which] = block
+
+
+@kernel
+def ring_xy(heap: Floats, block: int, edges: int) -> Floats:
+    """Return the closed vertices of a stored ring, as a view."""
+    return heap[block : block + 2 * (edges + 1)].reshape((edges + 1, 2))
+
+
+@kernel
+def ring_boxes(heap: Floats, block: int, edges: int) -> Floats:
+    """Return the run boxes of a stored ring, as a view."""
+    rows = box_rows(edges)
+    start = block + 2 * (edges + 1)
+    return heap[start : start + 4 * rows].reshape((rows, 4))
+
+
+@kernel
+def ring_hash(xy: Floats) -> np.int64:
+    """Return a hash of a ring's vertices, the same for rings that compare equal."""
+    h = np.uint64(xy.shape[0]) * _GOLDEN
+    for i in range(xy.shape[0] - 1):
+        h ^= np.float64(xy[i, 0] + 0.0).view(np.uint64)
+        h *= _MIX
+        h ^= h >> _SHIFT
+        h ^= np.float64(xy[i, 1] + 0.0).view(np.uint64)
+        h *= _GOLDEN
+        h ^= h >> _SHIFT
+    return np.int64(h >> np.uint64(1))
+
+
+@kernel
+def same_ring(heap: Floats, block: int, xy: Floats) -> bool:
+    """Whether the stored ring, of as many edges as `xy` has, is the same ring."""
+    k = block
+    for i in range(xy.shape[0]):
+        if heap[k] != xy[i, 0] or heap[k + 1] != xy[i, 1]:
+            return False
+        k += 2
+    return True
