@@ -85,12 +85,14 @@ def figure_7(report: Report, world: World, subscriptions: Subscriptions, count: 
         rows = [
             {
                 "tree": name,
-                **{f"{length} tokens, ms": t for length, t in zip(lengths, line, strict=True)},
+                **{f"{length:,}": t for length, t in zip(lengths, line, strict=True)},
                 "paper at 1,000": _PRINTED_7[name],
             }
             for name, line in times.items()
         ]
-        report.table(f"Paper 2, Fig. 7: {kind} messages, {len(subscriptions):,} subscriptions", rows)
+        report.table(
+            f"Paper 2, Fig. 7: ms per {kind} message by its tokens, {len(subscriptions):,} subscriptions", rows
+        )
         report.plot(
             f"geotext-paper2-fig7-{kind}",
             {name: (lengths, line) for name, line in times.items()},

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contrada.spatial._jit import kernel
-from contrada.spatial.textual.postings import Postings, find_list, list_bounds
-from contrada.spatial.textual.store import Rows, appended, meets
+from contrada.spatial.textual.postings import Postings, find_list, list_bounds, shorter_side
+from contrada.spatial.textual.store import Rows, appended, has_token, meets, token_table
 from contrada.spatial.textual.tally import new_tally, tally_one
 from contrada.spatial.textual.token_rtree import TokenRTreeIndex
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 def _search(
     tree: RTree, lists: Postings, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], int, int]:
+    table = token_table(tokens)
     found = np.empty(16, np.int32)
     matched, nodes, verified = 0, 0, 0
     reached, counts = new_tally(), new_tally()
@@ -34,8 +35,8 @@ def _search(
     while len(stack) > 0:
         node = stack.pop()
         nodes += 1
-        for token in tokens:
-            row = find_list(lists.table, node, token)
+        for token in shorter_side(lists, node, tokens):
+            row = find_list(lists.table, node, token) if has_token(table, token) else -1
             if row < 0:
                 continue
             first, last = list_bounds(lists.table, row)

@@ -9,6 +9,9 @@ its room moves to the end of the pool, and its old room is dead; a list that bec
 pool is full it is copied without the dead parts, into twice the room that the lists need. So n postings take O(n)
 memory and O(1) amortised time to add; to remove one costs a scan of its list from the end.
 
+`hang` and `unhang` also keep the list of (node, DIRECTORY): the tokens that have a list at the node. A walk can then
+intersect a node's tokens with a message's from whichever side is the smaller, by `shorter_side`.
+
 Kernels that add return the postings, since arrays may have been replaced: `postings = post(postings, ...)`.
 """
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
 _FIBONACCI = np.uint64(0x9E3779B97F4A7C15)
 _LENGTH = 0xFFFFFFFF
+DIRECTORY = 2**31 - 1
 
 
 class Postings(NamedTuple):
@@ -161,12 +165,37 @@ def unpost(p: Postings, node: int, token: int, value: int) -> bool:
 
 
 @kernel
+def hang(p: Postings, node: int, token: int, value: int) -> Postings:
+    """Append a value to the list of (node, token), and a token new to the node to its directory."""
+    if find_list(p.table, node, token) < 0:
+        p = post(p, node, DIRECTORY, token)
+    return post(p, node, token, value)
+
+
+@kernel
+def unhang(p: Postings, node: int, token: int, value: int) -> None:
+    """Undo `hang`."""
+    if unpost(p, node, token, value) and find_list(p.table, node, token) < 0:
+        unpost(p, node, DIRECTORY, token)
+
+
+@kernel
 def drop_list(p: Postings, node: int, token: int) -> None:
-    """Empty the list of (node, token)."""
+    """Empty the list of (node, token) and take it off the directory."""
     row = find_list(p.table, node, token)
     if row >= 0:
         p.table[row, 2] = (p.table[row, 2] >> 32 << 32) | 1
-        unpost(p, node, token, p.pool[p.table[row, 1]])
+        unhang(p, node, token, p.pool[p.table[row, 1]])
+
+
+@kernel
+def shorter_side(p: Postings, node: int, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the tokens of the node or the given ones, whichever are fewer; both contain what they have in common."""
+    row = find_list(p.table, node, DIRECTORY)
+    if row < 0:
+        return tokens[:0]
+    first, last = list_bounds(p.table, row)
+    return p.pool[first:last] if last - first < tokens.size else tokens
 
 
 @kernel
@@ -183,12 +212,17 @@ def posted(p: Postings, node: int, token: int, value: int) -> bool:
 
 
 def contents(p: Postings) -> dict[tuple[int, int], list[int]]:
-    """Return every list by its (node, token), for `_check` and tests."""
+    """Return every list by its (node, token), for `_check` and tests; directories are checked and left out."""
     rows = p.table[p.table[:, 0] >= 0]
-    return {
+    lists = {
         (key >> 32, key & _LENGTH): p.pool[start : start + (sizes & _LENGTH)].tolist()
         for key, start, sizes in rows.tolist()
     }
+    directories = {node: lists.pop((node, token)) for node, token in list(lists) if token == DIRECTORY}
+    if directories:
+        assert {(node, token) for node, listed in directories.items() for token in listed} == lists.keys()
+        assert sum(map(len, directories.values())) == len(lists), "a token is on a directory twice"
+    return lists
 
 
 def check_postings(p: Postings) -> None:

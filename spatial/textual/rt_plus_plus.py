@@ -29,13 +29,14 @@ from contrada.spatial.textual.postings import (
     contents,
     empty_postings,
     find_list,
+    hang,
     list_bounds,
-    post,
-    unpost,
+    shorter_side,
+    unhang,
 )
 from contrada.spatial.textual.rtree import RTree, check_rtree, depth_of, slots_below
 from contrada.spatial.textual.spatial_first import RTreeIndex
-from contrada.spatial.textual.store import Rows, appended, meets
+from contrada.spatial.textual.store import Rows, appended, has_token, meets, token_table
 from contrada.spatial.textual.tally import new_tally, tally_one
 from contrada.spatial.textual.token_order import TokenOrder, measured_order, ordered_tokens
 
@@ -61,7 +62,7 @@ def _hang_up(lists: Postings, tree: RTree, rows: Rows, order: TokenOrder, slots:
         node = tree.home[slot]
         while node >= 0:
             for token in _placed_tokens(tree, tokens, node):
-                lists = post(lists, node, token, slot)
+                lists = hang(lists, node, token, slot)
             node = tree.parent[node]
     return lists
 
@@ -72,7 +73,7 @@ def _take_down(lists: Postings, tree: RTree, rows: Rows, order: TokenOrder, slot
     node = tree.home[slot]
     while node >= 0:
         for token in _placed_tokens(tree, tokens, node):
-            unpost(lists, node, token, slot)
+            unhang(lists, node, token, slot)
         node = tree.parent[node]
 
 
@@ -85,8 +86,8 @@ def _follow_splits(
         for slot in slots_below(tree, sibling):
             if slot != new:
                 for token in _placed_tokens(tree, ordered_tokens(order, rows, slot), node):
-                    unpost(lists, node, token, slot)
-                    lists = post(lists, sibling, token, slot)
+                    unhang(lists, node, token, slot)
+                    lists = hang(lists, sibling, token, slot)
     return lists
 
 
@@ -94,6 +95,7 @@ def _follow_splits(
 def _search(
     tree: RTree, lists: Postings, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], int, int]:
+    table = token_table(tokens)
     found = np.empty(16, np.int32)
     matched, nodes = 0, 0
     met = new_tally()
@@ -104,8 +106,8 @@ def _search(
         nodes += 1
         level = max(depth_of(tree, node), 1)
         promising = node == root
-        for token in tokens:
-            row = find_list(lists.table, node, token)
+        for token in shorter_side(lists, node, tokens):
+            row = find_list(lists.table, node, token) if has_token(table, token) else -1
             if row < 0:
                 continue
             first, last = list_bounds(lists.table, row)

@@ -7,9 +7,9 @@ keywords below it. In `rt+` each subscription gives one representative token onl
 representative is one of the keywords and the trees are the same.
 
 The paper's MBR filter ("n.R has a vertex contained in m.R") misses containment and crossing; boxes are compared by
-intervals. The token filter probes with the message's tokens until one hits. `df` chooses greedily, as the paper does,
-when loading in bulk: the most frequent word represents all that have it, then the most frequent among the rest; a
-subscription inserted later is represented by its most frequent word.
+intervals. The token filter probes with the fewer of the node's and the message's tokens until one hits. `df` chooses
+greedily, as the paper does, when loading in bulk: the most frequent word represents all that have it, then the most
+frequent among the rest; a subscription inserted later is represented by its most frequent word.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.spatial._jit import kernel
-from contrada.spatial.textual.postings import Postings, find_list
-from contrada.spatial.textual.store import Rows, appended, grown, meets, token_table, verify
+from contrada.spatial.textual.postings import Postings, find_list, shorter_side
+from contrada.spatial.textual.store import Rows, appended, grown, has_token, meets, token_table, verify
 from contrada.spatial.textual.token_order import TokenOrder, measured_order, ordered_tokens
 from contrada.spatial.textual.token_rtree import TokenRTreeIndex
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 @kernel
-def _has_one(lists: NDArray[np.int64], node: int, tokens: NDArray[np.int32]) -> bool:
-    for token in tokens:  # noqa: SIM110
-        if find_list(lists, node, token) >= 0:
+def _has_one(lists: Postings, node: int, tokens: NDArray[np.int32], table: NDArray[np.int32]) -> bool:
+    for token in shorter_side(lists, node, tokens):
+        if has_token(table, token) and find_list(lists.table, node, token) >= 0:
             return True
     return False
 
@@ -49,7 +49,7 @@ def _search(
     found = np.empty(16, np.int32)
     matched, nodes, verified = 0, 0, 0
     stack = [int(tree.head[0])]
-    if not _has_one(lists.table, stack[0], tokens):
+    if not _has_one(lists, stack[0], tokens, table):
         stack.pop()
     while len(stack) > 0:
         node = stack.pop()
@@ -57,7 +57,7 @@ def _search(
         if tree.level[node] > 0:
             for i in range(tree.filled[node]):
                 child = tree.child[node, i]
-                if meets(tree.box, child, box) and _has_one(lists.table, child, tokens):
+                if meets(tree.box, child, box) and _has_one(lists, child, tokens, table):
                     stack.append(int(child))
             continue
         verified += tree.filled[node]

@@ -26,9 +26,9 @@ from contrada.spatial.textual.postings import (
     drop_list,
     empty_postings,
     find_list,
-    post,
+    hang,
     posted,
-    unpost,
+    unhang,
 )
 from contrada.spatial.textual.rtree import RTree, check_rtree, slots_below
 from contrada.spatial.textual.spatial_first import RTreeIndex
@@ -58,7 +58,7 @@ def _hang_up(
             value, node = slot, tree.home[slot]
             while node >= 0:
                 known = find_list(lists.table, node, token) >= 0
-                lists = post(lists, node, token, value)
+                lists = hang(lists, node, token, value)
                 if known:
                     break
                 value, node = node, tree.parent[node]
@@ -70,7 +70,7 @@ def _take_down(lists: Postings, tree: RTree, rows: Rows, representative: NDArray
     for token in representing(rows, representative, slot):
         value, node = slot, tree.home[slot]
         while node >= 0:
-            unpost(lists, node, token, value)
+            unhang(lists, node, token, value)
             if find_list(lists.table, node, token) >= 0:
                 break
             value, node = node, tree.parent[node]
@@ -97,7 +97,7 @@ def _deal_again(
                         continue
                     for token in representing(rows, representative, slot):
                         if not posted(lists, half, token, entry):
-                            lists = post(lists, half, token, entry)
+                            lists = hang(lists, half, token, entry)
         if i + 1 < splits.shape[0]:
             continue  # the parent is dealt again in the next round
         above = tree.parent[halves[0]]
@@ -106,9 +106,9 @@ def _deal_again(
                 continue
             for token in representing(rows, representative, slot):
                 if find_list(lists.table, halves[0], token) < 0:
-                    unpost(lists, above, token, halves[0])
+                    unhang(lists, above, token, halves[0])
                 if not posted(lists, above, token, halves[1]):
-                    lists = post(lists, above, token, halves[1])
+                    lists = hang(lists, above, token, halves[1])
     return lists
 
 
