@@ -10,7 +10,9 @@ also takes the tokens from H on. A subscription shorter than its path is on no l
 
 A search counts how often each subscription is met. At level i, one met |s| times has all its keywords and answers if
 its box meets the message's; one met i < |s| times may still, so the children are worth visiting; if there is none
-such, they are not (Lemmas 3 and 4). Keywords are never compared, and `counters.verified` is always 0.
+such, they are not (Lemmas 3 and 4). Keywords are never compared, and `counters.verified` is always 0. Unlike the
+paper's hash map, the tally takes new subscriptions only at level 1, since one first met further down has missed a
+token; and a posting is 2 * slot, plus 1 under a subscription's last token, so |s| need not be looked up.
 
 When the root splits every level moves down by one, and all lists are made anew. That happens once per factor of 25 in
 size, so it is O(1) amortised. Other splits move the postings of half a node.
@@ -37,7 +39,7 @@ from contrada.spatial.textual.postings import (
 from contrada.spatial.textual.rtree import RTree, check_rtree, depth_of, slots_below
 from contrada.spatial.textual.spatial_first import RTreeIndex
 from contrada.spatial.textual.store import Rows, appended, has_token, meets, token_table
-from contrada.spatial.textual.tally import new_tally, tally_one
+from contrada.spatial.textual.tally import new_tally, tally_known, tally_one
 from contrada.spatial.textual.token_order import TokenOrder, measured_order, ordered_tokens
 
 if TYPE_CHECKING:
@@ -56,13 +58,18 @@ def _placed_tokens(tree: RTree, tokens: NDArray[np.int32], node: int) -> NDArray
 
 
 @kernel
+def _posting(slot: int, tokens: NDArray[np.int32], token: int) -> int:
+    return 2 * slot + int(token == tokens[-1])
+
+
+@kernel
 def _hang_up(lists: Postings, tree: RTree, rows: Rows, order: TokenOrder, slots: NDArray[np.int32]) -> Postings:
     for slot in slots:
         tokens = ordered_tokens(order, rows, slot)
         node = tree.home[slot]
         while node >= 0:
             for token in _placed_tokens(tree, tokens, node):
-                lists = hang(lists, node, token, slot)
+                lists = hang(lists, node, token, _posting(slot, tokens, token))
             node = tree.parent[node]
     return lists
 
@@ -73,7 +80,7 @@ def _take_down(lists: Postings, tree: RTree, rows: Rows, order: TokenOrder, slot
     node = tree.home[slot]
     while node >= 0:
         for token in _placed_tokens(tree, tokens, node):
-            unhang(lists, node, token, slot)
+            unhang(lists, node, token, _posting(slot, tokens, token))
         node = tree.parent[node]
 
 
@@ -85,9 +92,11 @@ def _follow_splits(
         node, sibling = splits[i]
         for slot in slots_below(tree, sibling):
             if slot != new:
-                for token in _placed_tokens(tree, ordered_tokens(order, rows, slot), node):
-                    unhang(lists, node, token, slot)
-                    lists = hang(lists, sibling, token, slot)
+                tokens = ordered_tokens(order, rows, slot)
+                for token in _placed_tokens(tree, tokens, node):
+                    posting = _posting(slot, tokens, token)
+                    unhang(lists, node, token, posting)
+                    lists = hang(lists, sibling, token, posting)
     return lists
 
 
@@ -112,14 +121,21 @@ def _search(
                 continue
             first, last = list_bounds(lists.table, row)
             for i in range(first, last):
-                slot = lists.pool[i]
-                met, times = tally_one(met, slot)
-                if times == rows.length[slot]:
-                    if meets(rows.boxes, slot, box):
-                        found = appended(found, matched, slot)
-                        matched += 1
-                elif times == level:
-                    promising = True
+                slot, last_token = lists.pool[i] >> 1, lists.pool[i] & 1
+                if level == 1:
+                    met, times = tally_one(met, slot)
+                else:
+                    times = tally_known(met, slot)
+                if times < level:
+                    continue
+                if tree.level[node] > 0:
+                    complete = last_token == 1
+                    promising = promising or not complete
+                else:
+                    complete = times == rows.length[slot]
+                if complete and meets(rows.boxes, slot, box):
+                    found = appended(found, matched, slot)
+                    matched += 1
         if promising and tree.level[node] > 0:
             for i in range(tree.filled[node]):
                 child = tree.child[node, i]
@@ -169,8 +185,10 @@ class RtPlusPlusTree(RTreeIndex):
         check_postings(self.lists)
         places: dict[int, list[tuple[int, int]]] = {}
         for key, held in contents(self.lists).items():
-            for slot in held:
-                places.setdefault(slot, []).append(key)
+            for posting in held:
+                places.setdefault(posting >> 1, []).append(key)
+                last = ordered_tokens(self.order, self.store.rows, posting >> 1)[-1]
+                assert (posting & 1) == (key[1] == last), "the mark of the last token is wrong"
         deepest = max(int(self.tree.level[self.tree.head[0]]), 1)
         for slot in self.store.slots.tolist():
             expected = []

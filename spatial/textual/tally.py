@@ -39,6 +39,16 @@ def _row(table: NDArray[np.int32], key: int) -> int:
 
 
 @kernel
+def tally_known(tally: Tally, key: int) -> int:
+    """Count a key once more if it was met before; returns its count, 0 for one that was not."""
+    row = _row(tally.table, key)
+    if tally.table[row, 0] < 0:
+        return 0
+    tally.table[row, 1] += 1
+    return int(tally.table[row, 1])
+
+
+@kernel
 def tally_one(tally: Tally, key: int) -> tuple[Tally, int]:
     """Count a key once more; returns the tally, which may have grown, and the new count."""
     row = _row(tally.table, key)
