@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.operands import Similar, TextMatch, ValueSet, check_scalar, scalar_order
-from contrada.forwarding.values import Kind, check_name, check_value, kind_of
+from contrada.forwarding.values import Kind, check_name, check_time, check_value, kind_of
 from contrada.spatial import relation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from contrada.forwarding.filter import Filter, Predicate
     from contrada.forwarding.operands import Roads, Scalar
@@ -138,6 +139,8 @@ class Constraint:
                 raise InvalidValue(f"{self} can only be evaluated on a road network: give one as roads")
             wanted = cast("Similar", self.value)
             return roads.similar(wanted.keywords, wanted.at, wanted.alpha, wanted.tau, cast("GeoText", value))
+        if kind is Kind.TIME:
+            value = check_time(cast("datetime", value))  # or Python would refuse to compare one without a zone
         return _COMPARE[op](value, self.value)
 
     def covers(self, other: Constraint | Filter) -> bool:

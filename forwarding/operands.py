@@ -28,6 +28,10 @@ COMPARABLE: Final = frozenset((Kind.BOOL, Kind.NUMBER, Kind.STRING, Kind.TIME, K
 
 def check_scalar(value: object) -> tuple[Kind, Scalar]:
     """A constant for `=`, `!=` or `in`, in canonical form: a float that is a 64-bit integer becomes that integer."""
+    if type(value) is int and INT_MIN <= value <= INT_MAX:  # the two usual cases first: tables take in millions
+        return Kind.NUMBER, value
+    if type(value) is str and value.isascii():
+        return Kind.STRING, value
     kind, checked = check_value(value)
     if kind not in COMPARABLE:
         other = "equals" if kind is Kind.REGION else "matches"

@@ -79,6 +79,20 @@ def test_filters_read_back(expression: Filter | Predicate) -> None:
     assert filter_from_json(filter_to_json(expression)) == expression
 
 
+@pytest.mark.parametrize("form", [bytes, bytearray, memoryview])
+def test_any_buffer_will_do(form: Any) -> None:
+    assert decode_notification(form(encode_notification({"x": 1}))) == {"x": 1}
+    assert decode_filter(form(encode_filter(parse("x = 1")))) == parse("x = 1")
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "text", [1]])
+def test_what_is_no_buffer_is_refused(wrong: Any) -> None:
+    with pytest.raises(CodecError):
+        decode_notification(wrong)
+    with pytest.raises(CodecError):
+        decode_filter(wrong)
+
+
 def test_order_of_filters_is_kept() -> None:
     predicate = parse("z = 1 or a = 1 or m = 1")
     assert decode_filter(encode_filter(predicate)).filters == predicate.filters

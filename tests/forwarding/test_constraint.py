@@ -75,6 +75,12 @@ def test_geotext_matches_all_keywords_and_intersecting_places() -> None:
     assert attr("x").matches("ipad").matches({"x": GeoText("ipad", at=(99, 99))})
 
 
+def test_a_time_without_a_zone_is_refused_when_compared() -> None:
+    with pytest.raises(InvalidValue, match="time zone"):
+        Constraint("x", "<", NOON).holds(datetime(2026, 1, 1))
+    assert not Constraint("x", "=", 1).holds(datetime(2026, 1, 1))
+
+
 def test_similar_asks_the_road_network() -> None:
     class Roads:
         def similar(self, keywords: frozenset[str], at: Point, alpha: float, tau: float, text: GeoText) -> bool:
