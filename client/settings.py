@@ -43,15 +43,14 @@ class Config:
     broker: dict[str, Any] = field(default_factory=dict)
 
     def address(self, option: str | None) -> str:
-        """Return the broker's address: the option, `CONTRADA_URL`, the file, the default, whichever is first."""
-        return option or os.environ.get("CONTRADA_URL") or self.url or DEFAULT_URL
+        """Return the broker's address: the option (or `CONTRADA_URL`), the file's, or the default."""
+        return option or self.url or DEFAULT_URL
 
 
 def load(option: Path | None = None) -> Config:
     """Read the file that applies; an empty `Config` if there is none."""
-    named = option or os.environ.get("CONTRADA_CONFIG")
-    if named:
-        return read(Path(named))
+    if option is not None:
+        return read(option)
     home = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
     for path in (Path("contrada.toml"), home / "contrada" / "config.toml"):
         if path.is_file():

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrada.client.commands.common import ConfigFile, Exit, Url, say
-from contrada.client.settings import load
+from contrada.client.commands.common import Exit, say
 
 if TYPE_CHECKING:
     from contrada.client.blocking import Client
@@ -28,8 +27,7 @@ def bench(
         int, typer.Option("--subscriptions", "-s", min=0, help="Other subscriptions in the table.")
     ] = 1_000,
     seed: Annotated[int, typer.Option(help="Of the workload.")] = 1,
-    url: Url = None,
-    config: ConfigFile = None,
+    url: Annotated[str | None, typer.Option("--url", "-u", help="Use this broker instead of a new one.")] = None,
 ) -> None:
     """Measure rate and latency end to end: one publisher, one subscriber, and a table of other subscriptions.
 
@@ -38,7 +36,7 @@ def bench(
     from rich.console import Console
 
     if url is not None:
-        report = measure(load(config).address(url), notifications, subscriptions, seed)
+        report = measure(url, notifications, subscriptions, seed)
     else:
         from contrada.client.commands.local import local_broker
 

@@ -12,14 +12,14 @@ from contrada.client.settings import load
 
 EXAMPLES = (
     "contrada broker",
-    "contrada broker --listen tcp://127.0.0.1:0 --metrics 127.0.0.1:0",
+    "contrada broker --listen 'tcp://127.0.0.1:*' --metrics 127.0.0.1:0",
     "contrada broker --listen 'tcp://*:7400' --keys keys",
 )
 
 
 def broker(
     listen: Annotated[
-        str | None, typer.Option("--listen", "-l", help="Where to listen.  [default: tcp://127.0.0.1:7400]")
+        str | None, typer.Option("--listen", "-l", help="Where to listen (tcp://127.0.0.1:7400).")
     ] = None,
     id: Annotated[str | None, typer.Option(help="A name that stays the same across restarts.")] = None,
     keys: Annotated[Path | None, typer.Option(help="The key directory: encrypt, and admit only its keys.")] = None,

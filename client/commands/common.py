@@ -32,17 +32,17 @@ class Exit(IntEnum):
 
 Url = Annotated[
     str | None,
-    typer.Option("--url", "-u", help="The broker's address.  [env: CONTRADA_URL; default: tcp://127.0.0.1:7400]"),
+    typer.Option("--url", "-u", envvar="CONTRADA_URL", help="The broker's address (tcp://127.0.0.1:7400)."),
 ]
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="A TOML file of settings.  [env: CONTRADA_CONFIG; see docs/cli.md]")
+    Path | None, typer.Option("--config", envvar="CONTRADA_CONFIG", help="A TOML file of settings: see docs/cli.md.")
 ]
 Key = Annotated[Path | None, typer.Option("--key", help="This client's secret key file (NAME.secret.toml).")]
 ServerKey = Annotated[
     str | None, typer.Option("--server-key", help="The broker's public key: its file (broker.toml) or 40 characters.")
 ]
 ConnectTimeout = Annotated[
-    float | None, typer.Option("--connect-timeout", min=0.001, help="Seconds to try to connect.  [default: 5]")
+    float | None, typer.Option("--connect-timeout", min=0.001, help="Seconds to try to connect (5).")
 ]
 
 

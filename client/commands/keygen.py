@@ -21,7 +21,7 @@ def keygen(
     directory: Annotated[Path, typer.Option("--directory", "-d", help="The key directory.")] = Path("keys"),
     role: Annotated[
         list[str] | None,
-        typer.Option("--role", "-r", help="publish, subscribe, admin or peer.  [default: publish and subscribe]"),
+        typer.Option("--role", "-r", help="publish, subscribe, admin or peer; again for more (publish and subscribe)."),
     ] = None,
 ) -> None:
     """Make a key pair: NAME.toml (public, stays with the broker) and NAME.secret.toml (goes to its owner)."""

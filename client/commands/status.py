@@ -18,7 +18,16 @@ EXAMPLES = (
     "contrada status --json",
     "contrada status --watch --count 2 --interval 0.5",
 )
-_COLUMNS = ("session", "name", "publisher", "roles", "subscriptions", "published", "delivered", "queued", "dropped")
+_COLUMNS = {  # of a client in the document: the heading
+    "session": "session",
+    "name": "client",
+    "roles": "roles",
+    "subscriptions": "subs",
+    "published": "published",
+    "delivered": "delivered",
+    "queued": "queued",
+    "dropped": "dropped",
+}
 
 
 def status(
@@ -41,6 +50,8 @@ def status(
         url, config, key=key, server_key=server_key, connect_timeout=connect_timeout, name=default_name("status")
     ) as client:
         console = Console()
+        if not console.is_terminal:
+            console.width = 160  # nobody looks at the right edge of a file
         document = client.status(timeout=30.0)
         if as_json or not watch:
             _print(console, document, client.url, as_json=as_json)
@@ -83,10 +94,10 @@ def table(document: dict[str, Any], url: str) -> RenderableType:
     )
     rate = ", ".join(f"{escape(name)} {value:,.0f}/s" for name, value in rates.items())
     sums = ", ".join(f"{escape(name.replace('_', ' '))} {value:,}" for name, value in totals.items())
-    clients = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in _COLUMNS:
-        text = column in ("name", "publisher", "roles")
-        clients.add_column(column, justify="left" if text else "right", no_wrap=not text)
+    clients = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    for column, heading in _COLUMNS.items():
+        text = column in ("name", "roles")
+        clients.add_column(heading, justify="left" if text else "right", no_wrap=True, overflow="ellipsis")
     for client in document.get("clients", []):
         cells = [client.get(column, "") for column in _COLUMNS]
         clients.add_row(*(_cell(cell) for cell in cells), style="red" if client.get("dropped") else None)
