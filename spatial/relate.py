@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -56,7 +57,7 @@ class Uniform:
 
     def __post_init__(self) -> None:
         density: object = self.density
-        if isinstance(density, bool) or not isinstance(density, (int, float)) or not 0 <= density < math.inf:
+        if isinstance(density, bool) or not isinstance(density, Real) or not 0 <= float(density) < math.inf:
             raise InvalidValue(f"density is {density!r}; expected points per unit length, a finite number from 0 up")
         halo: object = self.halo
         if not isinstance(halo, bool):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import copy
+import doctest
+import importlib
 import math
 import pickle
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -399,6 +402,13 @@ def test_no_text_breaks_the_reader(text):
             make(text)
         except ContradaError:
             continue
+
+
+def test_documentation():
+    page = Path(__file__).parents[2] / "docs" / "regions.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert (failed, tried > 10) == (0, True)
+    assert doctest.testmod(importlib.import_module("contrada.spatial.region")).failed == 0
 
 
 def test_parts_of_a_partition_are_accepted():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -186,6 +187,7 @@ def test_work_is_bounded():
 def test_is_a_value():
     assert Uniform(2) == Uniform(2.0, halo=False)
     assert hash(Uniform(2)) == hash(Uniform(2.0))
+    assert Uniform(np.float32(2)) == Uniform(np.int64(2)) == Uniform(2)
     assert Uniform(2) != Uniform(2, halo=True)
     with pytest.raises(AttributeError):
         Uniform(2).density = 3
