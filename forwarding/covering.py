@@ -12,7 +12,7 @@ All constraints on a name are weighed together, so `x > 10 and x < 20` is covere
 conflicts with itself, and `x in [1, 2] and x != 1` is as good as `x = 2`. Regions are weighed by their exact relations.
 Under the `Uniform` discretization relations are approximate, and so is what follows from them.
 
-What filters allow is remembered for the last few thousand, since one filter is usually weighed against many. Then
+What filters allow is remembered for the last few hundred, since one filter is usually weighed against many. Then
 covers costs a microsecond or two for each constraint of F, and a relation of regions for each pair of region
 constraints on a name; conflicts, some ten microseconds for each name in common.
 """
@@ -63,7 +63,7 @@ def is_satisfiable(f: Filter) -> bool:
     return all(_allowed(f).values())
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # few: a remembered filter may be megabytes of hostile strings and regions
 def _allowed(f: Filter) -> dict[str, list[tuple[Kind, Domain]]]:
     """What a filter allows on each of its names: the non-empty domains, by kind. No domain, no match."""
     groups: dict[str, list[Constraint]] = {}

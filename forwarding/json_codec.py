@@ -30,7 +30,7 @@ from contrada.forwarding.codec import (
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.formatting import format_time
 from contrada.forwarding.operands import Similar, TextMatch, ValueSet
-from contrada.forwarding.values import Kind, check_notification, check_value, kind_of
+from contrada.forwarding.values import Kind, check_name, check_notification, check_value, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,11 +55,15 @@ def notification_from_json(text: str | bytes, limits: Limits = DEFAULT_LIMITS) -
         raise CodecError("a notification is a JSON object")
     if len(document) > limits.attributes:
         raise CodecError(f"{len(document)} attributes, more than the limit of {limits.attributes}")
-    try:
-        notification = {name: _from_plain(value, limits) for name, value in document.items()}
-        return check_notification(notification)
-    except InvalidValue as error:
-        raise CodecError(str(error)) from None
+    notification = {}
+    for name, plain in document.items():
+        if len(name) > limits.name_length:
+            raise CodecError(f"a name of {len(name)} characters, more than the limit of {limits.name_length}")
+        try:
+            notification[check_name(name)] = _from_plain(plain, limits)
+        except (CodecError, InvalidValue) as error:
+            raise CodecError(f"attribute {name!r}: {error}") from None
+    return notification
 
 
 def filter_to_json(expression: Expression) -> str:

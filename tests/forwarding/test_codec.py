@@ -338,8 +338,9 @@ def test_malformed_filters_say_why(document: object, why: str) -> None:
     ],
 )
 def test_malformed_json_says_why(text: str, why: str) -> None:
-    with pytest.raises(CodecError, match=why):
+    with pytest.raises(CodecError, match=why) as caught:
         notification_from_json(text)
+    assert ("attribute 'x'" in str(caught.value)) == (text.startswith('{"x"') and "NaN" not in text)
 
 
 def test_limits_bound_every_size() -> None:
