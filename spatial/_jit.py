@@ -24,3 +24,24 @@ def kernel(function: _F) -> _F:
 def inline_kernel(function: _F) -> _F:
     """As `kernel`, for small helpers that must be inlined into the loops that call them."""
     return cast("_F", njit(cache=True, nogil=True, inline="always")(function))
+
+
+def bare_kernel(function: _F) -> _F:
+    """As `kernel`, without reference counts: for code that allocates nothing and is called many times per entry.
+
+    Taking an array out of a tuple, or a row out of an array, counts references up and down, atomically; in loops over
+    records that is most of the time.
+    """
+    return cast("_F", njit(cache=True, nogil=True, _nrt=False)(function))
+
+
+def inner_kernel(function: _F) -> _F:
+    """As `bare_kernel`, for what only kernels call: without the entry from Python, which takes long to compile."""
+    bare = njit(cache=True, nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    return cast("_F", bare(function))
+
+
+def inlined_kernel(function: _F) -> _F:
+    """As `inner_kernel`, for small helpers that must be inlined into the loops that call them."""
+    bare = njit(cache=True, nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, inline="always")
+    return cast("_F", bare(function))

@@ -1,0 +1,121 @@
+"""Order-preserving integers for numbers and strings, and the hashes that operands are interned by.
+
+A number becomes a pair (key, low) whose lexicographic order is the exact order of the numbers, int64 and float64
+mixed: `key` is the bits of the nearest float, mapped so that integers compare as the floats do, and `low` is what
+rounding an integer to that float took away (between -1024 and 1024, zero for floats and for integers up to 2**53).
+Rounding is monotone, so a smaller number never has a larger key, and equal keys are told apart by `low`.
+
+A string's key is its first eight bytes, big-endian; equal keys are settled by comparing bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from contrada.forwarding.index.layout import Bytes
+from contrada.spatial._jit import inner_kernel
+
+_A: Final = np.uint64(0x9E3779B97F4A7C15)
+_B: Final = np.uint64(0xD6E8FEB86659FD93)
+_SHIFT: Final = np.uint64(32)
+FNV_SEED: Final = -3750763034362895579
+FNV_PRIME: Final = 1099511628211
+ROLL: Final = 6364136223846793005  # base of the rolling hash of grams
+_TOO_BIG: Final = 9223372036854775808.0
+_MAX: Final = 9223372036854775807
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def float_bits(_typing: Any, _value: Any) -> Any:
+    """The 64 bits of a float as an integer."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def bits_float(_typing: Any, _value: Any) -> Any:
+    """The float of 64 bits."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
+
+
+@inner_kernel
+def float_key(value: float) -> int:
+    """An integer that compares with others of its kind as the floats do. The two zeros are one."""
+    bits: int = float_bits(value + 0.0)
+    return bits if bits >= 0 else bits ^ _MAX
+
+
+@inner_kernel
+def key_float(key: int) -> float:
+    """The float of a key."""
+    value: float = bits_float(key if key >= 0 else key ^ _MAX)
+    return value
+
+
+@inner_kernel
+def int_low(value: int) -> int:
+    """What rounding `value` to the nearest float takes away."""
+    nearest = float(value)
+    if nearest >= _TOO_BIG:  # 2**63 itself is no int64
+        return value - _MAX - 1
+    return value - int(nearest)
+
+
+@inner_kernel
+def mix(a: int, b: int) -> int:
+    """A well-spread hash of two integers."""
+    x = np.uint64(a) * _A ^ np.uint64(b)
+    x = (x ^ (x >> _SHIFT)) * _B
+    x = (x ^ (x >> _SHIFT)) * _A
+    return np.int64(x ^ (x >> _SHIFT))  # type: ignore[return-value]
+
+
+@inner_kernel
+def text_key(text: Bytes, start: int, length: int) -> int:
+    """The first eight bytes as an integer that compares as the bytes do."""
+    key = 0
+    for i in range(8):
+        byte = np.int64(text[start + i]) if i < length else np.int64(0)
+        if i == 0:
+            byte -= 128
+        key = key * 256 + byte
+    return key
+
+
+@inner_kernel
+def text_hash(text: Bytes, start: int, length: int) -> int:
+    """FNV-1a, whose state after n bytes is the hash of the prefix of n bytes."""
+    h = FNV_SEED
+    for i in range(start, start + length):
+        h = (h ^ np.int64(text[i])) * FNV_PRIME
+    return h
+
+
+@inner_kernel
+def reversed_hash(text: Bytes, start: int, length: int) -> int:
+    """The same from the last byte to the first, for suffixes."""
+    h = FNV_SEED
+    for i in range(start + length - 1, start - 1, -1):
+        h = (h ^ np.int64(text[i])) * FNV_PRIME
+    return h
+
+
+@inner_kernel
+def gram_hash(text: Bytes, start: int, length: int) -> int:
+    """The polynomial hash that a window rolls along a text."""
+    h = 0
+    for i in range(start, start + length):
+        h = h * ROLL + np.int64(text[i])
+    return h

@@ -1,0 +1,49 @@
+"""Many readers or one writer. Kernels run without the GIL, so the GIL does not keep them apart."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class ReadersWriter:
+    """Readers share; a writer is alone, and a waiting writer goes before new readers. Not reentrant."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()  # held while entering, and by a writer until it leaves
+        self._quiet = threading.Condition(threading.Lock())
+        self._readers = 0
+
+    def enter(self) -> None:
+        """Begin reading."""
+        with self._turn, self._quiet:
+            self._readers += 1
+
+    def leave(self) -> None:
+        """Stop reading."""
+        with self._quiet:
+            self._readers -= 1
+            if not self._readers:
+                self._quiet.notify()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Read inside the block."""
+        self.enter()
+        try:
+            yield
+        finally:
+            self.leave()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Write inside the block."""
+        with self._turn:
+            with self._quiet:
+                while self._readers:
+                    self._quiet.wait()
+            yield
