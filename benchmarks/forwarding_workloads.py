@@ -1,8 +1,7 @@
-"""Seeded workloads of the forwarding benchmark: Z and C of SFF's own evaluation, and regions with strings and ranges."""
+"""Seeded workloads of the forwarding benchmark: Z and C after SFF's evaluation, and regions with strings and ranges."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np

@@ -1,18 +1,20 @@
 """Arrays that grow without being copied, so that growing a table never stops it.
 
-An arena is an anonymous private mapping. Growing asks the system to extend it (`mremap`), which moves page tables and not
-data: under a tenth of a millisecond at a quarter of a gigabyte, where doubling by copying would take a hundred. New memory is zero and
-costs nothing until it is touched, so capacity can be generous. Where there is no `mremap`, and once after loading a
-file whose arrays are mapped from it, growing copies.
+An arena is an anonymous private mapping. Growing asks the system to extend it (`mremap`), which moves page tables and
+not data: under a tenth of a millisecond at a quarter of a gigabyte, where copying would take a hundred. New memory is
+zero and costs nothing until it is touched, so capacity can be generous. Where there is no `mremap`, and once after
+loading a file whose arrays are mapped from it, growing copies.
 """
 
 from __future__ import annotations
 
 import mmap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Arena:

@@ -142,7 +142,12 @@ def encode_notifications(
     known = names.get
     values = Values()
     for notification in notifications:
-        for name, value in notification.items():
+        try:
+            items = notification.items()
+        except AttributeError:
+            what = type(notification).__name__
+            raise InvalidValue(f"a notification is a mapping of names to values, not a {what}") from None
+        for name, value in items:
             number = known(name)
             if number is None:
                 continue

@@ -1,106 +1,388 @@
-"""The forwarding table."""
+"""The forwarding table: predicates of all interfaces, indexed so that a notification finds those it satisfies.
+
+    index/        the arrays and the kernels over them: `layout` says what they hold, `filing` how a filter is posted,
+                  `matching` how a notification finds it, `simplifying` what is left out meanwhile
+    encode        Python objects into the batches that kernels read
+    plugged       types with indexes of their own: regions, geotext
+    store, arena  memory
+
+With n filters, a notification costs what its attributes look up plus the postings they meet: the filters whose most
+selective constraint it satisfies, whatever n. Adding and removing a filter are O(constraints · log n), without pauses:
+nothing is ever rebuilt or copied, arrays grow in place, and a coverer's removal moves those it covered a few per
+operation.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from contrada.forwarding.arena import Arena
-from contrada.forwarding.encode import Writer, as_ints, encode_constraint, encode_notifications
+from contrada.errors import InvalidValue
+from contrada.forwarding.encode import Values, Writer, as_ints, encode_constraint, encode_notifications
+from contrada.forwarding.explain import Explanation, explain
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.index import layout
-from contrada.forwarding.index.adding import I_COUNT
+from contrada.forwarding.index.adding import I_COUNT, I_FIRST
 from contrada.forwarding.index.changing import add_filters, remove_filter
-from contrada.forwarding.index.layout import Index
 from contrada.forwarding.index.matching import match_batch
-from contrada.forwarding.index.verifying import Scratch, C_FOUND, C_PENDING, C_PAIRS
+from contrada.forwarding.index.verifying import C_FOUND, C_PAIRS, C_PENDING
 from contrada.forwarding.lock import ReadersWriter
+from contrada.forwarding.plugged import TYPES, Settings, make_type
+from contrada.forwarding.rebuild import Rebuilder
+from contrada.forwarding.registers import Register
+from contrada.forwarding.store import Store
+from contrada.spatial.relate import EXACT
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.filter import Expression, Filter
+    from contrada.forwarding.index.layout import Ints
+    from contrada.forwarding.operands import Roads
+    from contrada.forwarding.plugged import PluggedType
+    from contrada.spatial.relate import Discretization
+
+_ADD: Final = 256  # filters added, and
+_MATCH: Final = 1024  # notifications matched, before others get their turn
+_SLOT: Final = (1 << 32) - 1
+_NO_HITS: Final = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class TableStats:
+    """What a table holds."""
+
+    filters: int
+    active: int  # posted
+    covered: int  # by another filter of the same interface (rule 3)
+    unsatisfiable: int  # (rule 1)
+    constraints: int  # to be verified: without the redundant ones (rule 2)
+    operands: int  # different (name, value) pairs that constraints compare with
+    names: int
+    interfaces: int
+    postings: int
+    bytes: int  # in use by the table's own arrays, without plugged-in types
 
 
 class ForwardingTable:
-    def __init__(self, **k: Any) -> None:
+    """Filters of many interfaces. Any hashable object names an interface; ids of filters are integers, never reused.
+
+    Matching may run in several threads at once. Changes take effect before they return and wait for matching that
+    has begun; a batch is matched, and added, in pieces, so that neither waits long.
+
+    `discretization` decides relations of regions, `geotext_index` names the index behind `matches`, `road_network` is
+    what `similar` asks. With `simplify`, filters that another filter of the same interface covers are kept
+    aside; no answer depends on it.
+    """
+
+    def __init__(
+        self,
+        discretization: Discretization = EXACT,
+        geotext_index: str = "ap-tree",
+        road_network: Roads | None = None,
+        simplify: bool = True,
+    ) -> None:
+        self._settings = Settings(discretization, geotext_index, road_network)
+        self._simplify = simplify
+        self._store = Store()
+        self._names: Register[str] = Register()
+        self._interfaces: Register[Hashable] = Register()
+        self._types: dict[int, PluggedType] = {}
         self._lock = ReadersWriter()
-        self.names: dict[str, int] = {}
-        self.name_list=[None]
-        self.ifaces: dict = {}
-        self.iface_list=np.array([None]*16, object)
-        A=Arena
-        self.arenas = dict(operands=A(8,1024), filters=A(16,256), fields=A(8,1024), postings=A(2,4096), thresholds=A(4,4096), heads=A(0,1024), words=A(0,4096))
-        self.interfaces=A(2,16)
-        self.state=np.zeros(64,np.int64)
-        s=self.state
-        s[layout.S_OPERANDS]=1; s[layout.S_FILTERS]=1; s[layout.S_POSTINGS]=1; s[layout.S_THRESHOLDS]=1; s[layout.S_WORDS]=1
-        s[layout.S_BUCKETS]=1; s[layout.S_BUCKET_MASK]=1
-        self.events=np.zeros((1024,3),np.int64)
-        self._rebuild()
-        self.scratch=None
 
-    def _rebuild(self):
-        a={k:v.array for k,v in self.arenas.items()}
-        self.index=Index(**a, text=a["words"].view(np.uint8), state=self.state)
+    def __len__(self) -> int:
+        """How many filters there are."""
+        return int(self._store.state[layout.S_FILTER_COUNT])
 
-    def _reserve(self, rows, filters, text):
-        s=self.state; a=self.arenas
-        self.index=None
-        a["operands"].reserve(int(s[layout.S_OPERANDS])+4*rows+8)
-        a["filters"].reserve(int(s[layout.S_FILTERS])+filters+1)
-        a["fields"].reserve((len(self.name_list)+1)*16)
-        a["postings"].reserve(int(s[layout.S_POSTINGS])+64*(3*rows+2*filters))
-        a["thresholds"].reserve(int(s[layout.S_THRESHOLDS])+64*2*filters)
-        a["heads"].reserve(int(s[layout.S_OPERANDS])+4*rows+8)
-        a["words"].reserve(3*int(s[layout.S_WORDS])+ 512*rows + text)
-        self.interfaces.reserve(len(self.ifaces)+2)
-        self._rebuild()
+    def add(self, interface: Hashable, filter: Expression | str) -> list[int]:
+        """Add a filter, each filter of a predicate, or those that a text describes; their ids, in order."""
+        filters = as_filters(filter)
+        ids: list[int] = []
+        for start in range(0, len(filters), _ADD):
+            ids += self._add([(interface, each) for each in filters[start : start + _ADD]])
+        return ids
 
-    def add_many(self, pairs):
-        w=Writer(); needed=[]; owners=[]; states=[]
-        for iface, flt in pairs:
-            i=self.ifaces.get(iface)
-            if i is None:
-                i=len(self.ifaces)+1
-                self.ifaces[iface]=i
-                if i>=len(self.iface_list):
-                    self.iface_list=np.concatenate([self.iface_list, np.array([None]*len(self.iface_list),object)])
-                self.iface_list[i]=iface
-            for f in as_filters(flt):
-                for c in f.constraints:
-                    n=self.names.get(c.name)
-                    if n is None:
-                        n=self.names[c.name]=len(self.names)+1
-                        self.name_list.append(c.name)
-                    encode_constraint(w,n,c,None)
-                w.end(); needed.append(w.ends[-1]); owners.append(i); states.append(layout.ACTIVE)
-        b=w.batch()
-        self._reserve(len(b.rows), len(b.ends), len(b.text))
-        made=np.empty(len(b.ends),np.int64)
-        ev=np.zeros((len(b.rows)*4+16,3),np.int64)
-        self.state[layout.S_EVENTS]=0
-        add_filters(self.index,self.interfaces.array,b,as_ints(needed),as_ints(owners),as_ints(states),ev,np.empty(2*len(b.rows)+2,np.int64),made)
-        return made
+    def add_many(self, pairs: Iterable[tuple[Hashable, Expression | str]]) -> list[list[int]]:
+        """As `add` of each (interface, filter) pair, at a fraction of the cost."""
+        counts: list[int] = []
+        ids: list[int] = []
+        waiting: list[tuple[Hashable, Filter]] = []
+        for interface, expression in pairs:
+            filters = as_filters(expression)
+            counts.append(len(filters))
+            waiting += [(interface, each) for each in filters]
+            while len(waiting) >= _ADD:
+                ids += self._add(waiting[:_ADD])
+                del waiting[:_ADD]
+        ids += self._add(waiting)
+        given = iter(ids)
+        return [[next(given) for _ in range(count)] for count in counts]
 
-    def remove(self, f):
-        self._reserve(16,1,0)
-        self.state[layout.S_EVENTS]=0
-        remove_filter(self.index,self.interfaces.array,f,self.events)
+    def _add(self, pairs: Sequence[tuple[Hashable, Filter]]) -> list[int]:
+        if not pairs:
+            return []
+        with self._lock.writing():
+            writer = Writer()
+            needed: list[int] = []
+            owners: list[int] = []
+            states: list[int] = []
+            for interface, each in pairs:
+                owners.append(self._interfaces.number(interface))
+                for constraint in each.constraints:
+                    encode_constraint(writer, self._names.number(constraint.name), constraint, self._handle)
+                needed.append(len(writer.rows) >> 1)
+                states.append(layout.ACTIVE)
+                writer.end()
+            batch = writer.batch()
+            self._reserve(len(batch.rows), len(pairs), len(batch.text))
+            made = np.empty(len(pairs), np.int64)
+            add_filters(
+                self._store.index,
+                self._store.interfaces.array,
+                batch,
+                as_ints(needed),
+                as_ints(owners),
+                as_ints(states),
+                self._store.events,
+                np.empty(2 * len(batch.rows) + 2, np.int64),
+                made,
+            )
+            self._heed_events()
+            return self._ids(made)
 
-    def match_many(self, notes, whole=False):
-        b,v=encode_notifications(notes,self.names)
-        if self.scratch is None or self.scratch.stamps.shape[0]<=len(self.ifaces):
-            self.scratch=Scratch(np.zeros(len(self.ifaces)+16,np.int64),np.zeros(1<<22,np.int64),np.zeros(1<<18,np.int64),np.zeros(1<<12,np.int64),np.zeros((64,8),np.int64),np.zeros(128,np.int64),np.zeros((1024,3),np.int64),np.zeros((1024,3),np.int64),np.zeros(8,np.int64))
-        s=self.scratch
-        s.cursor[C_FOUND]=s.cursor[C_PENDING]=s.cursor[C_PAIRS]=0
-        ends=np.empty(len(b.ends),np.int64)
-        r=match_batch(self.index,b,np.zeros(0,np.int64),np.zeros(max(1,len(v.values)),np.int64),s,ends,0,whole)
-        assert r==len(b.ends)
-        found=s.found[:s.cursor[C_FOUND]]
-        if whole:
-            out=[];i=0
-            for e in ends.tolist():
-                out.append(sorted(found[i:e].tolist())); i=e
-            return out
-        objs=self.iface_list[found].tolist()
-        out=[];i=0
-        for e in ends.tolist():
-            out.append(set(objs[i:e])); i=e
-        return out
+    def remove(self, id: int) -> None:
+        """Take a filter out. `KeyError` when there is none of that id."""
+        with self._lock.writing():
+            self._remove(self._row(id))
+
+    def remove_interface(self, interface: Hashable) -> None:
+        """Take all filters of an interface out. `KeyError` when it has none.
+
+        Between pieces of a long removal other calls get their turn, and may see the interface with fewer filters.
+        """
+        more = True
+        with self._lock.reading():
+            if interface not in self._interfaces:
+                raise KeyError(interface)
+        while more:
+            with self._lock.writing():
+                for _ in range(_ADD):
+                    number = self._interfaces.find(interface)
+                    first = int(self._store.interfaces.array[number, I_FIRST]) if number else 0
+                    more = first != 0
+                    if not more:
+                        break
+                    self._remove(first)
+
+    def _remove(self, row: int) -> None:
+        interface = int(self._store.index.filters[row, layout.F_IFACE])
+        self._reserve(16, 4, 0)
+        remove_filter(self._store.index, self._store.interfaces.array, row, self._store.events)
+        self._heed_events()
+        if not self._store.interfaces.array[interface, I_COUNT]:
+            self._interfaces.release(interface)
+
+    def match(self, notification: Mapping[str, object]) -> set[Hashable]:
+        """Every interface with at least one filter that matches."""
+        return self._interfaces_of([notification])[0]
+
+    def match_many(self, notifications: Sequence[Mapping[str, object]]) -> list[set[Hashable]]:
+        """As `match` of each, much cheaper per notification."""
+        answers: list[set[Hashable]] = []
+        for start in range(0, len(notifications), _MATCH):
+            answers += self._interfaces_of(notifications[start : start + _MATCH])
+        return answers
+
+    def match_filters(self, notification: Mapping[str, object]) -> list[int]:
+        """The ids of the filters that match, in ascending order."""
+        return self._filters_of([notification])[0]
+
+    def match_many_filters(self, notifications: Sequence[Mapping[str, object]]) -> list[list[int]]:
+        """As `match_filters` of each, much cheaper per notification."""
+        answers: list[list[int]] = []
+        for start in range(0, len(notifications), _MATCH):
+            answers += self._filters_of(notifications[start : start + _MATCH])
+        return answers
+
+    def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[Hashable]]:
+        self._lock.enter()
+        try:
+            found, ends, rows, late = self._match(notifications, whole=False)
+            objects = self._interfaces.objects
+            if len(ends) == 1:
+                answers = [{objects[number] for number in found}]
+            else:
+                everyone = [objects[number] for number in found]
+                answers = [set(everyone[start:end]) for start, end in _runs(ends)]
+            if rows:
+                owners = self._store.index.filters[late, layout.F_IFACE].tolist()
+                for n, owner in zip(rows, owners, strict=True):
+                    answers[n].add(objects[owner])
+            return answers
+        finally:
+            self._lock.leave()
+
+    def _filters_of(self, notifications: Sequence[Mapping[str, object]]) -> list[list[int]]:
+        self._lock.enter()
+        try:
+            found, ends, rows, late = self._match(notifications, whole=True)
+            ids = self._ids(as_ints(found))
+            answers = [ids[start:end] for start, end in _runs(ends)]
+            if rows:
+                for n, id in zip(rows, self._ids(late), strict=True):
+                    answers[n].append(id)
+            for answer in answers:
+                answer.sort()
+            return answers
+        finally:
+            self._lock.leave()
+
+    def _match(
+        self, notifications: Sequence[Mapping[str, object]], *, whole: bool
+    ) -> tuple[list[int], list[int], list[int], Ints]:
+        """What was found and where each notification's part ends; then notifications and filters decided late."""
+        batch, values = encode_notifications(notifications, self._names.numbers)
+        store = self._store
+        hits, hit_ends = self._search(values) if values.values else (_NO_HITS, _NO_HITS)
+        scratch = store.take_scratch(max(map(len, notifications)))
+        try:
+            cursor = scratch.cursor
+            cursor[:3] = 0
+            ends = np.empty(len(notifications), np.int64)
+            done = 0
+            while (done := match_batch(store.index, batch, hits, hit_ends, scratch, ends, done, whole)) < len(
+                notifications
+            ):
+                scratch = store.larger(scratch)
+            found = scratch.found[: cursor[C_FOUND]].tolist()
+            if not cursor[C_PENDING]:
+                return found, ends.tolist(), [], _NO_HITS
+            pending = scratch.pending[: cursor[C_PENDING]]
+            held = self._decide(scratch.pairs[: cursor[C_PAIRS]], values)
+            starts = np.concatenate(([0], pending[:-1, 2]))
+            late = pending[np.logical_and.reduceat(held, starts)]
+            return found, ends.tolist(), late[:, 0].tolist(), late[:, 1].copy()
+        finally:
+            store.give_scratch(scratch)
+
+    def _search(self, values: Values) -> tuple[Ints, Ints]:
+        """The posted handles that each plugged-in value hits."""
+        found: list[Ints | None] = [None] * len(values.values)
+        for kind, plugged in self._types.items():
+            mine = [i for i, k in enumerate(values.kinds) if _type_of(k) == kind]
+            answers = plugged.search([values.names[i] for i in mine], [values.values[i] for i in mine])
+            for i, answer in zip(mine, answers, strict=True):
+                found[i] = answer
+        ends = np.cumsum([0 if each is None else len(each) for each in found])
+        some = [each for each in found if each is not None]
+        return np.concatenate(some) if some else _NO_HITS, ends
+
+    def _decide(self, pairs: Ints, values: Values) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Whether each pending (value, kind, handle) holds."""
+        held = np.empty(len(pairs), np.bool_)
+        for kind, plugged in self._types.items():
+            mine = pairs[:, 1] == kind
+            if mine.all():
+                held[:] = plugged.holds(pairs[:, 0].copy(), pairs[:, 2].copy(), values.values)
+            elif mine.any():
+                held[mine] = plugged.holds(pairs[mine, 0], pairs[mine, 2], values.values)
+        return held
+
+    def explain(self, notification: Mapping[str, object], id: int) -> Explanation:
+        """Constraint by constraint, whether the filter of that id holds and why; `str()` of it is readable."""
+        with self._lock.reading():
+            row = self._row(id)
+            interface = self._interfaces.objects[int(self._store.index.filters[row, layout.F_IFACE])]
+            found = self._rebuilder().filter(row)
+        return explain(found, interface, notification, self._settings.discretization, self._settings.road_network)
+
+    def filter(self, id: int) -> Filter:
+        """The filter of that id, equal to what was added. `KeyError` when there is none."""
+        with self._lock.reading():
+            return self._rebuilder().filter(self._row(id))
+
+    def stats(self) -> TableStats:
+        """How much the table holds."""
+        with self._lock.reading():
+            state = self._store.state
+            return TableStats(
+                filters=int(state[layout.S_FILTER_COUNT]),
+                active=int(state[layout.S_ACTIVE]),
+                covered=int(state[layout.S_COVERED]),
+                unsatisfiable=int(state[layout.S_VOID]),
+                constraints=int(state[layout.S_CONSTRAINTS]),
+                operands=int(state[layout.S_OPERAND_COUNT]),
+                names=len(self._names),
+                interfaces=len(self._interfaces),
+                postings=int(state[layout.S_POSTING_COUNT] + state[layout.S_THRESHOLD_COUNT]),
+                bytes=self._store.nbytes,
+            )
+
+    def _reserve(self, rows: int, filters: int, text: int) -> None:
+        self._store.reserve(
+            rows=rows,
+            filters=filters,
+            text=text,
+            names=len(self._names.objects),
+            interfaces=len(self._interfaces.objects),
+        )
+        self._store.state[layout.S_EVENTS] = 0
+
+    def _heed_events(self) -> None:
+        """Do what the last change asks of names and types."""
+        count = int(self._store.state[layout.S_EVENTS])
+        for what, tag, value in self._store.events[:count].tolist():
+            if what == layout.EVENT_NAME_FREE:
+                self._names.release(tag)
+            elif what == layout.EVENT_POSTED:
+                self._types[tag & 255].post(value)
+            elif what == layout.EVENT_UNPOSTED:
+                self._types[tag & 255].unpost(value)
+            else:
+                self._types[tag & 255].release(value)
+
+    def _handle(self, kind: int, name: int, constraint: Constraint) -> int:
+        if kind not in self._types:
+            if kind not in TYPES:
+                raise InvalidValue(f"{constraint}: this table has no index for {constraint.op}")
+            self._types[kind] = make_type(kind, self._settings)
+        return self._types[kind].handle(name, constraint)
+
+    def _ids(self, rows: Ints) -> list[int]:
+        """Rows as ids: a row's generation tells its filters, one after another, apart."""
+        ids: list[int] = ((self._store.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows).tolist()
+        return ids
+
+    def _row(self, id: int) -> int:
+        row = id & _SLOT if isinstance(id, int) else 0
+        if 0 < row < self._store.state[layout.S_FILTERS]:
+            state = int(self._store.index.filters[row, layout.F_STATE])
+            if state & 255 not in (layout.FREE, layout.GHOST) and state >> 8 == id >> 32:
+                return row
+        raise KeyError(id)
+
+    def _rebuilder(self) -> Rebuilder:
+        return Rebuilder(self._store.index, self._names.objects, self._types)
+
+    def _check(self) -> None:
+        """Assert every invariant of the table."""
+        from contrada.forwarding.table_check import check_table
+
+        with self._lock.reading():
+            check_table(self._store, self._names, self._interfaces)
+            for plugged in self._types.values():
+                plugged._check()
+
+
+def _runs(ends: list[int]) -> Iterator[tuple[int, int]]:
+    start = 0
+    for end in ends:
+        yield start, end
+        start = end
+
+
+def _type_of(kind: int) -> int:
+    return layout.REGION if kind == layout.POINT else kind

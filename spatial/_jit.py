@@ -6,7 +6,7 @@ per batch or per notification: entering one with a dozen arrays costs microsecon
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from numba import njit
 
@@ -26,22 +26,26 @@ def inline_kernel(function: _F) -> _F:
     return cast("_F", njit(cache=True, nogil=True, inline="always")(function))
 
 
+# Options that numba's stubs do not know. Without `_nrt` nothing can be allocated and no references are counted; the
+# other two leave out the entry from Python, which takes longer to compile than most of what is entered.
+_BARE: Final[dict[str, Any]] = {"_nrt": False}
+_INNER: Final[dict[str, Any]] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
 def bare_kernel(function: _F) -> _F:
     """As `kernel`, without reference counts: for code that allocates nothing and is called many times per entry.
 
     Taking an array out of a tuple, or a row out of an array, counts references up and down, atomically; in loops over
     records that is most of the time.
     """
-    return cast("_F", njit(cache=True, nogil=True, _nrt=False)(function))
+    return cast("_F", njit(cache=True, nogil=True, **_BARE)(function))
 
 
 def inner_kernel(function: _F) -> _F:
-    """As `bare_kernel`, for what only kernels call: without the entry from Python, which takes long to compile."""
-    bare = njit(cache=True, nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    return cast("_F", bare(function))
+    """As `bare_kernel`, for what only such kernels call; calling it from Python crashes."""
+    return cast("_F", njit(cache=True, nogil=True, **_INNER)(function))
 
 
 def inlined_kernel(function: _F) -> _F:
     """As `inner_kernel`, for small helpers that must be inlined into the loops that call them."""
-    bare = njit(cache=True, nogil=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, inline="always")
-    return cast("_F", bare(function))
+    return cast("_F", njit(cache=True, nogil=True, inline="always", **_INNER)(function))

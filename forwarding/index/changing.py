@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from contrada.forwarding.index.adding import add_rows, free_row
-from contrada.forwarding.index.batch import Batch
 from contrada.forwarding.index.filing import post_filter, unpost_filter
 from contrada.forwarding.index.layout import F_STATE, S_ACTIVE, S_VOID, VOID, Index, Ints
 from contrada.spatial._jit import bare_kernel
+
+if TYPE_CHECKING:
+    from contrada.forwarding.index.batch import Batch
 
 
 @bare_kernel

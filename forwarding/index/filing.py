@@ -2,10 +2,9 @@
 
 A filter is posted under one constraint, its *access*: the one expected to be hit least often, judged by the table's own
 contents (how many constraints share the operand, how many speak of the name). This is the counting algorithm of
-paper 1, section 2.2, taken to its limit: SFF counts satisfied constraints per filter and orders constraints so that the selective
-come first; here the first is looked up, and the rest, which decide whether the count would have been reached, are
-verified only for filters whose first held and whose names the notification has. No counters need to be cleared or
-touched for the many filters that fail.
+paper 1, section 2.2, taken to its limit: SFF counts satisfied constraints per filter, the selective ones first; here
+the first is looked up, and the rest, which decide whether the count would have been reached, are verified only for
+filters whose first held and whose names the notification has. No counters are touched for the many that fail.
 """
 
 from __future__ import annotations
@@ -90,8 +89,8 @@ def intern_constraint(
     if op == EXISTS:
         operand = intern_scalar(index, name << 8 | ANY, 0, 0)
     elif PREFIX <= op <= CONTAINS and length == 0:
+        operand = intern_scalar(index, name << 8 | WHOLE_KIND, op, 0)  # the operator, to give it back as it came
         op = IS
-        operand = intern_scalar(index, name << 8 | WHOLE_KIND, STRING, 0)
     elif PREFIX <= op <= CONTAINS:
         pattern = PATTERN_PREFIX + op - PREFIX
         h = reversed_hash(text, start, length) if op == SUFFIX else text_hash(text, start, length)
@@ -148,7 +147,7 @@ def _cells(index: Index, code: int, size: int, at: int) -> tuple[int, int, int]:
         op = words[i] & 15
         if op == IN:
             return -1, 0, 0
-        if (op == LT or op == LE) and operands[words[i] >> 4, O_TAG] == tag:
+        if LT <= op <= LE and operands[words[i] >> 4, O_TAG] == tag:
             top = operands[words[i] >> 4, O_KEY]
             if top < bottom or (bottom < 0 and top >= 0):
                 return -1, 0, 0
@@ -177,13 +176,13 @@ def _expected_hits(index: Index, code: int, size: int, at: int) -> float:
     uses = float(fields[(tag >> 8) * KINDS + value_kind(tag & 255), N_USES])
     if op == EQ:
         return shared
-    if op == PREFIX or op == SUFFIX:
+    if PREFIX <= op <= SUFFIX:
         return shared + uses / 64.0
     if op == CONTAINS:
         return shared + uses / 32.0 + 2.0
     if op == PLUG:
         return shared + uses / 8.0 + 4.0
-    if op == GT or op == GE:
+    if GT <= op <= GE:
         level, first, last = _cells(index, code, size, at)
         if level >= 0:
             total = 1.0 + uses / 64.0
@@ -244,7 +243,7 @@ def _to_front(index: Index, code: int, at: int) -> None:
     """Make the constraint whose words begin at `at` the first of its filter; the others keep their order."""
     words = index.words
     span = word_span(words[at])
-    for i in range(span):
+    for _ in range(span):
         word = words[at + span - 1]
         for j in range(at + span - 1, code, -1):
             words[j] = words[j - 1]
@@ -312,7 +311,7 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
         fields[field, N_ABOVE] = insert_threshold(
             index, fields[field, N_ABOVE], operand, GE - op, filters[f, F_MASK], payload_of(index, f)
         )
-    elif op == NE or op == IS or op == EXISTS:
+    elif op in (NE, IS, EXISTS):
         filters[f, F_ACCESS] = POSTED_WIDE | (0 if op == NE else 1) << 8
         field = name * KINDS + value_kind(kind)
         fields[field, N_WIDE], filters[f, F_BACK] = push_posting(

@@ -10,15 +10,17 @@ A string's key is its first eight bytes, big-endian; equal keys are settled by c
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from contrada.forwarding.index.layout import Bytes
 from contrada.spatial._jit import inner_kernel
+
+if TYPE_CHECKING:
+    from contrada.forwarding.index.layout import Bytes
 
 _A: Final = np.uint64(0x9E3779B97F4A7C15)
 _B: Final = np.uint64(0xD6E8FEB86659FD93)
@@ -30,8 +32,7 @@ _TOO_BIG: Final = 9223372036854775808.0
 _MAX: Final = 9223372036854775807
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def float_bits(_typing: Any, _value: Any) -> Any:
+def _float_bits(_typing: Any, _value: Any) -> Any:
     """The 64 bits of a float as an integer."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
@@ -40,14 +41,7 @@ def float_bits(_typing: Any, _value: Any) -> Any:
     return types.int64(types.float64), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def bits_float(_typing: Any, _value: Any) -> Any:
-    """The float of 64 bits."""
-
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return types.float64(types.int64), generate
+float_bits: Any = intrinsic(_float_bits)
 
 
 @inner_kernel
@@ -55,13 +49,6 @@ def float_key(value: float) -> int:
     """An integer that compares with others of its kind as the floats do. The two zeros are one."""
     bits: int = float_bits(value + 0.0)
     return bits if bits >= 0 else bits ^ _MAX
-
-
-@inner_kernel
-def key_float(key: int) -> float:
-    """The float of a key."""
-    value: float = bits_float(key if key >= 0 else key ^ _MAX)
-    return value
 
 
 @inner_kernel

@@ -61,7 +61,7 @@ PATTERN_SUFFIX: Final = 17
 PATTERN_CONTAINS: Final = 18
 GRAM: Final = 19  # a few bytes that patterns are filed under
 CELL: Final = 20  # a dyadic interval that two-sided ranges are filed under
-WHOLE_KIND: Final = 21  # "is a string": what an empty pattern asks
+WHOLE_KIND: Final = 21  # "is a string": what an empty pattern asks; the key is the operator it came with
 GROUP: Final = 22  # the filters of one interface that ask for the same names (simplifying.py)
 
 # Operators of constraint words, cheapest to verify first.

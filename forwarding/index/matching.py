@@ -7,8 +7,8 @@ names it needs must be among the notification's (one `and` on the posting itself
 yet (one load), and if its access is its only constraint, it matches. What is left become candidates, examined after
 each attribute (verifying.py), together with the filters they cover where filters and not interfaces are asked for.
 
-Walks are given the few arrays they need and not the whole index: a call that copies seventy words of array headers costs
-more than the walk. Nothing here writes to the index; all scratch belongs to the call.
+Walks are given the few arrays they need and not the whole index: a call that copies seventy words of array headers
+costs more than the walk. Nothing here writes to the index; all scratch belongs to the call.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
 
 @inner_kernel
 def decode(index: Index, batch: Batch, first: int, last: int, start: int, message: Message) -> tuple[int, int]:
-    """Fill the message with rows `first` to `last`, whose strings begin at `start`; its names as bits, and their end."""
+    """Fill the message with rows `first` to `last`, whose strings begin at `start`; its names as bits, and the end."""
     attributes, slots = message.attributes, message.slots
     names = 0
     for r in range(first, last):
@@ -235,7 +235,7 @@ def _hit_operands(index: Index, message: Message, a: int, hits: Ints, hit_ends: 
             count = find_affixes(index, name, message.text, row[A_START], row[A_LENGTH], room, count)
         if field[N_GRAMS] != 0 and count >= 0:
             count = find_substrings(index, name, message.text, row[A_START], row[A_LENGTH], room, count)
-    elif (kind == NUMBER or kind == TIME) and field[N_PREFIXES] != 0:
+    elif kind in (NUMBER, TIME) and field[N_PREFIXES] != 0:
         count = find_cells(index, name, kind, row[A_KEY], room, count)
     elif kind >= POINT:
         value = row[A_VALUE]

@@ -1,20 +1,20 @@
-"""Finding the prefixes, suffixes, substrings and intervals that a value hits.
+"""How prefixes, suffixes, substrings and intervals are filed, so that values find them (finding.py).
 
 **Prefixes and suffixes** of up to 62 bytes are found by hash: the name's field has one bit per length that occurs,
 and reading a string once gives the hash of each of its prefixes (from the other end, of each suffix).
 
 **Substrings**, and longer prefixes and suffixes, are filed under one of their *grams*: `2**k` consecutive bytes, the
 longest power of two up to 32 that fits, and of eight spread over the pattern the one that the fewest patterns share.
-A gram is an operand of its own kind whose posting list holds (offset of the gram in the pattern, pattern). Searching rolls
-one hash along the text for each k that occurs at that name, and compares bytes where a gram is hit.
+A gram is an operand of its own kind whose posting list holds (offset of the gram in the pattern, pattern). Searching
+rolls one hash along the text for each k that occurs at that name, and compares bytes where a gram is hit.
 
 An Aho-Corasick automaton would find all patterns in one pass with a worst case that does not depend on them, but it is
 static: at a million patterns, adding one means building it again, for seconds. Here a pattern is added or removed in
 microseconds, the search is as fast on ordinary text (benchmarks/forwarding.py measures both), and only patterns that
 share all eight sampled grams, and text full of that gram, cost more than their matches.
 
-**Intervals**: a two-sided range of numbers is filed under the one or two dyadic cells, of the smallest size not below its
-own, that it touches, in the space of order-preserving keys. A value looks its cell up once per size that occurs.
+**Intervals**: a two-sided range of numbers is filed under the one or two dyadic cells, of the smallest size not below
+its own, that it touches, in the space of order-preserving keys. A value looks its cell up once per size that occurs.
 """
 
 from __future__ import annotations

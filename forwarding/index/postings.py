@@ -1,7 +1,7 @@
 """Posting lists: whom to look at when an operand is hit.
 
 A list is a chain of blocks of 4, then 16, then 64 rows, so that the many lists of one filter are small and the few
-long ones are read in runs. A block's first row is (next block, size class << 32 | entries); an entry is (mask, payload):
+long ones are read in runs. A block's first row is (next block, size class << 32 | entries); an entry is:
 
     mask      names the filter needs, one bit each: an entry whose mask is not among the notification's is skipped
               without touching the filter

@@ -1,7 +1,7 @@
 """Deciding a filter whose access constraint holds: the decoded notification, and the other constraints against it.
 
-Constraints on numbers, strings, bools, times and points are decided here. Those of plugged-in types are left *pending*: the pair
-(value, handle) is noted down, to be decided with all others of the batch at once.
+Constraints on numbers, strings, bools, times and points are decided here. Those of plugged-in types are left
+*pending*: the pair (value, handle) is noted down, to be decided with all others of the batch at once.
 """
 
 from __future__ import annotations

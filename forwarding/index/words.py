@@ -45,7 +45,7 @@ def give_words(index: Index, place: int, count: int) -> None:
 @inner_kernel
 def same_bytes(a: Bytes, a_start: int, b: Bytes, b_start: int, length: int) -> bool:
     """Whether two runs of bytes are equal."""
-    for i in range(length):
+    for i in range(length):  # noqa: SIM110  # kernels have no generators
         if a[a_start + i] != b[b_start + i]:
             return False
     return True

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.filter import Filter, Predicate
     from contrada.forwarding.language import parse
+    from contrada.forwarding.table import ForwardingTable
     from contrada.spatial.geotext import GeoText
     from contrada.spatial.point import Point
     from contrada.spatial.region import Box, Region
@@ -48,6 +49,7 @@ _HOME = {
     "Disconnected": "errors",
     "Filter": "forwarding.filter",
     "FilterSyntaxError": "errors",
+    "ForwardingTable": "forwarding.table",
     "GeoText": "spatial.geotext",
     "InvalidRegion": "errors",
     "InvalidValue": "errors",
@@ -77,6 +79,7 @@ __all__ = [
     "Disconnected",
     "Filter",
     "FilterSyntaxError",
+    "ForwardingTable",
     "GeoText",
     "InvalidRegion",
     "InvalidValue",

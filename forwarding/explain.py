@@ -1,0 +1,82 @@
+"""Why a notification does or does not match a filter, constraint by constraint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from contrada.forwarding.constraint import Operator
+from contrada.forwarding.values import Kind, check_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.filter import Filter
+    from contrada.forwarding.operands import Roads
+    from contrada.spatial.relate import Discretization
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One constraint against one notification."""
+
+    constraint: Constraint
+    held: bool
+    why: str
+
+    def __str__(self) -> str:
+        return f"{'yes' if self.held else 'NO ':3} {self.constraint}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What `ForwardingTable.explain` returns; `str()` is the readable form."""
+
+    filter: Filter
+    interface: object
+    matches: bool
+    verdicts: tuple[Verdict, ...]
+
+    def __str__(self) -> str:
+        head = f"{'matches' if self.matches else 'does not match'} the filter of {self.interface!r}:"
+        return "\n".join([head, *(f"  {verdict}" for verdict in self.verdicts)])
+
+
+def explain(
+    filter: Filter,
+    interface: object,
+    notification: Mapping[str, object],
+    discretization: Discretization,
+    roads: Roads | None,
+) -> Explanation:
+    """Evaluate each constraint by its definition and say why."""
+    verdicts = tuple(_verdict(each, notification, discretization, roads) for each in filter.constraints)
+    return Explanation(filter, interface, all(verdict.held for verdict in verdicts), verdicts)
+
+
+def _verdict(
+    constraint: Constraint,
+    notification: Mapping[str, object],
+    discretization: Discretization,
+    roads: Roads | None,
+) -> Verdict:
+    if notification.get(constraint.name) is None:
+        return Verdict(constraint, False, f"the notification has no attribute {constraint.name!r}")
+    kind, value = check_value(notification[constraint.name])
+    held = constraint.holds(value, discretization=discretization, roads=roads)
+    wanted = constraint.kind
+    if wanted is not None and kind is not wanted and not (kind is Kind.POINT and wanted is Kind.REGION):
+        return Verdict(constraint, False, f"the value {value!r} is a {_word(kind)}, and it asks for a {_word(wanted)}")
+    if wanted is Kind.REGION:
+        from contrada.spatial.relate import relate
+
+        found = relate(value, constraint.value, discretization)  # type: ignore[arg-type]
+        return Verdict(constraint, held, f"the relation of the {_word(kind)} is {found.value}")
+    if constraint.op is Operator.EXISTS:
+        return Verdict(constraint, held, f"the value is {value!r}")
+    return Verdict(constraint, held, f"the value {value!r} {'satisfies' if held else 'does not satisfy'} it")
+
+
+def _word(kind: Kind) -> str:
+    return kind.name.lower()

@@ -1,0 +1,91 @@
+"""Types of values that plug into the forwarding table: what one must do, and which there are.
+
+The table itself compares numbers, strings, bools, times and points. A type with an index of its own, such as regions
+with their CR-tree, is a module with a class of the protocol below and a line in `TYPES`; nothing in the table changes.
+
+A constraint of such a type has a *handle*, an integer the type chooses: the same for equal constraints on one name.
+Of a filter's constraints one is its access (index/filing.py). If that is of a plugged-in type, the type is told to
+*post* the handle, and `search` must find it; all other constraints are decided by `holds`, many at once, for those
+filters whose constraints of the table's own types held.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from contrada.forwarding.index import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.index.layout import Ints
+    from contrada.forwarding.operands import Roads
+    from contrada.spatial.relate import Discretization
+
+
+class Settings(NamedTuple):
+    """What the table was told that concerns types."""
+
+    discretization: Discretization
+    geotext_index: str
+    road_network: Roads | None
+
+
+class PluggedType(Protocol):
+    """A type of values with an index of its own. Searches may run at once; changes have the type to themselves."""
+
+    def __init__(self, settings: Settings) -> None: ...
+
+    def handle(self, name: int, constraint: Constraint) -> int:
+        """The handle of a constraint on that name (a number of the table's), made when it is new; not negative."""
+        ...
+
+    def constraint(self, handle: int, name: str) -> Constraint:
+        """The constraint of a handle."""
+        ...
+
+    def release(self, handle: int) -> None:
+        """Forget a handle: no filter holds the constraint any more."""
+        ...
+
+    def post(self, handle: int) -> None:
+        """Make `search` find a handle."""
+        ...
+
+    def unpost(self, handle: int) -> None:
+        """Undo `post`."""
+        ...
+
+    def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """For each value under its name, the posted handles whose constraints it satisfies; None for none."""
+        ...
+
+    def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
+        """For each pair, whether `values[number]` satisfies the constraint of the handle."""
+        ...
+
+    def covers(self, first: int, second: int) -> bool:
+        """Whether whatever satisfies the second handle's constraint satisfies the first's. May miss some."""
+        ...
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        ...
+
+
+TYPES: Final = {
+    layout.REGION: "plain_type:PlainType",
+    layout.GEOTEXT: "plain_type:PlainType",
+}
+
+
+def make_type(kind: int, settings: Settings) -> PluggedType:
+    """The plugged-in type of a kind, loaded when the first value or constraint of it turns up."""
+    module, _, name = TYPES[kind].partition(":")
+    made: PluggedType = getattr(import_module(f"contrada.forwarding.{module}"), name)(settings)
+    return made

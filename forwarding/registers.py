@@ -1,0 +1,45 @@
+"""Numbers for names and for interfaces: small, dense, given again when released."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar, cast
+
+_T = TypeVar("_T")
+
+
+class Register(Generic[_T]):
+    """Objects and their numbers, from 1. `numbers` and `objects` are read directly where that is hot."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[_T, int] = {}
+        self.objects: list[_T | None] = [None]
+        self._free: list[int] = []
+
+    def number(self, thing: _T) -> int:
+        """Its number, given when it is new."""
+        number = self.numbers.get(thing)
+        if number is None:
+            if self._free:
+                number = self._free.pop()
+                self.objects[number] = thing
+            else:
+                number = len(self.objects)
+                self.objects.append(thing)
+            self.numbers[thing] = number
+        return number
+
+    def find(self, thing: _T) -> int:
+        """Its number, or 0."""
+        return self.numbers.get(thing, 0)
+
+    def release(self, number: int) -> None:
+        """Forget the object of a number."""
+        del self.numbers[cast("_T", self.objects[number])]
+        self.objects[number] = None
+        self._free.append(number)
+
+    def __contains__(self, thing: _T) -> bool:
+        return thing in self.numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
