@@ -15,8 +15,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from contrada.broker.wire import Policy
-from contrada.client.core import Connect, Core, Hangup, Phase, Send
+from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification
+from contrada.client.events import Connect, Hangup, Phase, Send
 from contrada.client.inbox import Stage
 from contrada.client.options import Options
 from contrada.client.settle import CHUNK, as_id, check_subscription, chunks, subscription_failure

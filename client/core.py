@@ -24,9 +24,8 @@ queries, then queued publications, in this order, so that a publication finds th
 from __future__ import annotations
 
 import logging
-from enum import Enum
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from contrada.broker import frames, wire
 from contrada.broker.messages import (
@@ -48,6 +47,7 @@ from contrada.broker.messages import (
     Welcome,
 )
 from contrada.broker.wire import Code, Policy
+from contrada.client.events import Connect, Finished, Hangup, Moved, Phase, Query, Ready, Room, Send
 from contrada.client.inbox import Inbox, Stage
 from contrada.client.notification import Notification
 from contrada.client.outbox import Outbox, Parcel, Ticket
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from contrada.broker.messages import Message
+    from contrada.client.events import Action, Event
     from contrada.client.options import Options
 
 log = logging.getLogger("contrada.client")
@@ -64,69 +65,6 @@ log = logging.getLogger("contrada.client")
 # The broker's own limits bind what it accepts; what it sends is only kept from exhausting our memory.
 _TRUSTED = Limits(message_bytes=1 << 30, notification_bytes=1 << 30, batch=1 << 20)
 _TRANSIENT = frozenset({Code.NO_SESSION, Code.SILENT, Code.SHUTTING_DOWN})
-
-
-class Phase(Enum):
-    """Where the connection stands."""
-
-    IDLE = "idle"
-    GREETING = "connecting"
-    OPEN = "connected"
-    WAITING = "waiting to reconnect"
-    CLOSING = "closing"
-    CLOSED = "closed"
-
-
-class Connect(NamedTuple):
-    """Action: connect a new socket."""
-
-
-class Send(NamedTuple):
-    """Action: send one multipart message on the socket."""
-
-    frames: list[bytes]
-
-
-class Hangup(NamedTuple):
-    """Action: close the socket. With `linger`, let it first send what it was given."""
-
-    linger: bool = False
-
-
-class Finished(NamedTuple):
-    """Event: the ticket has its outcome."""
-
-    ticket: Ticket
-
-
-class Ready(NamedTuple):
-    """Event: the subscription has something to take, or has ended."""
-
-    inbox: Inbox
-
-
-class Room(NamedTuple):
-    """Event: publications were answered; there may be room for more."""
-
-
-class Moved(NamedTuple):
-    """Event: the phase has changed."""
-
-    phase: Phase
-
-
-Action = Connect | Send | Hangup
-Event = Finished | Ready | Room | Moved
-
-
-class Query(Ticket):
-    """STATUS or EXPLAIN: harmless to repeat, so a broken connection only delays it."""
-
-    __slots__ = ("build",)
-
-    def __init__(self, build: Callable[[int], Message]) -> None:
-        super().__init__()
-        self.build = build
 
 
 class Core:
@@ -212,11 +150,14 @@ class Core:
             self._hint = reason
 
     def handshake_failed(self, reason: str, now: float) -> None:
-        """Take note that security could not be agreed on. While connecting for the first time that is final."""
-        self._hint = reason
+        """Take note that security could not be agreed on. Twice while connecting for the first time, that is final."""
+        if self.phase is not Phase.GREETING:
+            return
         self._bad_handshakes += 1
-        if not self.connections and self.phase is Phase.GREETING and self._bad_handshakes > 1:
+        if not self.connections and self._bad_handshakes > 1:
             self._end(Refused(reason, code=Code.UNAUTHORISED))
+        else:
+            self._drop(reason, now)
 
     def tick(self, now: float) -> None:
         """Look at the clock."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 from contrada.broker import frames
 from contrada.broker.messages import (
@@ -26,7 +27,10 @@ from contrada.broker.messages import (
     Welcome,
 )
 from contrada.broker.wire import Role
-from contrada.client.core import Connect, Core, Hangup, Phase, Send
+from contrada.client.events import Connect, Hangup, Phase, Send
+
+if TYPE_CHECKING:
+    from contrada.client.core import Core
 
 
 class ScriptedBroker:

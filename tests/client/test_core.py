@@ -11,7 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from contrada.broker import frames
 from contrada.broker.messages import Ack, Acked, Bye, Deliver, Delivered, Drop, Dropped, Error, Limits, NotificationId
 from contrada.broker.wire import Code, Policy
-from contrada.client.core import Core, Phase, Ready
+from contrada.client.core import Core
+from contrada.client.events import Phase, Ready
 from contrada.client.inbox import Inbox, Stage
 from contrada.client.options import Options
 from contrada.errors import Disconnected, InvalidValue, Refused
@@ -210,6 +211,23 @@ def test_the_first_connection_fails_in_time_with_the_transport_s_reason() -> Non
         assert line.now < 5.0
     assert isinstance(line.core.error, Disconnected)
     assert "Connection refused" in str(line.core.error)
+
+
+def test_a_handshake_that_fails_twice_is_final_the_first_time_and_retried_later() -> None:
+    line = make()
+    line.core.start(0.0)
+    line.core.handshake_failed("wrong key", 0.0)
+    assert line.core.phase is Phase.WAITING
+    line.advance(1.0)
+    line.core.handshake_failed("wrong key", line.now)
+    assert line.core.phase is Phase.CLOSED
+    assert isinstance(line.core.error, Refused)
+    line = opened()
+    line.core.lost("cut", line.now)
+    for _ in range(5):
+        line.advance(5.0)
+        line.core.handshake_failed("wrong key", line.now)
+        assert line.core.phase is Phase.WAITING
 
 
 def test_reconnecting_gives_up_when_told_to() -> None:
