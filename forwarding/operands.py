@@ -37,8 +37,7 @@ def check_scalar(value: object) -> tuple[Kind, Scalar]:
         other = "equals" if kind is Kind.REGION else "matches"
         raise InvalidValue(f"=, != and in do not compare a {kind.name.lower()}: use {other}")
     if type(checked) is float and checked.is_integer() and INT_MIN <= checked <= INT_MAX:
-        # 2.0**63 passes the test (INT_MAX rounds up to it) but is no 64-bit integer.
-        return kind, int(checked) if checked < 2.0**63 else checked
+        return kind, int(checked)
     return kind, cast("Scalar", checked)
 
 

@@ -102,6 +102,8 @@ def test_holds_agrees_with_the_naive_reading(constraint: Constraint, value: obje
 def test_equality_is_that_of_meaning() -> None:
     assert Constraint("x", "=", 1) == Constraint("x", "=", 1.0)
     assert Constraint("x", ">", -0.0) == Constraint("x", ">", 0)
+    assert type(Constraint("x", "=", -(2.0**63)).value) is int
+    assert type(Constraint("x", "=", 2.0**63).value) is float  # one more than a 64-bit integer can be
     assert len({Constraint("x", "=", v) for v in (1, 1.0, True, "1")}) == 3
     assert Constraint("x", "in", [2, 1, 1.0]) == Constraint("x", "in", (1, 2))
     assert Constraint("x", "in", [1]) != Constraint("x", "in", [True])
