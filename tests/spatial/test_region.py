@@ -204,6 +204,9 @@ FAULTS = {
     "not WKT": ("a square", "not well-known text"),
     "no text": ("", "not well-known text"),
     "box": ("BOX(0 0, 0 1)", "x1 < x2"),
+    "box of nothing": ("BOX EMPTY", "two corners"),
+    "WKT after empty": ("POLYGON EMPTY ((0 0, 1 0, 1 1))", "after EMPTY"),
+    "shapely itself": (shapely.Point, "mapping|not a geometry|expected a sequence"),
     "box of three": ("BOX(0 0, 1 1, 2 2)", "3 corners"),
     "GeoJSON hole": ({"type": "Polygon", "coordinates": [SQUARE, [(1, 1), (2, 1), (2, 2)]]}, "1 hole"),
     "GeoJSON parts": ({"type": "MultiPolygon", "coordinates": [[SQUARE], [SQUARE]]}, "multi-part"),
@@ -351,6 +354,7 @@ def test_points(source):
     assert (point.x, point.y) == tuple(point) == (1, 2.5)
     assert point == Point(1, 2.5)
     assert point != (1, 2.5)
+    assert Region(TRIANGLE) != TRIANGLE
     assert point.bounds == (1, 2.5, 1, 2.5)
     for again in (point.wkt, point.__geo_interface__, point.to_shapely(), pickle.loads(pickle.dumps(point))):
         assert Point.of(again) == point
