@@ -52,7 +52,11 @@ def _home(key: np.int64, size: int) -> int:
 @kernel
 def find_list(table: NDArray[np.int64], node: int, token: int) -> int:
     """Return the row of a list, or -1 when it is empty."""
-    key = (np.int64(node) << 32) | np.int64(token)
+    return _find_key(table, (np.int64(node) << 32) | np.int64(token))
+
+
+@kernel
+def _find_key(table: NDArray[np.int64], key: np.int64) -> int:
     mask = table.shape[0] - 1
     row = _home(key, mask + 1)
     while table[row, 0] >= 0:
@@ -83,7 +87,7 @@ def _with_larger_table(p: Postings) -> Postings:
 
 
 @kernel
-def _with_larger_pool(p: Postings, more: int) -> Postings:
+def _with_larger_pool(p: Postings, more: np.int64) -> Postings:
     alive = p.head[1] - p.head[2] + more
     pool = np.zeros(2 * alive + 16, np.int32)
     used = 0
@@ -101,17 +105,22 @@ def _with_larger_pool(p: Postings, more: int) -> Postings:
 @kernel
 def post(p: Postings, node: int, token: int, value: int) -> Postings:
     """Append a value to the list of (node, token)."""
-    row = find_list(p.table, node, token)
+    return _post(p, (np.int64(node) << 32) | np.int64(token), np.int32(value))
+
+
+# One version of each is compiled, whatever widths of integers the callers have.
+@kernel
+def _post(p: Postings, key: np.int64, value: np.int32) -> Postings:
+    row = _find_key(p.table, key)
     if row < 0:
         if 3 * (p.head[0] + 1) > 2 * p.table.shape[0]:
             p = _with_larger_table(p)
-        key = (np.int64(node) << 32) | np.int64(token)
         mask = p.table.shape[0] - 1
         row = _home(key, mask + 1)
         while p.table[row, 0] >= 0:
             row = (row + 1) & mask
         if p.head[1] + 1 > p.pool.size:
-            p = _with_larger_pool(p, 1)
+            p = _with_larger_pool(p, np.int64(1))
         p.table[row, 0] = key
         p.table[row, 1] = p.head[1]
         p.table[row, 2] = 1 << 32
@@ -135,7 +144,12 @@ def post(p: Postings, node: int, token: int, value: int) -> Postings:
 @kernel
 def unpost(p: Postings, node: int, token: int, value: int) -> bool:
     """Take a value out of the list of (node, token); the last one takes its place. False when it is not there."""
-    hole = find_list(p.table, node, token)
+    return _unpost(p, (np.int64(node) << 32) | np.int64(token), np.int32(value))
+
+
+@kernel
+def _unpost(p: Postings, key: np.int64, value: np.int32) -> bool:
+    hole = _find_key(p.table, key)
     if hole < 0:
         return False
     start, last = list_bounds(p.table, hole)
