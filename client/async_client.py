@@ -13,12 +13,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from contrada.broker.wire import Policy
+from contrada.client.async_subscription import Subscription
 from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification
 from contrada.client.events import Connect, Finished, Hangup, Moved, Phase, Ready, Room, Send
-from contrada.client.inbox import Stage
 from contrada.client.options import Options
-from contrada.client.settle import CHUNK, as_id, check_subscription, chunks, subscription_failure
+from contrada.client.settle import CHUNK, as_id, check_subscription, chunks
+from contrada.client.waiting import wait_in, wake
 from contrada.errors import ContradaError, Disconnected
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from typing import Self
 
     from contrada.broker.messages import NotificationId
-    from contrada.client.inbox import Inbox
-    from contrada.client.notification import Notification
     from contrada.client.outbox import Parcel, Ticket
     from contrada.client.transport import Transport
     from contrada.forwarding.filter import Expression
@@ -227,11 +226,11 @@ class AsyncClient:
                 self._transport.hangup(linger=action.linger)
         for event in self._core.take_events():
             if type(event) is Finished:
-                _wake(event.ticket.waiter)
+                wake(event.ticket.waiter)
             elif type(event) is Ready:
-                _wake(event.inbox.waiter)
+                wake(event.inbox.waiter)
             elif type(event) in (Room, Moved):
-                _wake(self._watchers)
+                wake(self._watchers)
         self._schedule()
         # The socket's descriptor is edge-triggered, and sending may use up the edge: look again.
         if sent and self._transport.readable:
@@ -309,7 +308,7 @@ class AsyncClient:
     # ------------------------------------------------------------------ waiting
 
     async def _change(self) -> None:
-        await _wait_in(self._watchers)
+        await wait_in(self._watchers)
 
     async def _room(self) -> None:
         self._require_open()
@@ -330,7 +329,7 @@ class AsyncClient:
         if not ticket.done:
             if ticket.waiter is None:
                 ticket.waiter = set()
-            await _wait_in(ticket.waiter)
+            await wait_in(ticket.waiter)
         if ticket.error is not None:
             raise ticket.error
 
@@ -342,121 +341,3 @@ class AsyncClient:
     def _require_open(self) -> None:
         if self._loop is None:
             raise Disconnected("the client is not connected: use `async with connect(...)`, or await it")
-
-
-class Subscription:
-    """A subscription: iterate it, or `get` one notification at a time."""
-
-    def __init__(
-        self, client: AsyncClient, filters: tuple[bytes, ...], policy: Policy, window: int, queue: int
-    ) -> None:
-        self._client = client
-        self._request = (filters, policy, window, queue)
-        self._inbox: Inbox | None = None
-
-    async def __aenter__(self) -> Self:
-        self._client._require_open()
-        core = self._client._core
-        inbox = core.subscribe(*self._request)
-        inbox.waiter = set()
-        self._inbox = inbox
-        self._client._step()
-        try:
-            await self._client._finished(inbox.opening)
-        except BaseException:
-            core.unsubscribe(inbox)
-            self._client._step()
-            raise
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.close()
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        return self.__aenter__().__await__()
-
-    async def close(self) -> None:
-        """Unsubscribe. What has already arrived can still be taken."""
-        if self._inbox is None:
-            return
-        ticket = self._client._core.unsubscribe(self._inbox)
-        self._client._step()
-        await self._client._finished(ticket)
-
-    @property
-    def id(self) -> int:
-        """The subscription's number in its session."""
-        return self._state.id
-
-    @property
-    def pending(self) -> int:
-        """Notifications that have arrived and were not taken."""
-        return len(self._state.buffer)
-
-    @property
-    def dropped(self) -> int:
-        """Notifications that the broker dropped because this subscriber was too slow."""
-        return self._state.dropped
-
-    @property
-    def interruptions(self) -> int:
-        """How often the subscription was restored on a new connection; what was published in between is missing."""
-        return self._state.interruptions
-
-    async def get(self, timeout: float | None = None) -> Notification:
-        """Take the next notification; TimeoutError if none came in time, Disconnected once the subscription ended."""
-        inbox = self._state
-        if not inbox.buffer:
-            if timeout is None:
-                await self._arrival(inbox)
-            else:
-                try:
-                    async with asyncio.timeout(timeout):
-                        await self._arrival(inbox)
-                except TimeoutError:
-                    raise TimeoutError(f"no notification in {timeout:g} s") from None
-        notification = self._client._core.take(inbox)
-        if self._client._core.has_actions:
-            self._client._step()
-        return notification
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Notification:
-        inbox = self._state
-        while not inbox.buffer and inbox.stage is not Stage.ENDED and inbox.closing is None:
-            await _wait_in(inbox.waiter)
-        if not inbox.buffer:
-            if inbox.error is not None:
-                raise inbox.error
-            raise StopAsyncIteration
-        return await self.get()
-
-    async def _arrival(self, inbox: Inbox) -> None:
-        while not inbox.buffer:
-            if inbox.stage is Stage.ENDED or inbox.closing is not None:
-                raise subscription_failure(inbox)
-            await _wait_in(inbox.waiter)
-
-    @property
-    def _state(self) -> Inbox:
-        if self._inbox is None:
-            raise Disconnected("not subscribed yet: use `async with client.subscribe(...)`, or await it")
-        return self._inbox
-
-
-async def _wait_in(waiters: set[asyncio.Future[None]]) -> None:
-    """Wait to be woken with everybody else in the set."""
-    waiter = asyncio.get_running_loop().create_future()
-    waiters.add(waiter)
-    try:
-        await waiter
-    finally:
-        waiters.discard(waiter)
-
-
-def _wake(waiters: set[asyncio.Future[None]] | None) -> None:
-    for waiter in waiters or ():
-        if not waiter.done():
-            waiter.set_result(None)

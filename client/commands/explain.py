@@ -17,6 +17,7 @@ from contrada.client.commands.common import (
     connected,
     default_name,
 )
+from contrada.client.commands.sub import shorten
 
 EXAMPLES = (
     "contrada explain b-1f2e9c00:1794793648947604 --session 3 --subscription 1",
@@ -64,13 +65,11 @@ def _show(document: dict[str, Any]) -> None:
 
 def lines(item: Any) -> list[str]:
     """Lay out one explained filter: a line for each constraint, or the text as it came."""
-    if isinstance(item, dict) and isinstance(constraints := item.get("constraints"), list):
-        return [_constraint(each) for each in constraints]
+    if isinstance(item, dict) and isinstance(verdicts := item.get("verdicts"), list):
+        return [_verdict(each) for each in verdicts if isinstance(each, dict)]
     return str(item).splitlines()
 
 
-def _constraint(each: Any) -> str:
-    if not isinstance(each, dict):
-        return str(each)
-    mark = "✓" if each.get("held", each.get("holds")) else "✗"
-    return f"{mark} {each.get('constraint', '')}  {each.get('why', '')}".rstrip()
+def _verdict(each: dict[str, Any]) -> str:
+    mark = "✓" if each.get("held") else "✗"
+    return f"{mark} {shorten(str(each.get('constraint', '')), 80)}: {shorten(str(each.get('why', '')), 160)}"

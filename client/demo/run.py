@@ -22,7 +22,8 @@ from contrada.spatial.relate import relate
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contrada.client.async_client import AsyncClient, Subscription
+    from contrada.client.async_client import AsyncClient
+    from contrada.client.async_subscription import Subscription
     from contrada.client.demo.scenario import StormState, Subscriber
     from contrada.client.notification import Notification
     from contrada.spatial.region import Region
@@ -196,8 +197,8 @@ class Show:
             if near is None:
                 continue
             document = await office.explain(n.id, self._subscriptions[near.name])
-            reason = why_not(near, n) if document.get("fate") == "no-match" else str(document.get("why", ""))
-            self._say("not-warned", near.name, reason)
+            if document.get("fate") == "no-match":
+                self._say("not-warned", near.name, why_not(near, n, document))
 
     def _say(self, kind: str, who: str, text: str) -> None:
         line = Line(self.picture.elapsed, kind, who, text)
@@ -228,16 +229,13 @@ def why(subscriber: Subscriber, n: Notification) -> str:
     return f"{n['storm']} {relation} the county, wind {n['wind']:g} > {limit:g}"
 
 
-def why_not(subscriber: Subscriber, n: Notification) -> str:
-    """Say which constraints did not hold."""
-    limit = _limit(subscriber)
+def why_not(subscriber: Subscriber, n: Notification, document: dict[str, Any]) -> str:
+    """Put the broker's explanation in short words: the constraints that did not hold."""
     relation = relate(n["area"], subscriber.county.region).value
-    parts = []
-    if relation == "disjoint":
-        parts.append(f"{n['storm']} is disjoint from it")
-    if not n["wind"] > limit:
-        parts.append(f"wind {n['wind']:g} is not > {limit:g}")
-    return " and ".join(parts)
+    words = {"area": f"{n['storm']} is {relation}", "wind": f"wind {n['wind']:g} is not > {_limit(subscriber):g}"}
+    verdicts = [verdict for each in document.get("filters", []) for verdict in each.get("verdicts", [])]
+    failed = [str(verdict["constraint"]).split(" ", 1)[0] for verdict in verdicts if not verdict["held"]]
+    return " and ".join(words[name] for name in failed if name in words) or str(document.get("why", ""))
 
 
 def _limit(subscriber: Subscriber) -> float:

@@ -1,0 +1,122 @@
+"""A subscription of the asyncio client: taking, waiting, leaving."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from contrada.client.inbox import Stage
+from contrada.client.settle import subscription_failure
+from contrada.client.waiting import wait_in
+from contrada.errors import Disconnected
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from typing import Self
+
+    from contrada.broker.wire import Policy
+    from contrada.client.async_client import AsyncClient
+    from contrada.client.inbox import Inbox
+    from contrada.client.notification import Notification
+
+
+class Subscription:
+    """A subscription: iterate it, or `get` one notification at a time."""
+
+    def __init__(
+        self, client: AsyncClient, filters: tuple[bytes, ...], policy: Policy, window: int, queue: int
+    ) -> None:
+        self._client = client
+        self._request = (filters, policy, window, queue)
+        self._inbox: Inbox | None = None
+
+    async def __aenter__(self) -> Self:
+        self._client._require_open()
+        core = self._client._core
+        inbox = core.subscribe(*self._request)
+        inbox.waiter = set()
+        self._inbox = inbox
+        self._client._step()
+        try:
+            await self._client._finished(inbox.opening)
+        except BaseException:
+            core.unsubscribe(inbox)
+            self._client._step()
+            raise
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.__aenter__().__await__()
+
+    async def close(self) -> None:
+        """Unsubscribe. What has already arrived can still be taken."""
+        if self._inbox is None:
+            return
+        ticket = self._client._core.unsubscribe(self._inbox)
+        self._client._step()
+        await self._client._finished(ticket)
+
+    @property
+    def id(self) -> int:
+        """The subscription's number in its session."""
+        return self._state.id
+
+    @property
+    def pending(self) -> int:
+        """Notifications that have arrived and were not taken."""
+        return len(self._state.buffer)
+
+    @property
+    def dropped(self) -> int:
+        """Notifications that the broker dropped because this subscriber was too slow."""
+        return self._state.dropped
+
+    @property
+    def interruptions(self) -> int:
+        """How often the subscription was restored on a new connection; what was published in between is missing."""
+        return self._state.interruptions
+
+    async def get(self, timeout: float | None = None) -> Notification:
+        """Take the next notification; TimeoutError if none came in time, Disconnected once the subscription ended."""
+        inbox = self._state
+        if not inbox.buffer:
+            if timeout is None:
+                await self._arrival(inbox)
+            else:
+                try:
+                    async with asyncio.timeout(timeout):
+                        await self._arrival(inbox)
+                except TimeoutError:
+                    raise TimeoutError(f"no notification in {timeout:g} s") from None
+        notification = self._client._core.take(inbox)
+        if self._client._core.has_actions:
+            self._client._step()
+        return notification
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Notification:
+        inbox = self._state
+        while not inbox.buffer and inbox.stage is not Stage.ENDED and inbox.closing is None:
+            await wait_in(inbox.waiter)
+        if not inbox.buffer:
+            if inbox.error is not None:
+                raise inbox.error
+            raise StopAsyncIteration
+        return await self.get()
+
+    async def _arrival(self, inbox: Inbox) -> None:
+        while not inbox.buffer:
+            if inbox.stage is Stage.ENDED or inbox.closing is not None:
+                raise subscription_failure(inbox)
+            await wait_in(inbox.waiter)
+
+    @property
+    def _state(self) -> Inbox:
+        if self._inbox is None:
+            raise Disconnected("not subscribed yet: use `async with client.subscribe(...)`, or await it")
+        return self._inbox
