@@ -15,6 +15,8 @@ from contrada.broker.switchboard import Codec
 from contrada.forwarding.codec import decode_filter, decode_notification
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from contrada.broker.switchboard import Table
 
 log = logging.getLogger("contrada.broker")
@@ -68,11 +70,16 @@ class Broker:
             self._node.close()
         self._close_metrics()
 
-    def run(self) -> None:
-        """Serve on this thread, the main one, until SIGTERM or SIGINT; then flush and return."""
+    def run(self, ready: Callable[[], None] | None = None) -> None:
+        """Serve on this thread, the main one, until SIGTERM or SIGINT; then flush and return.
+
+        `ready` is called once both signals are heeded, for whoever waits to hear that the broker is up.
+        """
         self._serve_metrics()
         before = {s: signal.signal(s, lambda *_: self._node.stop()) for s in (signal.SIGTERM, signal.SIGINT)}
         try:
+            if ready is not None:
+                ready()
             self._node.run()
         finally:
             for number, handler in before.items():

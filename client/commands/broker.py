@@ -30,14 +30,18 @@ def broker(
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C, then deliver what is queued and stop. Logs JSON lines to stderr."""
     import logging
+    from dataclasses import fields
 
     from contrada.broker.logs import configure
     from contrada.broker.server import Broker
+    from contrada.broker.settings import Settings
+    from contrada.client.warm import warm_up
 
     configure(logging.WARNING if quiet else logging.INFO)
     given = {"listen": listen, "id": id, "keys": keys, "insecure": insecure, "metrics": metrics}
     options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
     options.update({name: value for name, value in given.items() if value is not None})
-    node = Broker(**options)
-    say(f"contrada broker {node.id} listens on {node.url}; stop it with Ctrl-C")
-    node.run()
+    settings = Settings.of(options)  # what is wrong with them should not wait for the kernels
+    warm_up()
+    node = Broker(**{field.name: getattr(settings, field.name) for field in fields(settings)})
+    node.run(lambda: say(f"contrada broker {node.id} listens on {node.url}; stop it with Ctrl-C"))

@@ -1,12 +1,21 @@
-"""Brokers as processes of their own, which can be killed."""
+"""Brokers as processes of their own, which can be killed; the commands that start one."""
 
 from __future__ import annotations
 
+import shlex
 import signal
+import subprocess
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import pytest
 
 import contrada
+from contrada.broker.keys import generate
+from contrada.client.commands import bench as bench_command
+from contrada.client.commands import broker as broker_command
+from contrada.client.commands import demo as demo_command
 from contrada.client.commands.local import broker_process
 from tests.client.test_reconnect import FAST, free_port, reaches, run
 
