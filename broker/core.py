@@ -14,6 +14,7 @@ in `switchboard.py`.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.broker import wire
@@ -38,8 +39,8 @@ from contrada.broker.messages import (
 )
 from contrada.broker.offences import Offences
 from contrada.broker.session import Session
-from contrada.broker.subscription import Hold, Subscription
-from contrada.broker.switchboard import Codec, Publication, Switchboard, Table
+from contrada.broker.subscription import Publication, Subscription
+from contrada.broker.switchboard import Codec, Switchboard, Table
 from contrada.broker.wire import Code, Role
 from contrada.errors import ContradaError, ProtocolError, Refused
 
@@ -77,6 +78,7 @@ class Core(Switchboard):
         self.stopping = False
         self.rates: dict[str, float] = {"published": 0.0, "delivered": 0.0}
         self._measured = (now, 0, 0)
+        self._ticked = now
         self._identify = identify
         self._offences = Offences(settings.bad_frames, settings.ban, settings.sessions)
         self._next_session = 1
@@ -120,6 +122,10 @@ class Core(Switchboard):
         """Heartbeats, deadlines and reports. Call a few times per heartbeat."""
         self._now = now
         settings = self.settings
+        if (stall := now - self._ticked - settings.heartbeat) > 0:
+            for session in self._sessions.values():  # who was not listened to cannot be called silent
+                session.heard += stall
+        self._ticked = now
         for session in list(self._sessions.values()):
             silence = now - session.heard
             if silence >= settings.timeout:
@@ -194,12 +200,15 @@ class Core(Switchboard):
         if message.queue > limits.queue:
             raise _Refusal(Code.LIMIT, f"a queue may be at most {limits.queue} long")
         self._match()  # what was published before must not be matched against it
+        if not session.open:
+            return  # that filled a queue of this very session, under the policy disconnect
         handle = self._next_handle
         try:
             filters = [self.codec.filter(encoded) for encoded in message.filters]
             ids = [id for expression in filters for id in self.table.add(handle, expression)]
         except ContradaError as error:
-            self.table.remove_interface(handle)
+            with suppress(KeyError):  # nothing was added yet
+                self.table.remove_interface(handle)
             raise _Refusal(Code.BAD_FILTER, str(error)) from error
         self._next_handle += 1
         subscription = Subscription(
@@ -227,8 +236,10 @@ class Core(Switchboard):
             self._answer(session, Ack((Acked(message.request),)))
 
     def _publish(self, session: Session, message: Publish) -> None:
-        self._require(session, Role.PUBLISH)
-        self._require_running()
+        if not session.may_publish:
+            self._require(session, Role.PUBLISH)
+        if self.stopping:
+            self._require_running()
         bodies = message.notifications
         size = sum(map(len, bodies))
         limits = self.settings.limits
@@ -245,13 +256,14 @@ class Core(Switchboard):
         except ContradaError as error:
             which = f"notification {len(notifications)} of {len(bodies)}: " if len(bodies) > 1 else ""
             raise _Refusal(Code.BAD_NOTIFICATION, f"{which}{error}") from error
-        hold = Hold(session, message.request, self._sequence, len(bodies), size)
-        self._sequence += len(bodies)
-        session.published += len(bodies)
-        session.held += hold.count
-        session.held_bytes += hold.bytes
-        self.counters["published"] += len(bodies)
-        self._pending.append(Publication(hold, bodies, notifications))
+        self._pending.append(Publication(session, message.request, self._sequence, bodies, size))
+        self._pending_notifications += notifications
+        count = len(bodies)
+        self._sequence += count
+        session.published += count
+        session.held += count
+        session.held_bytes += size
+        self.counters["published"] += count
 
     def _credit(self, session: Session, message: Credit) -> None:
         for id, credit in message.grants:

@@ -70,15 +70,26 @@ def encode(message: Message) -> list[bytes]:
 class Envelope:
     """A notification on its way to its receivers: packed once, joined into as many DELIVERs as there are."""
 
-    __slots__ = ("attachment", "id", "packed", "publisher", "size")
+    __slots__ = ("attachment", "broker", "packed", "publisher", "sequence", "size")
 
-    def __init__(self, id: NotificationId, publisher: str, body: bytes) -> None:
-        inline = len(body) <= INLINE_BYTES
-        self.id = id
+    def __init__(self, broker: str, sequence: int, publisher: str, body: bytes) -> None:
+        self.broker = broker
+        self.sequence = sequence
         self.publisher = publisher
-        self.packed = _pack((id.broker, id.sequence, publisher, body if inline else None))
-        self.attachment = None if inline else body
-        self.size = len(self.packed) + (0 if inline else len(body))
+        self.attachment: bytes | None
+        if len(body) <= INLINE_BYTES:
+            self.packed = _pack((broker, sequence, publisher, body))
+            self.attachment = None
+            self.size = len(self.packed)
+        else:
+            self.packed = _pack((broker, sequence, publisher, None))
+            self.attachment = body
+            self.size = len(self.packed) + len(body)
+
+    @property
+    def id(self) -> NotificationId:
+        """The notification's name."""
+        return NotificationId(self.broker, self.sequence)
 
     @property
     def body(self) -> bytes:
@@ -102,6 +113,11 @@ def deliver_frames(entries: Sequence[tuple[Envelope, Sequence[int]]]) -> list[by
         if envelope.attachment is not None:
             attachments.append(envelope.attachment)
     return [b"".join(parts), *attachments]
+
+
+def ack_frames(acks: Sequence[tuple[int, int]]) -> list[bytes]:
+    """Write an ACK from pairs of request and sequence number."""
+    return [_pack((wire.ACK, acks))]
 
 
 def _array_header(length: int) -> bytes:
@@ -147,7 +163,9 @@ _ENCODERS: dict[type, Callable[[Any], list[bytes]]] = {
     Subscribe: _fields(wire.SUBSCRIBE),
     Unsubscribe: _fields(wire.UNSUBSCRIBE),
     Publish: _encode_publish,
-    Deliver: lambda m: deliver_frames([(Envelope(e.id, e.publisher, e.body), e.subscriptions) for e in m.entries]),
+    Deliver: lambda m: deliver_frames(
+        [(Envelope(e.id.broker, e.id.sequence, e.publisher, e.body), e.subscriptions) for e in m.entries]
+    ),
     Ack: _fields(wire.ACK),
     Credit: _fields(wire.CREDIT),
     Ping: _fields(wire.PING),
@@ -174,10 +192,8 @@ def cut(reason: str) -> str:
 
 def decode(frames: Sequence[bytes], limits: Limits = Limits()) -> Message:  # noqa: B008 (an immutable tuple)
     """Read the message in these frames. `limits` bounds what is accepted before anything is allocated."""
-    if not frames:
-        _bad("a message has at least one frame")
-    if len(frames) > 1 + LIST_LENGTH:
-        _bad(f"{len(frames)} frames; a message has at most {1 + LIST_LENGTH}")
+    if not 1 <= len(frames) <= 1 + LIST_LENGTH:
+        _bad(f"{len(frames)} frames; a message has 1 to {1 + LIST_LENGTH}")
     if (size := sum(map(len, frames))) > limits.message_bytes:
         _bad(f"a message of {size} bytes; the limit is {limits.message_bytes}")
     head = _unpack(frames[0])
@@ -257,6 +273,14 @@ def _array(name: str, value: Any, longest: int, shortest: int = 1) -> tuple[Any,
 
 def _bodies(values: Iterable[Any], attachments: Sequence[bytes], limits: Limits) -> tuple[bytes, ...]:
     """Inline bodies as they are, each nil replaced by the next attachment; none left over on either side."""
+    if not attachments:  # the usual case, at the cost of one short loop
+        longest = min(INLINE_BYTES, limits.notification_bytes)
+        values = tuple(values)
+        for value in values:
+            if type(value) is not bytes or len(value) > longest:
+                break
+        else:
+            return values
     bodies = []
     waiting = iter(attachments)
     for value in values:

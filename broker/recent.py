@@ -7,23 +7,16 @@ batches, which only an operator's question does.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from contrada.broker.messages import NotificationId
 
-
-class Batch(NamedTuple):
-    """Consecutive notifications of one broker and publisher, and for each the interfaces it matched."""
-
-    broker: str
-    sequence: int
-    publisher: str
-    bodies: Sequence[bytes]
-    matched: Sequence[Collection[int]]
-    size: int
+    # broker, first sequence number, publisher, bodies, for each the interfaces it matched, bytes: a plain tuple,
+    # because one is made for every PUBLISH
+    Batch: TypeAlias = tuple[str, int, str, Sequence[bytes], Sequence[Collection[int]], int]
 
 
 class Found(NamedTuple):
@@ -50,25 +43,25 @@ class Recent:
     def remember(self, batch: Batch) -> None:
         """Add the newest batch and forget the oldest."""
         self._batches.append(batch)
-        self._count += len(batch.bodies)
-        self._bytes += batch.size
+        self._count += len(batch[3])
+        self._bytes += batch[5]
         while self._batches and (self._count > self._most or self._bytes > self._most_bytes):
             old = self._batches.popleft()
-            self._count -= len(old.bodies)
-            self._bytes -= old.size
+            self._count -= len(old[3])
+            self._bytes -= old[5]
 
     def find(self, id: NotificationId) -> Found | None:
         """Find the notification of that id, unless it is forgotten or never was."""
-        for batch in reversed(self._batches):
-            at = id.sequence - batch.sequence
-            if batch.broker == id.broker and 0 <= at < len(batch.bodies):
-                return Found(batch.publisher, batch.bodies[at], batch.matched[at])
+        for broker, sequence, publisher, bodies, matched, _ in reversed(self._batches):
+            at = id.sequence - sequence
+            if broker == id.broker and 0 <= at < len(bodies):
+                return Found(publisher, bodies[at], matched[at])
         return None
 
     def _check(self) -> None:
-        assert self._count == sum(len(batch.bodies) for batch in self._batches)
-        assert self._bytes == sum(batch.size for batch in self._batches)
+        assert self._count == sum(len(batch[3]) for batch in self._batches)
+        assert self._bytes == sum(batch[5] for batch in self._batches)
         assert self._count <= self._most
         assert self._bytes <= self._most_bytes
-        for batch in self._batches:
-            assert len(batch.bodies) == len(batch.matched)
+        for _, _, _, bodies, matched, _ in self._batches:
+            assert len(bodies) == len(matched)

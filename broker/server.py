@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import logging
+import resource
 import signal
 import threading
 from importlib import import_module
@@ -75,6 +77,7 @@ class Broker:
 
         `ready` is called once both signals are heeded, for whoever waits to hear that the broker is up.
         """
+        _settle_in()
         self._serve_metrics()
         before = {s: signal.signal(s, lambda *_: self._node.stop()) for s in (signal.SIGTERM, signal.SIGINT)}
         try:
@@ -104,6 +107,23 @@ class Broker:
 
 
 def _new_table() -> Table:
-    """An empty forwarding table. Its kernels load here, not for those who only import the broker's name."""
+    """Make an empty forwarding table; the kernels for plain values are loaded (once per process) before it is used."""
     table: Table = import_module("contrada.forwarding.table").ForwardingTable()
+    table.add(0, 'a = 1 and b prefix "x" and c > 1.5')
+    table.match_many([{"a": 1, "b": "xy", "c": 2.0}, {"a": 2}])
+    table.remove_interface(0)
     return table
+
+
+def _settle_in() -> None:
+    """Make the process a server's: room for many connections, and a garbage collector that seldom runs.
+
+    It would find next to nothing (only closed sessions are cyclic), and a full pass over a large table is a pause of
+    many milliseconds.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)

@@ -16,9 +16,9 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from contrada.broker.frames import deliver_frames, encode
-from contrada.broker.messages import Ack, Acked, Drop, Dropped
-from contrada.broker.wire import LIST_LENGTH
+from contrada.broker.frames import ack_frames, deliver_frames, encode
+from contrada.broker.messages import Drop, Dropped
+from contrada.broker.wire import LIST_LENGTH, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from contrada.broker.frames import Envelope
     from contrada.broker.messages import Message
     from contrada.broker.subscription import Subscription
-    from contrada.broker.wire import Role
 
 _DELIVER_BYTES = 64 << 10  # a DELIVER is closed when it is longer
 _DRAIN_BYTES = 1 << 20  # taken from queues per turn, so that one backlog does not delay the others
@@ -57,6 +56,7 @@ class Session:
         "heard",
         "held",
         "held_bytes",
+        "may_publish",
         "name",
         "number",
         "open",
@@ -85,6 +85,7 @@ class Session:
         self.name = name
         self.publisher = publisher
         self.roles = roles
+        self.may_publish = Role.PUBLISH in roles  # asked for every PUBLISH, and hashing an enum is slow
         self.user = user
         self.open = True
         self.heard = now
@@ -101,7 +102,7 @@ class Session:
         self.entries: list[tuple[Envelope, list[int]]] = []
         self.entries_bytes = 0
         self.unsent: deque[Sequence[bytes]] = deque()
-        self.acks: list[Acked] = []
+        self.acks: list[tuple[int, int]] = []  # request, sequence
         self.congested = False
         self.dirty = False
 
@@ -177,7 +178,7 @@ class Session:
     def _seal_acks(self) -> None:
         self._seal()
         for start in range(0, len(self.acks), LIST_LENGTH):
-            self.unsent.append(encode(Ack(tuple(self.acks[start : start + LIST_LENGTH]))))
+            self.unsent.append(ack_frames(self.acks[start : start + LIST_LENGTH]))
         self.acks.clear()
 
     def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> Sent:

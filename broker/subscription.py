@@ -11,7 +11,7 @@
                     disconnect:  end the session
 
 Invariants (`_check`): `waiting_bytes` is the sum of the queue's sizes; only a blocking queue is ever over its limits,
-and then and only then it has holds and `full_since`; `dropped` never falls and `reported ≤ dropped`.
+and then and only then it holds publications back and has `full_since`; `dropped` never falls and `reported ≤ dropped`.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 _REMEMBERED_DROPS = 1024
 
 
-class Hold:
-    """The ACK of one PUBLISH, withheld while `waiting` blocking queues are over their limits because of it."""
+class Publication:
+    """One accepted PUBLISH. Its ACK is withheld while `waiting` blocking queues are over their limits because of it."""
 
-    __slots__ = ("bytes", "count", "publisher", "request", "sequence", "waiting")
+    __slots__ = ("bodies", "request", "sequence", "session", "size", "waiting")
 
-    def __init__(self, publisher: Session, request: int, sequence: int, count: int, size: int) -> None:
-        self.publisher = publisher
+    def __init__(self, session: Session, request: int, sequence: int, bodies: tuple[bytes, ...], size: int) -> None:
+        self.session = session
         self.request = request
         self.sequence = sequence
-        self.count = count
-        self.bytes = size
+        self.bodies = bodies
+        self.size = size
         self.waiting = 0
 
 
@@ -53,7 +53,7 @@ class Subscription:
         "filters",
         "full_since",
         "handle",
-        "holds",
+        "held",
         "id",
         "limit",
         "limit_bytes",
@@ -93,7 +93,7 @@ class Subscription:
         self.dropped = 0
         self.reported = 0
         self.lost: deque[NotificationId] = deque(maxlen=_REMEMBERED_DROPS)
-        self.holds: list[Hold] = []
+        self.held: list[Publication] = []  # whose ACK waits for this queue
         self.full_since: float | None = None
 
     @property
@@ -119,11 +119,11 @@ class Subscription:
             self.lost.append(shed.id)
         return False
 
-    def hold(self, hold: Hold, now: float) -> None:
+    def hold(self, publication: Publication, now: float) -> None:
         """Withhold a PUBLISH's ACK until this queue is within its limits again."""
-        if not self.holds or self.holds[-1] is not hold:
-            self.holds.append(hold)
-            hold.waiting += 1
+        if not self.held or self.held[-1] is not publication:
+            self.held.append(publication)
+            publication.waiting += 1
         if self.full_since is None:
             self.full_since = now
 
@@ -135,26 +135,26 @@ class Subscription:
         self.delivered += 1
         return envelope
 
-    def release(self, now: float, *, ended: bool = False) -> list[Hold]:
-        """After the queue moved: the holds that no queue keeps any more."""
-        if not self.holds:
+    def release(self, now: float, *, ended: bool = False) -> list[Publication]:
+        """After the queue moved: the publications that no queue holds back any more."""
+        if not self.held:
             return []
         if self.full and not ended:
             self.full_since = now
             return []
-        holds, self.holds = self.holds, []
+        held, self.held = self.held, []
         self.full_since = None
-        for hold in holds:
-            hold.waiting -= 1
-        return [hold for hold in holds if not hold.waiting]
+        for publication in held:
+            publication.waiting -= 1
+        return [publication for publication in held if not publication.waiting]
 
     def _check(self) -> None:
         assert self.waiting_bytes == sum(envelope.size for envelope in self.queue)
         assert self.credit >= 0
         assert 0 <= self.reported <= self.dropped
         assert self.full_since is None or self.policy is Policy.BLOCK
-        assert bool(self.holds) == (self.full_since is not None)
+        assert bool(self.held) == (self.full_since is not None)
         if self.policy is not Policy.BLOCK:
             assert not self.full
-        assert bool(self.holds) >= (self.full and self.policy is Policy.BLOCK)
-        assert all(hold.waiting > 0 for hold in self.holds)
+        assert bool(self.held) >= (self.full and self.policy is Policy.BLOCK)
+        assert all(publication.waiting > 0 for publication in self.held)

@@ -21,8 +21,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from contrada.broker.frames import Envelope, encode
-from contrada.broker.messages import Acked, Error, NotificationId
-from contrada.broker.recent import Batch, Recent
+from contrada.broker.messages import Error
+from contrada.broker.recent import Recent
 from contrada.broker.session import Sent, Session
 from contrada.broker.wire import Code, Policy
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.messages import Message
     from contrada.broker.settings import Settings
-    from contrada.broker.subscription import Hold, Subscription
+    from contrada.broker.subscription import Publication, Subscription
 
 log = logging.getLogger("contrada.broker")
 
@@ -45,7 +45,7 @@ class Table(Protocol):
         """Add the filters of an expression; their ids."""
 
     def remove_interface(self, interface: int) -> None:
-        """Remove all filters of an interface."""
+        """Remove all filters of an interface; KeyError when it has none."""
 
     def match_many(self, notifications: list[Any]) -> Sequence[set[int]]:
         """Find the matching interfaces of each notification."""
@@ -62,14 +62,6 @@ class Codec(NamedTuple):
 
     notification: Callable[[bytes], Mapping[str, Any]]
     filter: Callable[[bytes], Any]
-
-
-class Publication(NamedTuple):
-    """One accepted PUBLISH, waiting to be matched."""
-
-    hold: Hold
-    bodies: tuple[bytes, ...]
-    notifications: list[Mapping[str, Any]]
 
 
 class Switchboard:
@@ -91,6 +83,7 @@ class Switchboard:
         self._numbers: dict[int, Session] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._pending: list[Publication] = []
+        self._pending_notifications: list[Mapping[str, Any]] = []
         self._dirty: list[Session] = []
         self._backlog: dict[Session, None] = {}
         self._farewells: list[tuple[bytes, Sequence[bytes]]] = []
@@ -108,12 +101,12 @@ class Switchboard:
     @property
     def pending(self) -> int:
         """Notifications accepted in this turn so far."""
-        return sum(len(publication.bodies) for publication in self._pending)
+        return len(self._pending_notifications)
 
     @property
     def busy(self) -> bool:
         """Whether another turn would make progress even if nothing arrives."""
-        return any(session.backlogged for session in self._backlog)
+        return bool(self._dirty) or any(session.backlogged for session in self._backlog)
 
     @property
     def congested(self) -> bool:
@@ -147,26 +140,24 @@ class Switchboard:
         if not self._pending:
             return
         pending, self._pending = self._pending, []
-        if len(pending) == 1:
-            notifications = pending[0].notifications
-        else:
-            notifications = [n for publication in pending for n in publication.notifications]
+        notifications, self._pending_notifications = self._pending_notifications, []
         matches = self.table.match_many(notifications)
-        self.counters["matched_batches"] += 1
         start = 0
-        for hold, bodies, _ in pending:
+        for publication in pending:
+            bodies = publication.bodies
             matched = matches[start : start + len(bodies)]
             start += len(bodies)
-            publisher = hold.publisher.publisher
-            self.recent.remember(Batch(self.id, hold.sequence, publisher, bodies, matched, hold.bytes))
-            for offset, handles in enumerate(matched):
+            publisher = publication.session.publisher
+            sequence = publication.sequence
+            self.recent.remember((self.id, sequence, publisher, bodies, matched, publication.size))
+            for body, handles in zip(bodies, matched, strict=True):
                 if handles:
-                    id = NotificationId(self.id, hold.sequence + offset)
-                    self._offer(Envelope(id, publisher, bodies[offset]), handles, hold)
-            if not hold.waiting:
-                self._acknowledge(hold)
+                    self._offer(Envelope(self.id, sequence, publisher, body), handles, publication)
+                sequence += 1
+            if not publication.waiting:
+                self._acknowledge(publication)
 
-    def _offer(self, envelope: Envelope, handles: set[int], hold: Hold) -> None:
+    def _offer(self, envelope: Envelope, handles: set[int], publication: Publication) -> None:
         """Give a notification to every subscription that it matched."""
         subscriptions = self._subscriptions
         for handle in handles:
@@ -187,7 +178,7 @@ class Switchboard:
             full = subscription.enqueue(envelope)
             session.waiting[subscription] = None
             if full and subscription.policy is Policy.BLOCK:
-                subscription.hold(hold, self._now)
+                subscription.hold(publication, self._now)
             elif full:
                 self._slow(subscription, "is full")
             elif subscription.dropped != dropped:
@@ -205,16 +196,17 @@ class Switchboard:
             self._backlog.pop(session, None)
 
     def _release(self, subscription: Subscription, *, ended: bool = False) -> None:
-        for hold in subscription.release(self._now, ended=ended):
-            self._acknowledge(hold)
+        for publication in subscription.release(self._now, ended=ended):
+            self._acknowledge(publication)
 
-    def _acknowledge(self, hold: Hold) -> None:
-        session = hold.publisher
-        session.held -= hold.count
-        session.held_bytes -= hold.bytes
+    def _acknowledge(self, publication: Publication) -> None:
+        session = publication.session
+        session.held -= len(publication.bodies)
+        session.held_bytes -= publication.size
         if session.open:
-            session.acks.append(Acked(hold.request, hold.sequence))
-            self._soil(session)
+            session.acks.append((publication.request, publication.sequence))
+            if not session.dirty:
+                self._soil(session)
 
     # -- ends of sessions --------------------------------------------------------------------------------
 

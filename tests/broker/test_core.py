@@ -364,10 +364,21 @@ def test_silence_is_pinged_then_ended():
     top.say(A, Pong(0))
     top.tick(1.0)
     assert [type(m) for m in top.heard(A)] == [Ping]
-    top.tick(2.0)
+    top.tick(1.0)
+    assert [type(m) for m in top.heard(A)] == [Ping]
+    top.tick(1.0)
     assert errors(top.heard(A)) == [(0, Code.SILENT, True)]
     assert not top.core.subscriptions
     assert not top.core.table.interfaces
+
+
+def test_a_broker_that_was_busy_for_long_blames_nobody():
+    top = TableTop(heartbeat=1.0, timeout=3.0)
+    top.connect(A)
+    top.tick(0.5)
+    top.tick(60.0)
+    assert [type(m) for m in top.heard(A)] == [Ping]
+    assert len(top.core.sessions) == 1
 
 
 def test_pings_are_answered():

@@ -136,7 +136,7 @@ def test_limits_are_inclusive():
 def test_an_envelope_is_packed_once_for_all_receivers():
     id = NotificationId("b-1", 7)
     for body in (b"abc", bytes(100_000)):
-        envelope = frames.Envelope(id, "alice", body)
+        envelope = frames.Envelope(*id, "alice", body)
         assert envelope.body == body
         one, two = frames.deliver_frames([(envelope, (1,))]), frames.deliver_frames([(envelope, tuple(range(20)))])
         assert decode(one) == Deliver((Delivered(id, "alice", body, (1,)),))

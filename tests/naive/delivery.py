@@ -26,7 +26,7 @@ class NaiveTable:
         return [self.next_id - 1]
 
     def remove_interface(self, interface: int) -> None:
-        self.interfaces.pop(interface, None)
+        del self.interfaces[interface]
 
     def match_many(self, notifications: list[dict[str, Any]]) -> list[set[int]]:
         return [
