@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from contrada.spatial.region import Region
 
 STEP = 0.125  # seconds between reports of each storm
-GAUGES_PER_STEP = 50
+GAUGES_PER_STEP = 100
 POSTS_PER_STEP = 4
 _GLOW = 1.5  # seconds that a county stays coloured after a warning
 
@@ -226,7 +226,7 @@ def why(subscriber: Subscriber, n: Notification) -> str:
     """Say why a storm reached a facility: each constraint with what it found."""
     limit = _limit(subscriber)
     relation = relate(n["area"], subscriber.county.region).value
-    return f"{n['storm']} {relation} the county, wind {n['wind']:g} > {limit:g}"
+    return f"{n['storm']} {relation} it, wind {n['wind']:g} > {limit:g}"
 
 
 def why_not(subscriber: Subscriber, n: Notification, document: dict[str, Any]) -> str:

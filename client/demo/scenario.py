@@ -131,7 +131,7 @@ class StormState:
 
     def notification(self) -> dict[str, Any]:
         """Return what is published of it."""
-        return {"storm": self.name, "wind": round(self.wind, 1), "category": self.category, "area": self.area}
+        return {"storm": self.name, "wind": round(self.wind), "category": self.category, "area": self.area}
 
 
 STORMS = (

@@ -79,7 +79,8 @@ class Sketch:
             for column in range(columns):
                 x = base.x1 + (column + 0.5) * base.dx
                 style = self._background(base.owner[row][column], x, y, storms, warned or {})
-                character, colour = chr(0x2800 + base.bits[row][column]), LAND if not style else "white"
+                bits = base.bits[row][column]
+                character, colour = chr(0x2800 + bits) if bits else " ", LAND if not style else "white"
                 if (row, column) in placed:
                     character, colour = placed[row, column]
                 text.append(character, f"{colour} {style}".strip())

@@ -88,7 +88,7 @@ def story_line(line: Line, width: int = 0) -> Text:
     """Lay out one line of the story."""
     style = _STYLE[line.kind]
     text = Text.assemble(
-        (f"{line.at:5.1f} s ", "grey50"),
+        (f"{line.at:5.1f} s " if not 0 < width < 50 else "", "grey50"),
         (f"{_SYMBOL[line.kind]} ", style),
         (line.who, style),
         (" was not warned: " if line.kind == "not-warned" else "  ", "grey62"),

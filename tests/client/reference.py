@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from contrada.broker.server import Broker
+from contrada.forwarding.explain import Explanation, explain
 from contrada.forwarding.filter import Filter, as_filters
+from contrada.spatial.relate import EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,9 +34,9 @@ class ReferenceTable:
     def match_many(self, notifications: list[Any]) -> list[set[int]]:
         return [{interface for interface, each in self.filters.values() if each.matches(n)} for n in notifications]
 
-    def explain(self, notification: Mapping[str, Any], filter_id: int) -> str:
-        each = self.filters[filter_id][1]
-        return f"{each}: {each.matches(notification)}"
+    def explain(self, notification: Mapping[str, Any], filter_id: int) -> Explanation:
+        interface, each = self.filters[filter_id]
+        return explain(each, interface, notification, EXACT, None)
 
     def stats(self) -> dict[str, int]:
         return {"filters": len(self.filters)}
