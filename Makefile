@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "contrada needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench,spark]'
-	$(BIN)/python -m contrada.client.warm
+	$(BIN)/python -m contrada.forwarding.warm
 	touch $@
 
 check: setup

@@ -16,20 +16,21 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound="Callable[..., object]")
 
 
+# Options that numba's stubs do not know. Without `_nrt` nothing can be allocated and no references are counted; the
+# others leave out the entries from C and from Python, which take longer to compile than most of what is entered.
+_PLAIN: Final[dict[str, Any]] = {"no_cfunc_wrapper": True}
+_BARE: Final[dict[str, Any]] = {"_nrt": False, **_PLAIN}
+_INNER: Final[dict[str, Any]] = {"no_cpython_wrapper": True, **_BARE}
+
+
 def kernel(function: _F) -> _F:
     """Compile lazily, cache the machine code beside the source, and release the GIL while running."""
-    return cast("_F", njit(cache=True, nogil=True)(function))
+    return cast("_F", njit(cache=True, nogil=True, **_PLAIN)(function))
 
 
 def inline_kernel(function: _F) -> _F:
     """As `kernel`, for small helpers that must be inlined into the loops that call them."""
-    return cast("_F", njit(cache=True, nogil=True, inline="always")(function))
-
-
-# Options that numba's stubs do not know. Without `_nrt` nothing can be allocated and no references are counted; the
-# other two leave out the entry from Python, which takes longer to compile than most of what is entered.
-_BARE: Final[dict[str, Any]] = {"_nrt": False}
-_INNER: Final[dict[str, Any]] = {"_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast("_F", njit(cache=True, nogil=True, inline="always", **_PLAIN)(function))
 
 
 def bare_kernel(function: _F) -> _F:

@@ -35,13 +35,11 @@ def broker(
     from contrada.broker.logs import configure
     from contrada.broker.server import Broker
     from contrada.broker.settings import Settings
-    from contrada.client.warm import warm_up
 
     configure(logging.WARNING if quiet else logging.INFO)
     given = {"listen": listen, "id": id, "keys": keys, "insecure": insecure, "metrics": metrics}
     options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
     options.update({name: value for name, value in given.items() if value is not None})
     settings = Settings.of(options)  # what is wrong with them should not wait for the kernels
-    warm_up()
     node = Broker(**{field.name: getattr(settings, field.name) for field in fields(settings)})
     node.run(lambda: say(f"contrada broker {node.id} listens on {node.url}; stop it with Ctrl-C"))

@@ -1,0 +1,51 @@
+"""Compile the engine's kernels before they are needed.
+
+Kernels compile on first use, which takes about a minute in all, once per installation: the machine code is cached
+beside the source. A broker does it before it listens, so that no client waits for a compiler; `python -m
+contrada.forwarding.warm` does it ahead of time. With a warm cache this takes about a second.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from contrada.forwarding.table import ForwardingTable
+from contrada.spatial.geotext import GeoText
+from contrada.spatial.point import Point
+from contrada.spatial.region import Region
+
+if TYPE_CHECKING:
+    from contrada.forwarding.values import Value
+
+_FILTERS: Final = (
+    'x > 3 and s = "k" and t exists',
+    'x < 9 and x != 4 and s prefix "a" and s suffix "b" and s contains "c"',
+    'b = true and x in [1, 2.5, "k"] and d >= 2026-01-01T00:00:00Z',
+    "area overlaps POLYGON((0 0, 10 0, 10 10, 0 10)) and x >= 0",
+    "area disjoint POLYGON((0 0, 1 0, 1 1)) and x <= 100",
+    "place inside BOX(0 0, 2 2) or place meets POLYGON((0 0, 3 0, 3 3))",
+    'post matches {"ipad", "sale"} within BOX(0 0, 5 5) or post matches {"ipad"} within POLYGON((0 0, 3 0, 3 3))',
+)
+
+
+def compile_kernels() -> None:
+    """Put a small table through everything a broker does with one."""
+    notifications: list[dict[str, Value]] = [
+        {"x": 4, "s": "acb", "b": True},
+        {"x": 4.5, "area": Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)])},
+        {"x": 1, "area": Point(5.0, 5.0), "place": Point(1.0, 1.0), "post": GeoText("iPad", at=(1.0, 1.0))},
+    ]
+    table = ForwardingTable()
+    ids = [id for number, text in enumerate(_FILTERS) for id in table.add(f"i{number % 3}", text)]
+    table.match_many(notifications)
+    for notification in notifications:
+        table.match(notification)
+        table.match_filters(notification)
+    table.remove(ids[0])
+    table.remove_interface("i1")
+
+
+if __name__ == "__main__":
+    print("compiling kernels, once for this installation …", file=sys.stderr, flush=True)
+    compile_kernels()
