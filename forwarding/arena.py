@@ -62,7 +62,9 @@ class Arena:
 
     def _view(self) -> None:
         flat: NDArray[Any] = np.frombuffer(self._map, np.int64)  # type: ignore[arg-type]
-        self.array = flat.reshape(-1, self._columns)[: len(flat) // self._columns] if self._columns else flat
+        columns = max(self._columns, 1)
+        rows = flat[: len(flat) // columns * columns].reshape(-1, columns)
+        self.array = rows if self._columns else flat
 
 
 def _anonymous(size: int) -> mmap.mmap:

@@ -46,6 +46,22 @@ class PlainType:
             self._handles[key] = handle
         return handle
 
+    def handles(self) -> list[tuple[int, int, bool]]:
+        """Each handle with its name and whether it is posted."""
+        return [(h, key[0], h in self._posted.get(key[0], ())) for key, h in self._handles.items()]
+
+    def restore(self, saved: Sequence[tuple[int, int, bool, Constraint]]) -> None:
+        """Take in constraints under the handles they had: (handle, name, posted, constraint) each."""
+        self._keys = [None] * (1 + max(handle for handle, _, _, _ in saved))
+        for handle, name, posted, constraint in saved:
+            key = (name, constraint.op, constraint.value)
+            self._made(handle, constraint)
+            self._keys[handle] = key
+            self._handles[key] = handle
+            if posted:
+                self.post(handle)
+        self._free = [handle for handle, key in enumerate(self._keys) if key is None]
+
     def constraint(self, handle: int, name: str) -> Constraint:
         """The constraint of a handle."""
         _, op, value = self._key(handle)

@@ -45,6 +45,14 @@ class PluggedType(Protocol):
         """The handle of a constraint on that name (a number of the table's), made when it is new; not negative."""
         ...
 
+    def handles(self) -> list[tuple[int, int, bool]]:
+        """Each handle with its name and whether it is posted."""
+        ...
+
+    def restore(self, saved: Sequence[tuple[int, int, bool, Constraint]]) -> None:
+        """Take in constraints under the handles they had, when new: (handle, name, posted, constraint) each."""
+        ...
+
     def constraint(self, handle: int, name: str) -> Constraint:
         """The constraint of a handle."""
         ...
@@ -79,8 +87,8 @@ class PluggedType(Protocol):
 
 
 TYPES: Final = {
-    layout.REGION: "plain_type:PlainType",
-    layout.GEOTEXT: "plain_type:PlainType",
+    layout.REGION: "region_type:RegionType",
+    layout.GEOTEXT: "geotext_type:GeotextType",
 }
 
 

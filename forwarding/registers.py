@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar, cast
+from typing import Generic, Self, TypeVar, cast
 
 _T = TypeVar("_T")
 
@@ -14,6 +14,15 @@ class Register(Generic[_T]):
         self.numbers: dict[_T, int] = {}
         self.objects: list[_T | None] = [None]
         self._free: list[int] = []
+
+    @classmethod
+    def of(cls, objects: list[_T | None]) -> Self:
+        """A register with these objects, from number 0, which is nobody's, on; None for numbers that are free."""
+        register = cls()
+        register.objects = list(objects)
+        register.numbers = {thing: i for i, thing in enumerate(objects) if thing is not None}
+        register._free = [i for i, thing in enumerate(objects) if i and thing is None]
+        return register
 
     def number(self, thing: _T) -> int:
         """Its number, given when it is new."""

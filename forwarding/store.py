@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
@@ -48,6 +48,16 @@ class Store:
         self.index: Index = self._view()
         self._pool: list[Scratch] = []
 
+    @classmethod
+    def over(cls, arenas: dict[str, Arena], interfaces: Arena, state: Ints) -> Self:
+        """A store of arrays that are there already."""
+        store = cls()
+        store.arenas = arenas
+        store.interfaces = interfaces
+        store.state = state
+        store.index = store._view()
+        return store
+
     def _view(self) -> Index:
         arrays = {name: arena.array for name, arena in self.arenas.items()}
         return Index(**arrays, text=arrays["words"].view(np.uint8), state=self.state)
@@ -75,8 +85,9 @@ class Store:
                 arena.reserve(need[name])
             self.index = self._view()
         self.interfaces.reserve(interfaces + 1)
-        if len(self.events) < 8 * rows + 8 * filters + 64:
-            self.events = np.zeros((16 * rows + 16 * filters + 64, 3), np.int64)
+        # Each filter that is made may cover some dozens, each of which is taken out of its type's search.
+        if len(self.events) < 8 * rows + 64 * filters + 512:
+            self.events = np.zeros((16 * rows + 128 * filters + 512, 3), np.int64)
 
     def take_scratch(self, attributes: int) -> Scratch:
         """Scratch for a call that decodes notifications of up to that many attributes; give it back afterwards."""

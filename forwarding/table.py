@@ -25,17 +25,20 @@ from contrada.forwarding.explain import Explanation, explain
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.index import layout
 from contrada.forwarding.index.adding import I_COUNT, I_FIRST
-from contrada.forwarding.index.changing import add_filters, remove_filter
+from contrada.forwarding.index.changing import MOVES, add_filters, remove_filter
 from contrada.forwarding.index.matching import match_batch
 from contrada.forwarding.index.verifying import C_FOUND, C_PAIRS, C_PENDING
 from contrada.forwarding.lock import ReadersWriter
 from contrada.forwarding.plugged import TYPES, Settings, make_type
 from contrada.forwarding.rebuild import Rebuilder
 from contrada.forwarding.registers import Register
+from contrada.forwarding.simplify import Weigher, split_redundant
 from contrada.forwarding.store import Store
+from contrada.forwarding.table_file import SavedTable, save_table
 from contrada.spatial.relate import EXACT
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
     from contrada.forwarding.constraint import Constraint
@@ -92,6 +95,7 @@ class ForwardingTable:
         self._interfaces: Register[Hashable] = Register()
         self._types: dict[int, PluggedType] = {}
         self._lock = ReadersWriter()
+        self._room: Ints = np.empty(64, np.int64)
 
     def __len__(self) -> int:
         """How many filters there are."""
@@ -128,16 +132,22 @@ class ForwardingTable:
             writer = Writer()
             needed: list[int] = []
             owners: list[int] = []
-            states: list[int] = []
+            void: list[bool] = []
             for interface, each in pairs:
                 owners.append(self._interfaces.number(interface))
-                for constraint in each.constraints:
+                constraints, redundant, unsatisfiable = (
+                    split_redundant(each) if self._simplify else (each.constraints, (), False)
+                )
+                for constraint in constraints:
                     encode_constraint(writer, self._names.number(constraint.name), constraint, self._handle)
                 needed.append(len(writer.rows) >> 1)
-                states.append(layout.ACTIVE)
+                for constraint in redundant:
+                    encode_constraint(writer, self._names.number(constraint.name), constraint, self._handle)
+                void.append(unsatisfiable)
                 writer.end()
             batch = writer.batch()
-            self._reserve(len(batch.rows), len(pairs), len(batch.text))
+            moved = MOVES * int(self._store.state[layout.S_LARGEST])
+            self._reserve(len(batch.rows) + moved, len(pairs) + MOVES, len(batch.text))
             made = np.empty(len(pairs), np.int64)
             add_filters(
                 self._store.index,
@@ -145,13 +155,29 @@ class ForwardingTable:
                 batch,
                 as_ints(needed),
                 as_ints(owners),
-                as_ints(states),
+                as_ints(void),
+                self._simplify,
                 self._store.events,
-                np.empty(2 * len(batch.rows) + 2, np.int64),
+                np.empty(2 * len(batch.rows) + 64, np.int64),
                 made,
             )
             self._heed_events()
+            if self._simplify and self._types:
+                self._weigh(made)
             return self._ids(made)
+
+    def _weigh(self, rows: Ints) -> None:
+        """Let plugged-in types decide whether new filters cover, or are covered."""
+        weigher = Weigher(self._store.index, self._types)
+        for row in rows.tolist():
+            last = self._store.index.filters[row]
+            word = int(self._store.index.words[int(last[layout.F_CODE]) + (int(last[layout.F_SIZE]) & _SLOT) - 1])
+            first = int(self._store.index.words[int(last[layout.F_CODE])])
+            plugged = layout.PLUG in (word & 15, first & 15)
+            if plugged and int(last[layout.F_STATE]) & 255 == layout.ACTIVE:
+                self._store.state[layout.S_EVENTS] = 0
+                weigher.weigh(row, self._store.events)
+                self._heed_events()
 
     def remove(self, id: int) -> None:
         """Take a filter out. `KeyError` when there is none of that id."""
@@ -179,8 +205,11 @@ class ForwardingTable:
 
     def _remove(self, row: int) -> None:
         interface = int(self._store.index.filters[row, layout.F_IFACE])
-        self._reserve(16, 4, 0)
-        remove_filter(self._store.index, self._store.interfaces.array, row, self._store.events)
+        # Filters may come back from under the one that goes: room for as many as move at once.
+        self._reserve(MOVES * int(self._store.state[layout.S_LARGEST]), MOVES, 0)
+        remove_filter(
+            self._store.index, self._store.interfaces.array, row, self._simplify, self._store.events, self._room
+        )
         self._heed_events()
         if not self._store.interfaces.array[interface, I_COUNT]:
             self._interfaces.release(interface)
@@ -303,6 +332,29 @@ class ForwardingTable:
         """The filter of that id, equal to what was added. `KeyError` when there is none."""
         with self._lock.reading():
             return self._rebuilder().filter(self._row(id))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table to one file. Interfaces must be strings; the road network is not part of it."""
+        with self._lock.reading():
+            save_table(
+                path, self._store, self._names, self._interfaces.objects, self._types, self._settings, self._simplify
+            )
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, road_network: Roads | None = None, verify: bool = True
+    ) -> ForwardingTable:
+        """Map a saved table: it can be matched against at once, and goes on changing in memory.
+
+        With `verify` every byte is checked first; `CorruptFile` for what `save` did not write whole.
+        """
+        saved = SavedTable(path, verify)
+        table = cls(saved.discretization, saved.geotext_index, road_network, saved.simplify)
+        table._store, table._names, table._interfaces = saved.store, saved.names, saved.interfaces
+        for kind, constraints in saved.plugged().items():
+            table._types[kind] = make_type(kind, table._settings)
+            table._types[kind].restore(constraints)
+        return table
 
     def stats(self) -> TableStats:
         """How much the table holds."""

@@ -65,7 +65,7 @@ class _Checker:
             if f == 0 or state == at.FREE:
                 continue
             states[state] += 1
-            owned[row[at.F_IFACE]] += 1
+            owned[row[at.F_IFACE]] += state != at.GHOST
             operands = self._codes(row)
             self.refs.update(operands)
             mask = 0
@@ -74,6 +74,8 @@ class _Checker:
             assert row[at.F_MASK] in (mask, mask - (1 << 64)), "the mask has a bit for each name"
             assert (row[at.F_ACCESS] & 255 != at.POSTED_NOWHERE) == (state in (at.ACTIVE, at.GHOST))
             assert (row[at.F_PARENT] != 0) == (state == at.COVERED)
+            if state != at.ACTIVE:
+                assert row[at.F_GROUP] == 0
             child, elder = row[at.F_CHILD], 0
             while child:
                 other = self.filters[child]
@@ -110,7 +112,8 @@ class _Checker:
         f = payload >> 33
         row = self.filters[f]
         assert (row[at.F_MASK], row[at.F_IFACE]) == (mask, payload & _LOW_HALF)
-        assert bool(payload >> 32 & 1) == (row[at.F_ACCESS] >> 8 == row[at.F_SIZE] & _LOW_HALF)
+        alone = row[at.F_ACCESS] >> 8 == row[at.F_SIZE] & _LOW_HALF and row[at.F_STATE] & 255 == at.ACTIVE
+        assert bool(payload >> 32 & 1) == alone
         if row[at.F_ACCESS] & 255 == at.POSTED_SEVERAL:
             back = row[at.F_BACK]
             count = self.words[back]
@@ -133,6 +136,7 @@ class _Checker:
                 self.refs[operand] += len(entries)
             elif row[at.O_TAG] & 255 == at.GROUP:
                 assert not entries
+                self._group(operand, row)
             else:
                 for entry in entries:
                     self._posting(*entry)
@@ -157,6 +161,15 @@ class _Checker:
             if f and row[at.F_ACCESS] & 255 != at.POSTED_NOWHERE and row[at.F_STATE] & 255 != at.FREE:
                 several = row[at.F_ACCESS] & 255 == at.POSTED_SEVERAL
                 assert self.posted["", f] == (self.words[row[at.F_BACK]] if several else 1)
+
+    def _group(self, group: int, row: list[int]) -> None:
+        f, previous, count = row[at.O_LEN], 0, 0
+        while f:
+            member = self.filters[f]
+            assert (member[at.F_GROUP], member[at.F_GROUP_PREVIOUS]) == (group, previous)
+            assert member[at.F_IFACE] == row[at.O_LOW]
+            f, previous, count = member[at.F_GROUP_NEXT], f, count + 1
+        assert count == row[at.O_REFS] > 0
 
     def _directory(self, place: int) -> int:
         blocks = self.words[place + 1]

@@ -36,7 +36,9 @@ from contrada.forwarding.index.layout import (
     S_FILTER_COUNT,
     S_FILTER_FREE,
     S_FILTERS,
+    S_LARGEST,
     STRING,
+    VOID,
     Index,
     Ints,
 )
@@ -112,9 +114,7 @@ def read_filter(index: Index, batch: Batch, first: int, last: int, start: int, i
 
 
 @inner_kernel
-def add_rows(
-    index: Index, interfaces: Ints, batch: Batch, needed: Ints, owners: Ints, states: Ints, room: Ints, made: Ints
-) -> None:
+def add_rows(index: Index, interfaces: Ints, batch: Batch, needed: Ints, owners: Ints, room: Ints, made: Ints) -> None:
     """Make a row for each filter of a batch, not posted yet.
 
     Filter i has the rows up to `batch.ends[i]`, of which those from `needed[i]` on are redundant; `made[i]` is its row.
@@ -131,7 +131,7 @@ def add_rows(
         code = take_words(index, total)
         index.filters[f, F_CODE] = code
         index.filters[f, F_SIZE] = active | total << 32
-        index.filters[f, F_STATE] = (index.filters[f, F_STATE] >> 8) << 8 | states[i]
+        index.filters[f, F_STATE] = (index.filters[f, F_STATE] >> 8) << 8 | VOID
         at = code
         mask = 0
         constraints = 0
@@ -152,12 +152,30 @@ def add_rows(
             at += 1
         index.filters[f, F_MASK] = mask
         index.state[S_CONSTRAINTS] += constraints
+        index.state[S_LARGEST] = max(index.state[S_LARGEST], total)
         made[i] = f
 
 
 @inner_kernel
-def free_row(index: Index, interfaces: Ints, f: int, events: Ints) -> None:
-    """Release an unposted filter's constraints and its row; the row's generation moves on."""
+def leave_interface(index: Index, interfaces: Ints, f: int) -> None:
+    """Unchain a filter from its interface; it no longer counts."""
+    filters = index.filters
+    following = filters[f, F_FOLLOWING]
+    previous = filters[f, F_PREVIOUS]
+    interface = filters[f, F_IFACE]
+    if previous != 0:
+        filters[previous, F_FOLLOWING] = following
+    else:
+        interfaces[interface, I_FIRST] = following
+    if following != 0:
+        filters[following, F_PREVIOUS] = previous
+    interfaces[interface, I_COUNT] -= 1
+    index.state[S_FILTER_COUNT] -= 1
+
+
+@inner_kernel
+def free_row(index: Index, f: int, events: Ints) -> None:
+    """Release the constraints and the row of a filter that is posted nowhere; the row's generation moves on."""
     filters, words, state = index.filters, index.words, index.state
     code = filters[f, F_CODE]
     active = filters[f, F_SIZE] & LOW_HALF
@@ -171,17 +189,6 @@ def free_row(index: Index, interfaces: Ints, f: int, events: Ints) -> None:
             release_operand(index, words[i] >> 4, events)
         at += span
     give_words(index, code, total)
-    following = filters[f, F_FOLLOWING]
-    previous = filters[f, F_PREVIOUS]
-    interface = filters[f, F_IFACE]
-    if previous != 0:
-        filters[previous, F_FOLLOWING] = following
-    elif interfaces[interface, I_FIRST] == f:
-        interfaces[interface, I_FIRST] = following
-    if following != 0:
-        filters[following, F_PREVIOUS] = previous
-    interfaces[interface, I_COUNT] -= 1
     filters[f, F_STATE] = ((filters[f, F_STATE] >> 8) + 1) << 8 | FREE
     filters[f, F_FOLLOWING] = state[S_FILTER_FREE]
     state[S_FILTER_FREE] = f
-    state[S_FILTER_COUNT] -= 1

@@ -1,16 +1,43 @@
-"""What the table calls to change itself: add a batch of filters, remove some."""
+"""What the table calls to change itself: add a batch of filters, remove one, cover one by another."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contrada.forwarding.index.adding import add_rows, free_row
+from contrada.forwarding.index.adding import add_rows, free_row, leave_interface
 from contrada.forwarding.index.filing import post_filter, unpost_filter
-from contrada.forwarding.index.layout import F_STATE, S_ACTIVE, S_VOID, VOID, Index, Ints
-from contrada.spatial._jit import bare_kernel
+from contrada.forwarding.index.layout import (
+    COVERED,
+    F_CHILD,
+    F_GROUP_NEXT,
+    F_GROUP_PREVIOUS,
+    F_PARENT,
+    F_STATE,
+    GHOST,
+    S_GHOST,
+    S_GHOSTS,
+    S_VOID,
+    VOID,
+    Index,
+    Ints,
+)
+from contrada.forwarding.index.simplifying import (
+    cover,
+    find_covered,
+    find_coverers,
+    hang,
+    leave_group,
+    set_state,
+    settle_filter,
+    unhang,
+)
+from contrada.forwarding.index.weighing import PERHAPS
+from contrada.spatial._jit import bare_kernel, inner_kernel
 
 if TYPE_CHECKING:
     from contrada.forwarding.index.batch import Batch
+
+MOVES = 8  # filters that a change moves from under ghosts
 
 
 @bare_kernel
@@ -20,27 +47,108 @@ def add_filters(
     batch: Batch,
     needed: Ints,
     owners: Ints,
-    states: Ints,
+    void: Ints,
+    simplify: bool,
     events: Ints,
     room: Ints,
     made: Ints,
 ) -> None:
-    """Make and post a batch of filters; their rows go to `made`."""
-    add_rows(index, interfaces, batch, needed, owners, states, room, made)
+    """Make a batch of filters and give them their places; their rows go to `made`.
+
+    Filter i is of interface `owners[i]`; `void[i]` says that nothing satisfies it. `room` has 64 words and twice as
+    many as the batch has rows.
+    """
+    add_rows(index, interfaces, batch, needed, owners, room, made)
     for i in range(made.shape[0]):
-        if states[i] == VOID:
+        if void[i]:
             index.state[S_VOID] += 1
+            set_state(index, made[i], VOID)
         else:
-            index.state[S_ACTIVE] += 1
-            post_filter(index, made[i], events)
+            settle_filter(index, made[i], simplify, events, room[:16], room[16:64])
+    _move_from_ghosts(index, simplify, events, room)
 
 
 @bare_kernel
-def remove_filter(index: Index, interfaces: Ints, f: int, events: Ints) -> None:
-    """Unpost a filter and free it."""
-    if index.filters[f, F_STATE] & 255 == VOID:
+def remove_filter(index: Index, interfaces: Ints, f: int, simplify: bool, events: Ints, room: Ints) -> None:
+    """Take a filter out; those it covered come back, at once or in the course of the next changes."""
+    filters = index.filters
+    state = filters[f, F_STATE] & 255
+    leave_interface(index, interfaces, f)
+    if state == VOID:
         index.state[S_VOID] -= 1
+        free_row(index, f, events)
+    elif state == COVERED:
+        parent = filters[f, F_PARENT]
+        unhang(index, f)
+        while filters[f, F_CHILD] != 0:  # what covers f covers them
+            child = filters[f, F_CHILD]
+            unhang(index, child)
+            hang(index, child, parent)
+        set_state(index, f, VOID)
+        free_row(index, f, events)
+        if filters[parent, F_CHILD] == 0 and filters[parent, F_STATE] & 255 == GHOST:
+            _free_ghost(index, parent, events)
     else:
-        index.state[S_ACTIVE] -= 1
         unpost_filter(index, f, events)
-    free_row(index, interfaces, f, events)
+        leave_group(index, f)
+        if filters[f, F_CHILD] == 0:
+            set_state(index, f, VOID)
+            free_row(index, f, events)
+        else:
+            set_state(index, f, GHOST)
+            post_filter(index, f, events)
+            first = index.state[S_GHOST]
+            filters[f, F_GROUP_PREVIOUS] = 0
+            filters[f, F_GROUP_NEXT] = first
+            if first != 0:
+                filters[first, F_GROUP_PREVIOUS] = f
+            index.state[S_GHOST] = f
+            index.state[S_GHOSTS] += 1
+    _move_from_ghosts(index, simplify, events, room)
+
+
+@inner_kernel
+def _free_ghost(index: Index, ghost: int, events: Ints) -> None:
+    filters = index.filters
+    previous, following = filters[ghost, F_GROUP_PREVIOUS], filters[ghost, F_GROUP_NEXT]
+    if previous != 0:
+        filters[previous, F_GROUP_NEXT] = following
+    else:
+        index.state[S_GHOST] = following
+    if following != 0:
+        filters[following, F_GROUP_PREVIOUS] = previous
+    index.state[S_GHOSTS] -= 1
+    unpost_filter(index, ghost, events)
+    set_state(index, ghost, VOID)
+    free_row(index, ghost, events)
+
+
+@inner_kernel
+def _move_from_ghosts(index: Index, simplify: bool, events: Ints, room: Ints) -> None:
+    for _ in range(MOVES):
+        ghost = index.state[S_GHOST]
+        if ghost == 0:
+            return
+        child = index.filters[ghost, F_CHILD]
+        unhang(index, child)
+        set_state(index, child, VOID)
+        settle_filter(index, child, simplify, events, room[:16], room[16:64])
+        if index.filters[ghost, F_CHILD] == 0:
+            _free_ghost(index, ghost, events)
+
+
+@bare_kernel
+def weigh_filter(index: Index, f: int, room: Ints, found: Ints) -> int:
+    """Filters that cover `f` if plugged-in types say so, and after `found[half]` those that it covers likewise.
+
+    Returns how many there are of the first, plus a thousand times how many of the second.
+    """
+    half = found.shape[0] // 2
+    coverers = find_coverers(index, f, PERHAPS, room, found[:half])
+    return coverers + 1000 * find_covered(index, f, PERHAPS, found[half:])
+
+
+@bare_kernel
+def cover_filter(index: Index, f: int, coverer: int, events: Ints) -> None:
+    """Move an active filter under another that is known to cover it."""
+    cover(index, f, coverer, events)

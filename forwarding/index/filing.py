@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from contrada.forwarding.index.keys import reversed_hash, text_hash, text_key
 from contrada.forwarding.index.layout import (
+    ACTIVE,
     ANY,
     CELL,
     CONTAINS,
@@ -24,6 +25,7 @@ from contrada.forwarding.index.layout import (
     F_IFACE,
     F_MASK,
     F_SIZE,
+    F_STATE,
     GE,
     GT,
     IN,
@@ -206,7 +208,7 @@ def word_span(word: int) -> int:
 def payload_of(index: Index, f: int) -> int:
     """What the postings of a filter carry, see postings.py."""
     row = index.filters[f]
-    alone = 1 if row[F_ACCESS] >> 8 == row[F_SIZE] & LOW_HALF else 0
+    alone = 1 if row[F_ACCESS] >> 8 == row[F_SIZE] & LOW_HALF and row[F_STATE] & 255 == ACTIVE else 0
     return f << 33 | alone << 32 | row[F_IFACE]
 
 
@@ -258,9 +260,7 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
     size = filters[f, F_SIZE] & LOW_HALF
     if size == 0:
         filters[f, F_ACCESS] = POSTED_ALWAYS
-        index.state[S_ALWAYS], filters[f, F_BACK] = push_posting(
-            index, index.state[S_ALWAYS], 0, f << 33 | 1 << 32 | filters[f, F_IFACE]
-        )
+        index.state[S_ALWAYS], filters[f, F_BACK] = push_posting(index, index.state[S_ALWAYS], 0, payload_of(index, f))
         return
     best = code
     fewest = -1.0

@@ -86,7 +86,7 @@ O_TAG: Final = 2  # name << 8 | kind
 O_REFS: Final = 3  # constraints (of all filters) that hold it; 0: free
 O_KEY: Final = 4  # order-preserving integer: of a number, of a string's first eight bytes; or a handle
 O_LOW: Final = 5  # what the key of a number rounded away; a string's place in `text`
-O_LEN: Final = 6  # a string's length in bytes
+O_LEN: Final = 6  # a string's length in bytes; the first filter of a group
 O_POSTED: Final = 7  # posting list of the filters to look at when this operand is hit
 
 # Columns of `filters`.
@@ -103,8 +103,8 @@ F_PARENT: Final = 9  # the filter that covers it
 F_CHILD: Final = 10  # first of those it covers
 F_ELDER: Final = 11
 F_YOUNGER: Final = 12
-F_GROUP: Final = 13  # the names it asks for, as a hash: those of its interface that ask the same are chained
-F_GROUP_PREVIOUS: Final = 14
+F_GROUP: Final = 13  # the operand that chains the active filters of its interface with the same names
+F_GROUP_PREVIOUS: Final = 14  # these two chain ghosts as well
 F_GROUP_NEXT: Final = 15
 
 FREE: Final = 0
@@ -155,6 +155,7 @@ S_VOID: Final = 21
 S_GHOSTS: Final = 22  # how many
 S_GHOST: Final = 23  # one of them, linked by F_GROUP_NEXT
 S_CONSTRAINTS: Final = 24
+S_LARGEST: Final = 25  # words of the largest filter there has been
 S_WORD_FREE: Final = 32  # by power of two: 32 to 63
 STATE_SIZE: Final = 64
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
-from contrada.errors import InvalidValue
+from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.attr import attr
 from contrada.forwarding.constraint import Constraint, Operator
 from contrada.forwarding.filter import Filter
@@ -19,6 +21,8 @@ from contrada.forwarding.language import parse
 from contrada.forwarding.table import ForwardingTable
 from tests.forwarding.strategies import filters, notifications, predicates
 from tests.naive.table import NaiveTable
+
+interfaces = st.sampled_from(("I1", "I2", "I3", "é", ""))
 
 
 class TableMachine(RuleBasedStateMachine):
@@ -28,17 +32,17 @@ class TableMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = ForwardingTable()
+        self.table = ForwardingTable(geotext_index="scan")
         self.naive = NaiveTable()
 
-    @rule(target=ids, interface=st.integers(0, 4), expression=predicates())
-    def add(self, interface: int, expression: Any) -> Any:
+    @rule(target=ids, interface=interfaces, expression=predicates())
+    def add(self, interface: str, expression: Any) -> Any:
         ids = self.table.add(interface, expression)
         self.naive.add(interface, expression, ids)
         return multiple(*ids)
 
-    @rule(target=ids, pairs=st.lists(st.tuples(st.integers(0, 4), filters()), max_size=20))
-    def add_many(self, pairs: list[tuple[int, Filter]]) -> Any:
+    @rule(target=ids, pairs=st.lists(st.tuples(interfaces, filters()), max_size=20))
+    def add_many(self, pairs: list[tuple[str, Filter]]) -> Any:
         ids = self.table.add_many(pairs)
         for (interface, each), given_ids in zip(pairs, ids, strict=True):
             self.naive.add(interface, each, given_ids)
@@ -53,8 +57,8 @@ class TableMachine(RuleBasedStateMachine):
             with pytest.raises(KeyError):
                 self.table.remove(id)
 
-    @rule(interface=st.integers(0, 4))
-    def remove_interface(self, interface: int) -> None:
+    @rule(interface=interfaces)
+    def remove_interface(self, interface: str) -> None:
         if any(owner == interface for owner, _ in self.naive.filters.values()):
             self.table.remove_interface(interface)
             self.naive.remove_interface(interface)
@@ -70,6 +74,12 @@ class TableMachine(RuleBasedStateMachine):
         for each, ids in zip(batch[:1], expected, strict=False):
             assert self.table.match_filters(each) == ids
             assert self.table.match(each) == self.naive.match(each)
+
+    @rule()
+    def save_and_load(self) -> None:
+        with TemporaryDirectory() as directory:
+            self.table.save(Path(directory) / "table")
+            self.table = ForwardingTable.load(Path(directory) / "table")
 
     @rule(id=ids, notification=notifications())
     def explain(self, id: int, notification: Any) -> None:
@@ -94,7 +104,8 @@ TestTable.settings = settings(max_examples=60, stateful_step_count=20)
     st.lists(st.tuples(st.integers(0, 2), filters()), max_size=30), st.lists(notifications(), min_size=1, max_size=10)
 )
 def test_simplified_or_not_the_answers_are_the_same(pairs: list[Any], batch: list[Any]) -> None:
-    simplified, plain = ForwardingTable(simplify=True), ForwardingTable(simplify=False)
+    simplified = ForwardingTable(simplify=True, geotext_index="scan")
+    plain = ForwardingTable(simplify=False, geotext_index="scan")
     assert simplified.add_many(pairs) == plain.add_many(pairs)
     assert simplified.match_many(batch) == plain.match_many(batch)
     assert simplified.match_many_filters(batch) == plain.match_many_filters(batch)
@@ -298,3 +309,119 @@ def test_short_cuts_spare_the_work() -> None:
     assert scratch.cursor[C_VERIFIED] == 0
     table.match({"x": 1, "y": 1000})
     assert scratch.cursor[C_VERIFIED] == 1
+
+
+def test_rules_1_and_2() -> None:
+    table = ForwardingTable()
+    (void,) = table.add("I", parse("x > 5 and x < 3"))
+    (plain,) = table.add("I", parse("y != 0 and y > 10"))
+    stats = table.stats()
+    assert (stats.unsatisfiable, stats.active, stats.constraints) == (1, 1, 3)
+    assert str(table.filter(plain)) == str(parse("y != 0 and y > 10"))
+    assert table.match_filters({"x": 4, "y": 11}) == [plain]
+    assert not table.explain({"x": 4}, void).matches
+    table.remove(void)
+    table.remove(plain)
+    table._check()
+
+
+def test_rule_3_and_its_undoing() -> None:
+    table = ForwardingTable()
+    narrow = [table.add("I", parse(f"x > {i} and y = {i}"))[0] for i in range(10, 40)]
+    (elsewhere,) = table.add("J", parse("x > 30"))
+    assert table.stats().covered == 0
+    (wide,) = table.add("I", parse("x > 5"))
+    assert table.stats().covered == 30
+    (wider,) = table.add("I", parse("x >= 5"))
+    (equal,) = table.add("I", parse("x >= 5.0"))
+    assert (table.stats().covered, table.stats().active) == (32, 2)
+    assert table.match_filters({"x": 100, "y": 12}) == sorted([narrow[2], elsewhere, wide, wider, equal])
+    table._check()
+    table.remove(wider)  # a ghost until what it covered has moved
+    assert table.match_filters({"x": 100, "y": 12}) == sorted([narrow[2], elsewhere, wide, equal])
+    table._check()
+    table.remove(equal)
+    table.remove(wide)
+    for _ in range(6):
+        assert table.match_filters({"x": 100, "y": 12}) == sorted([narrow[2], elsewhere])
+        assert table.match({"x": 100, "y": 12}) == {"I", "J"}
+        assert table.match({"x": 20, "y": 13}) == {"I"}
+        assert table.match({"x": 6, "y": 0}) == set()
+        table._check()
+        table.remove(table.add("K", parse("z = 1"))[0])
+    assert (table.stats().covered, table.stats().active) == (0, 31)
+    table.remove_interface("I")
+    assert table.stats().filters == 1
+    table._check()
+
+
+@pytest.mark.parametrize(
+    ("coverer", "covered"),
+    [
+        ("x exists", "x = true"),
+        ("x != 3", "x > 3"),
+        ("x != 3", "x <= 2.5"),
+        ("x > 1", "x >= 1.5"),
+        ("x in [1, 2, 3]", "x in [1, 3]"),
+        ("x < 10", "x in [1, 3]"),
+        ('x prefix "a"', 'x prefix "ab"'),
+        ('x contains "b"', 'x suffix "abc"'),
+        ('x >= "a"', 'x prefix "ab"'),
+        ('x < "b"', 'x prefix "ab"'),
+        ('x != "zz"', 'x contains "a"'),
+        ('x prefix ""', 'x < "a"'),
+        ("x > 1", "x > 1 and y exists"),
+        ("x intersects BOX(0 0, 10 10)", "x inside BOX(1 1, 2 2)"),
+        ("x intersects BOX(0 0, 10 10) and y = 1", "x inside BOX(1 1, 2 2) and y = 1 and z < 4"),
+    ],
+)
+def test_what_is_seen_to_cover(coverer: str, covered: str) -> None:
+    assert parse(coverer).covers(parse(covered))
+    for first, second in ((coverer, covered), (covered, coverer)):
+        table = ForwardingTable()
+        table.add("I", parse(first))
+        table.add("I", parse(second))
+        table.add("J", parse(covered))
+        assert (table.stats().covered, table.stats().active) == (1, 2)
+        table._check()
+
+
+@given(filters(most=2), filters(most=2))
+def test_never_covered_without_reason(f: Filter, g: Filter) -> None:
+    table = ForwardingTable(geotext_index="scan")
+    table.add("I", f)
+    table.add("I", g)
+    if table.stats().covered:
+        assert f.covers(g) or g.covers(f)
+
+
+def test_a_loaded_table_goes_on_changing(tmp_path: Path) -> None:
+    rng = random.Random(8)
+    table = ForwardingTable()
+    table.add_many([(f"I{i % 9}", _random_filter(rng)) for i in range(2000)])
+    table.save(tmp_path / "table")
+    loaded = ForwardingTable.load(tmp_path / "table")
+    batch = [{f"n{i}": rng.randrange(200) for i in range(6)} for _ in range(20)]
+    assert loaded.match_many_filters(batch) == table.match_many_filters(batch)
+    more = [(f"I{i % 9}", _random_filter(rng)) for i in range(500)]
+    assert loaded.add_many(more) == table.add_many(more)
+    loaded.remove_interface("I3")
+    table.remove_interface("I3")
+    assert loaded.match_many_filters(batch) == table.match_many_filters(batch)
+    loaded._check()
+    assert ForwardingTable.load(tmp_path / "table").stats().filters == 2000
+
+
+def test_what_cannot_be_saved_or_loaded(tmp_path: Path) -> None:
+    table = ForwardingTable()
+    table.add(7, attr("x") > 1)
+    with pytest.raises(InvalidValue, match="not a string"):
+        table.save(tmp_path / "table")
+    table.remove_interface(7)
+    table.add("seven", attr("x") > 1)
+    table.save(tmp_path / "table")
+    whole = (tmp_path / "table").read_bytes()
+    for damaged in (whole[:-1], whole[:100], b"", whole.replace(b"forwarding-table", b"forwarding-tulip")):
+        (tmp_path / "damaged").write_bytes(damaged)
+        with pytest.raises(CorruptFile):
+            ForwardingTable.load(tmp_path / "damaged")

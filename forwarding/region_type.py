@@ -1,0 +1,175 @@
+"""Regions in the forwarding table: a CR-tree per name for filters posted under a region, one kernel for the others.
+
+A constraint that is a filter's access is in the CR-tree of its name (spatial/cr_tree.py), so that an attribute finds
+all it satisfies at once. The rings of all constraints, posted or not, also stand in one arena, so that the pairs
+(value, constraint) which the table leaves pending are related in a single call, whatever regions they are of.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from contrada.forwarding.arena import Arena
+from contrada.forwarding.plain_type import PlainType
+from contrada.spatial import ring_arena
+from contrada.spatial._jit import kernel
+from contrada.spatial.cr_tree import CRTree
+from contrada.spatial.exact import relate_rings
+from contrada.spatial.point import Point
+from contrada.spatial.rcc8 import covers
+from contrada.spatial.region import Region
+from contrada.spatial.relate import Uniform, pack
+from contrada.spatial.relation import DISJOINT, INSIDE, MEETS
+from contrada.spatial.ring_arena import ring_boxes, ring_xy
+from contrada.spatial.rings import IN, ON, locate
+from contrada.spatial.uniform import relate_uniform
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.index.layout import Floats, Ints
+    from contrada.forwarding.plugged import Settings
+    from contrada.spatial.relate import Rings
+
+# Columns of a constraint's row.
+_BLOCK = 0
+_EDGES = 1
+_MASK = 2
+_MEMO = 1024  # pairs remembered: filters that share a region ask about it one after another
+
+
+class RegionType(PlainType):
+    """Region constraints; points are among the values."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._trees: dict[int, CRTree] = {}  # by name
+        self._heap = Arena(0, 4096)
+        self._rows = Arena(3, 256)
+        self._rings: Ints = np.full(ring_arena.STATE_SIZE, -1, np.int64)
+        self._rings[ring_arena.USED] = 0
+
+    def _made(self, handle: int, constraint: Constraint) -> None:
+        xy = cast("Region", constraint.value).ring[0]
+        edges = len(xy) - 1
+        self._rows.reserve(handle + 1)
+        self._heap.reserve(int(self._rings[ring_arena.USED]) + 2 * ring_arena.ring_size(edges) + 8)
+        block = ring_arena.store(self._heap.array.view(np.float64), self._rings, xy)
+        self._rows.array[handle] = block, edges, constraint.mask
+
+    def _forgotten(self, handle: int) -> None:
+        block, edges, _ = self._rows.array[handle].tolist()
+        ring_arena.release(self._heap.array.view(np.float64), self._rings, block, edges)
+
+    def post(self, handle: int) -> None:
+        """Put a constraint into the tree of its name."""
+        super().post(handle)
+        name, op, value = self._key(handle)
+        if name not in self._trees:
+            self._trees[name] = CRTree(self.settings.discretization)
+        self._trees[name].insert(handle, cast("Region", value), op.mask)
+
+    def unpost(self, handle: int) -> None:
+        """Take a constraint out of its tree."""
+        name = self._key(handle)[0]
+        super().unpost(handle)
+        self._trees[name].remove(handle)
+        if not len(self._trees[name]):
+            del self._trees[name]
+
+    def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """Search the tree of each value's name."""
+        if not self._trees:
+            return [None] * len(names)
+        trees = (self._trees.get(name) for name in names)
+        return [None if tree is None else tree.search(value) for tree, value in zip(trees, values, strict=True)]
+
+    def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
+        """Relate the pairs in one call."""
+        places = np.zeros((len(values), 3))
+        regions: list[Region] = []
+        for i, value in enumerate(values):
+            if type(value) is Point:
+                places[i] = -1.0, value.x, value.y
+            elif isinstance(value, Region):
+                places[i, 0] = len(regions)
+                regions.append(value)
+        discretization = self.settings.discretization
+        sampled = isinstance(discretization, Uniform)
+        held = np.empty(len(numbers), np.bool_)
+        _relate_pairs(
+            self._heap.array.view(np.float64),
+            self._rows.array,
+            places,
+            pack(regions),
+            numbers,
+            handles,
+            sampled,
+            discretization.density if isinstance(discretization, Uniform) else 0.0,
+            isinstance(discretization, Uniform) and discretization.halo,
+            np.full((_MEMO, 2), -1, np.int64),
+            held,
+        )
+        return held
+
+    def covers(self, first: int, second: int) -> bool:
+        """Whether the relations to the two regions imply it."""
+        _, one, a = self._key(first)
+        _, two, b = self._key(second)
+        return covers(one.mask, cast("Region", a), two.mask, cast("Region", b))
+
+    def _check(self) -> None:
+        super()._check()
+        assert self._trees.keys() == self._posted.keys()
+        for name, tree in self._trees.items():
+            tree._check()
+            assert all(handle in tree for handle in self._posted[name])
+            assert len(tree) == len(self._posted[name])
+
+
+@kernel
+def _relate_pairs(
+    heap: Floats,
+    rows: Ints,
+    places: Floats,
+    rings: Rings,
+    numbers: Ints,
+    handles: Ints,
+    sampled: bool,
+    density: float,
+    halo: bool,
+    memo: Ints,
+    held: NDArray[np.bool_],
+) -> None:
+    """Whether the value of each number is in a wanted relation to the region of each handle.
+
+    `places[number]` is (-1, x, y) of a point, or (k, 0, 0) of the k-th ring.
+    """
+    for i in range(numbers.shape[0]):
+        number = numbers[i]
+        handle = handles[i]
+        known = memo[handle & (_MEMO - 1)]
+        if known[0] == number and known[1] >> 8 == handle:
+            code = known[1] & 255
+        else:
+            bxy = ring_xy(heap, rows[handle, _BLOCK], rows[handle, _EDGES])
+            bboxes = ring_boxes(heap, rows[handle, _BLOCK], rows[handle, _EDGES])
+            k = int(places[number, 0])
+            if k < 0:
+                where = locate(places[number, 1], places[number, 2], bxy, bboxes)
+                code = INSIDE if where == IN else MEETS if where == ON else DISJOINT
+            else:
+                axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
+                aboxes = rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]]
+                if sampled:
+                    code = relate_uniform(axy, aboxes, bxy, bboxes, density, halo)
+                else:
+                    code = relate_rings(axy, aboxes, bxy, bboxes)
+            known[0] = number
+            known[1] = handle << 8 | code
+        held[i] = rows[handle, _MASK] >> code & 1 == 1

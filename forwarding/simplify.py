@@ -1,0 +1,89 @@
+"""Simplification of predicates, rules 1 to 3 of paper 1, section 4.2: what the table does in Python.
+
+Rules 1 and 2 look at one filter. They matter only where a filter speaks of a name twice, and are left to
+`forwarding.covering`. Rule 3 is the kernels' (index/simplifying.py), but for filters whose constraints are of
+plugged-in types: then the kernel says which pairs of filters remain to be decided, and the types decide them here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from contrada.forwarding.covering import covers, is_satisfiable
+from contrada.forwarding.filter import Filter
+from contrada.forwarding.index import layout
+from contrada.forwarding.index.changing import cover_filter, weigh_filter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.index.layout import Index, Ints
+    from contrada.forwarding.plugged import PluggedType
+
+_CANDIDATES = 128  # filters that types are asked about, for each question about a new filter
+_LOW_HALF = (1 << 32) - 1
+
+
+def split_redundant(filter: Filter) -> tuple[list[Constraint], list[Constraint], bool]:
+    """A filter's needed constraints, its redundant ones (rule 2), and whether nothing satisfies it (rule 1)."""
+    constraints = filter.constraints
+    if len({constraint.name for constraint in constraints}) == len(constraints):
+        return list(constraints), [], False
+    if not is_satisfiable(filter):
+        return list(constraints), [], True
+    needed = list(constraints)
+    redundant: list[Constraint] = []
+    for constraint in constraints:
+        others = [each for each in needed if each is not constraint and each.name == constraint.name]
+        if others and covers(Filter((constraint,)), Filter(others)):
+            needed.remove(constraint)
+            redundant.append(constraint)
+    return needed, redundant, False
+
+
+class Weigher:
+    """Decides what the kernels could not about filters with constraints of plugged-in types."""
+
+    def __init__(self, index: Index, types: Mapping[int, PluggedType]) -> None:
+        self._index = index
+        self._types = types
+        self._room: Ints = np.empty(16, np.int64)
+        self._found: Ints = np.empty(2 * _CANDIDATES, np.int64)
+
+    def weigh(self, f: int, events: Ints) -> None:
+        """Cover an active filter by another, or others by it, where the types say so."""
+        counts = weigh_filter(self._index, f, self._room, self._found)
+        mine = self._plugged(f)
+        for g in self._found[: counts % 1000].tolist():
+            if self._covers(self._plugged(g), mine):
+                cover_filter(self._index, f, g, events)
+                return
+        for g in self._found[_CANDIDATES : _CANDIDATES + counts // 1000].tolist():
+            if self._covers(mine, self._plugged(g)):
+                cover_filter(self._index, g, f, events)
+
+    def _plugged(self, f: int) -> list[tuple[int, int]]:
+        """The tags and handles of a filter's constraints of plugged-in types. They are its last words, one each."""
+        row = self._index.filters[f]
+        start = int(row[layout.F_CODE])
+        words = self._index.words[start : start + (int(row[layout.F_SIZE]) & _LOW_HALF)].tolist()
+        operands = []
+        skip = 0
+        for word in words:
+            if skip:
+                skip -= 1
+            elif word & 15 == layout.IN:
+                skip = word >> 4
+            elif word & 15 == layout.PLUG:
+                operands.append(word >> 4)
+        rows = self._index.operands[operands]
+        return list(zip(rows[:, layout.O_TAG].tolist(), rows[:, layout.O_KEY].tolist(), strict=True))
+
+    def _covers(self, first: list[tuple[int, int]], second: list[tuple[int, int]]) -> bool:
+        return all(
+            any(tag == other and (a == b or self._types[tag & 255].covers(a, b)) for other, b in second)
+            for tag, a in first
+        )
