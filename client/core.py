@@ -320,8 +320,8 @@ class Core:
             log.warning("the broker complains: %s (%s)", message.reason, message.code)
         elif isinstance(waiting, Query):
             self._finish(waiting, None, error)
-        elif waiting.stage is Stage.WAITING:
-            self._end_inbox(waiting, error)
+        elif waiting.stage is Stage.WAITING and message.code != Code.SHUTTING_DOWN:
+            self._end_inbox(waiting, error)  # of a broker that is stopping, the next one will be asked
 
     def _on_dropped(self, message: Dropped, now: float) -> None:
         for subscription, dropped, _total in message.entries:

@@ -164,6 +164,18 @@ def test_a_refused_subscription_fails_with_the_reason() -> None:
     assert not line.core.inboxes
 
 
+def test_a_subscription_refused_by_a_stopping_broker_waits_for_the_next() -> None:
+    line = opened()
+    inbox = line.core.subscribe((b"f",), Policy.BLOCK, 4, 0)
+    line.core.take_actions()
+    line.core.receive(frames.encode(Error(1, Code.SHUTTING_DOWN, "stopping")), 0.0)
+    assert not inbox.opening.done
+    line.core.receive(frames.encode(Bye("stopping")), 0.0)
+    line.advance(1.0)
+    line.answer()
+    assert inbox.stage is Stage.LIVE
+
+
 def test_a_subscription_left_before_its_ack_leaves_nothing_behind() -> None:
     line = opened()
     inbox = line.core.subscribe((b"f",), Policy.BLOCK, 4, 0)
