@@ -43,8 +43,8 @@ from contrada.broker.messages import (
     Welcome,
 )
 from contrada.broker.wire import Policy
-from contrada.client.warm import warm_up
 from contrada.forwarding.codec import encode_filter, encode_notification
+from contrada.forwarding.warm import compile_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,7 +107,7 @@ EVERYTHING = encode_filter(attr("all").exists())
 
 
 def run_broker(pipe: Connection, options: dict[str, Any]) -> None:
-    warm_up()
+    compile_kernels()
     broker = Broker(**options)
     broker.run(lambda: pipe.send(broker.url))
 
