@@ -1,0 +1,38 @@
+"""docs/broker.md lists every setting, limit, metric and role, and its example runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+from contrada.broker import wire
+from contrada.broker.messages import Limits
+from contrada.broker.metrics import COUNTERS
+from contrada.broker.settings import Settings
+from contrada.broker.wire import Code, Policy, Role
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "broker.md").read_text()
+PROTOCOL = (ROOT / "broker" / "PROTOCOL.md").read_text()
+
+
+def test_everything_that_can_be_set_or_watched_is_listed():
+    wanted = {f.name for f in fields(Settings)} | set(Limits._fields) | {f"{name}_total" for name in COUNTERS}
+    wanted |= set(Policy) | set(Role)
+    listed = set(re.findall(r"`([\w-]+)(?:\{policy\})?`", PAGE))
+    assert wanted <= listed, wanted - listed
+
+
+def test_the_protocol_page_lists_every_message_and_code():
+    numbers = {name: value for name, value in vars(wire).items() if isinstance(value, int) and value < 32}
+    for name, number in numbers.items() - {("VERSION", 1), ("OLDEST_VERSION", 1)}:
+        assert f"| {number} | {name} |" in PROTOCOL
+    for code in Code:
+        assert f"`{code}`" in PROTOCOL
+
+
+def test_the_example_runs(capsys):
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(compile(example, "docs/broker.md", "exec"), {})
+    assert capsys.readouterr().out == "120\n"
