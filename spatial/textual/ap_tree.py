@@ -75,7 +75,7 @@ class APTree(StoredIndex):
         "tokens": 9.0,
         "cuts": "heuristic",
         "first": "cost",
-        "rebuild": 1 << 16,
+        "rebuild": 1 << 15,
     }
     rebuilt: int
     """Nodes rebuilt because of drift since this index was built or loaded."""

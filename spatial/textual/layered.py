@@ -1,0 +1,178 @@
+"""A static structure that takes changes: a layer built in bulk, a few later subscriptions beside it, and marks.
+
+    order  int32 (n,)     subscription n of the layer in token-set order (paper 3, 3.1): its slot, -1 once removed
+    boxes  float32 (n, 4) its box, rounded; rounding is monotone, so only equal numbers need the store's doubles
+    later  int32 (m,)     slots that came after the layer was built; verified one by one
+    where  int32 (slots,) a live slot's place: p in the layer, or -1 - i for i in `later`
+
+Token-set order is lexicographic with the rarest keyword first (the paper's idf order), a prefix before what it begins.
+The layer is built anew when `later` exceeds `LATER` and an eighth of it, or when half of it is marked, so n changes
+cost O(n log n) in all; single ones may wait for a rebuild. The paper reserves ids and inserts into the trie instead,
+which flat arrays cannot do cheaply; where stalls matter, use the AP-tree.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contrada.errors import CorruptFile
+from contrada.spatial._jit import kernel
+from contrada.spatial.textual.base import StoredIndex
+from contrada.spatial.textual.store import grown, has_token, token_table, verify
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from contrada.spatial.textual.store import Rows
+
+LATER = 512
+
+
+@kernel
+def token_label(rows: Rows, slot: int, i: int) -> int:
+    """Return the i-th keyword in token-set order, as a number that ascends in that order."""
+    return int(-rows.keywords[rows.start[slot] + rows.length[slot] - 1 - i])
+
+
+@kernel
+def _search_later(
+    rows: Rows, later: NDArray[np.int32], tokens: NDArray[np.int32], box: NDArray[np.float64]
+) -> tuple[NDArray[np.int32], int]:
+    found = np.empty(later.size, np.int32)
+    matched = verified = 0
+    table = token_table(tokens)
+    for slot in later:
+        if has_token(table, rows.keywords[rows.start[slot] + rows.length[slot] - 1]):
+            verified += 1
+            if verify(table, rows, slot, box):
+                found[matched] = slot
+                matched += 1
+    return found[:matched], verified
+
+
+@kernel
+def touches(
+    boxes: NDArray[np.float32], p: int, rows: Rows, slot: int, rounded: NDArray[np.float32], box: NDArray[np.float64]
+) -> bool:
+    """Whether subscription p of a layer meets the message's box, exactly."""
+    if (
+        boxes[p, 0] > rounded[2]
+        or boxes[p, 2] < rounded[0]
+        or boxes[p, 1] > rounded[3]
+        or boxes[p, 3] < rounded[1]
+    ):
+        return False
+    if boxes[p, 0] < rounded[2] and boxes[p, 2] > rounded[0] and boxes[p, 1] < rounded[3] and boxes[p, 3] > rounded[1]:
+        return True
+    exact = rows.boxes[slot]
+    return bool(exact[0] <= box[2] and box[0] <= exact[2] and exact[1] <= box[3] and box[1] <= exact[3])
+
+
+def rounded(boxes: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Boxes as float32; what is too large becomes infinite, which compares as it should."""
+    with np.errstate(over="ignore"):
+        return boxes.astype(np.float32)
+
+
+class LayeredIndex(StoredIndex):
+    """Base of the indexes of paper 3: they define how a layer is built, searched, stored and checked."""
+
+    order: NDArray[np.int32]
+    boxes: NDArray[np.float32]
+
+    def _build(self) -> None:
+        self._index(self.store.slots)
+
+    def _index(self, slots: NDArray[np.int32]) -> None:
+        """Build the layer over `slots`; nothing is left beside it."""
+        self._later = np.zeros(LATER, np.int32)
+        self._later_count = self._dead = 0
+        self.order = self._build_layer(slots)
+        self.boxes = rounded(self.store.rows.boxes[self.order])
+        self._where = np.zeros(self.store.rows.ids.size, np.int32)
+        self._where[self.order] = np.arange(self.order.size, dtype=np.int32)
+
+    def _insert(self, slot: int) -> None:
+        self._where = grown(self._where, slot + 1)
+        self._later = grown(self._later, self._later_count + 1)
+        self._later[self._later_count] = slot
+        self._later_count += 1
+        self._where[slot] = -self._later_count
+        if self._later_count > LATER + self.order.size // 8:
+            self._build()
+
+    def _remove(self, slot: int) -> None:
+        place = int(self._where[slot])
+        if place >= 0:
+            self.order[place] = -1
+            self._dead += 1
+            if self._dead > LATER and 2 * self._dead > self.order.size:
+                slots = self.store.slots
+                self._index(slots[slots != slot])
+        else:
+            self._later_count -= 1
+            last = self._later[self._later_count]
+            self._later[-1 - place] = last
+            self._where[last] = place
+
+    def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
+        slots, nodes, verified = self._search_layer(tokens, box)
+        if self._later_count:
+            more, checked = _search_later(self.store.rows, self._later[: self._later_count], tokens, box)
+            slots, verified = np.concatenate([slots, more]), verified + checked
+        return slots, nodes, verified
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            "order": self.order,
+            "later": self._later[: self._later_count],
+            **{f"layer.{name}": array for name, array in self._layer_arrays().items()},
+        }
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.order, self._later = arrays["order"], arrays["later"]
+        self._later_count = self._later.size
+        live = self.order[self.order >= 0]
+        self._dead = self.order.size - live.size
+        if live.size + self._later_count != len(self.store):
+            raise CorruptFile(f"{self.name}: {live.size + self._later_count} subscriptions where {len(self.store)} are stored")
+        self.boxes = rounded(self.store.rows.boxes[self.order])
+        self._where = np.zeros(self.store.rows.ids.size, np.int32)
+        self._where[live] = np.flatnonzero(self.order >= 0)
+        self._where[self._later] = -1 - np.arange(self._later_count)
+        self._restore_layer({name[6:]: array for name, array in arrays.items() if name.startswith("layer.")})
+
+    def _check_structure(self) -> None:
+        live = self.order[self.order >= 0]
+        later = self._later[: self._later_count]
+        assert sorted([*live.tolist(), *later.tolist()]) == self.store.slots.tolist()
+        assert self._dead == self.order.size - live.size
+        assert (self.order[self._where[live]] == live).all()
+        assert (later[-1 - self._where[later]] == later).all()
+        assert (self.boxes[self.order >= 0] == rounded(self.store.rows.boxes[live])).all()
+        self._check_layer()
+
+    @abstractmethod
+    def _build_layer(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Build the structure and return the slots in token-set order."""
+
+    @abstractmethod
+    def _search_layer(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
+        """As `_search`, for the layer alone."""
+
+    @abstractmethod
+    def _layer_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what to save of the layer."""
+
+    @abstractmethod
+    def _restore_layer(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take it back."""
+
+    @abstractmethod
+    def _check_layer(self) -> None:
+        """Assert the layer's invariants."""

@@ -1,0 +1,291 @@
+"""The MBRTrie (Yu, Li and Feng, CIKM 2015, Section 3): a trie of keywords whose nodes know the box of all below.
+
+Nodes are numbered level by level, so the children of a node are a run, sorted by label, and can be searched:
+
+    labels int32 (N,)      the node's keyword, negated: ascending labels are rarest first. The root's means nothing
+    child  int32 (N + 1,)  node i's children are child[i] .. child[i+1]
+    first, last, own       int32 (N,): subscriptions first .. last of the token-set order are below the node (the
+                           paper's id range), of which first .. own end there
+    mbrs   float32 (N, 4)  box of all of them, each number rounded
+    levels int64 (H + 1,)  where each level begins
+
+`own` takes the place of the paper's ε leaves. A path proves the keywords, so a candidate needs only its box checked.
+
+SELECTPAIR is printed with `c_mbr ∩ m.R = φ` where `≠ φ` is meant, as the prose says. The worked example that visits
+node 1 (keyword a) for a message without a contradicts Definition 1, which rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contrada.errors import CorruptFile, InvalidValue
+from contrada.spatial._jit import kernel
+from contrada.spatial.textual.layered import LayeredIndex, rounded, token_label, touches
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contrada.spatial.textual.store import Rows
+
+PROBE_TOKENS, PROBE_TRIE, PROBE_BY_COST = 0, 1, 2
+PROBES = {"tokens": PROBE_TOKENS, "trie": PROBE_TRIE, "cost": PROBE_BY_COST}
+
+
+class Trie(NamedTuple):
+    """The arrays of an MBRTrie, as kernels take them."""
+
+    labels: NDArray[np.int32]
+    child: NDArray[np.int32]
+    first: NDArray[np.int32]
+    last: NDArray[np.int32]
+    own: NDArray[np.int32]
+    mbrs: NDArray[np.float32]
+    levels: NDArray[np.int64]
+
+
+@kernel
+def build_trie(rows: Rows, slots: NDArray[np.int32]) -> tuple[NDArray[np.int32], Trie]:
+    """Sort the slots into token-set order and build the trie over them."""
+    most, longest = 1, 0
+    for slot in slots:
+        most += rows.length[slot]
+        longest = max(longest, rows.length[slot])
+    order = slots.copy()
+    labels, child = np.zeros(most, np.int32), np.zeros(most + 1, np.int32)
+    first, last, own = np.zeros(most, np.int32), np.zeros(most, np.int32), np.zeros(most, np.int32)
+    levels = np.zeros(longest + 2, np.int64)
+    last[0] = slots.size
+    levels[1] = 1
+    count = 1
+    for depth in range(longest + 1):
+        for node in range(levels[depth], levels[depth + 1]):
+            a, b = first[node], last[node]
+            keys = np.empty(b - a, np.int32)
+            for i in range(a, b):
+                ends = rows.length[order[i]] == depth
+                keys[i - a] = -(2**31) if ends else token_label(rows, order[i], depth)
+            if b - a > 1:
+                by = np.argsort(keys, kind="mergesort")
+                keys = keys[by]
+                order[a:b] = order[a:b][by]
+            child[node] = count
+            i = a
+            while i < b and keys[i - a] == -(2**31):
+                i += 1
+            own[node] = i
+            while i < b:
+                labels[count], first[count] = keys[i - a], i
+                while i < b and keys[i - a] == labels[count]:
+                    i += 1
+                last[count] = i
+                count += 1
+        if depth < longest:
+            levels[depth + 2] = count
+    child[count] = count
+    mbrs = np.empty((count, 4), np.float32)
+    for node in range(count - 1, -1, -1):
+        x1 = y1 = np.inf
+        x2 = y2 = -np.inf
+        for i in range(first[node], own[node]):
+            box = rows.boxes[order[i]]
+            x1, y1, x2, y2 = min(x1, box[0]), min(y1, box[1]), max(x2, box[2]), max(y2, box[3])
+        for c in range(child[node], child[node + 1]):
+            x1, y1 = min(x1, mbrs[c, 0]), min(y1, mbrs[c, 1])
+            x2, y2 = max(x2, mbrs[c, 2]), max(y2, mbrs[c, 3])
+        mbrs[node, 0], mbrs[node, 1], mbrs[node, 2], mbrs[node, 3] = x1, y1, x2, y2
+    trie = Trie(
+        labels[:count].copy(),
+        child[: count + 1].copy(),
+        first[:count].copy(),
+        last[:count].copy(),
+        own[:count].copy(),
+        mbrs,
+        levels,
+    )
+    return order, trie
+
+
+@kernel
+def overlaps_node(mbrs: NDArray[np.float32], node: int, rounded: NDArray[np.float32]) -> bool:
+    """Whether anything below the node may meet the message's box (MBR filter)."""
+    return bool(
+        mbrs[node, 0] <= rounded[2]
+        and rounded[0] <= mbrs[node, 2]
+        and mbrs[node, 1] <= rounded[3]
+        and rounded[1] <= mbrs[node, 3]
+    )
+
+
+@kernel
+def _find(labels: NDArray[np.int32], begin: int, end: int, label: int) -> int:
+    """Where the first label at or above `label` is."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if labels[middle] < label:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@kernel
+def select_pairs(
+    trie: Trie,
+    node: int,
+    message: NDArray[np.int32],
+    start: int,
+    rounded: NDArray[np.float32],
+    probe: int,
+    pairs: NDArray[np.int32],
+    top: int,
+) -> tuple[NDArray[np.int32], int]:
+    """SELECTPAIR: push the children whose label is among the message's from `start` on and whose box meets it.
+
+    `pairs` holds (child, position after its label in the message).
+    """
+    begin, end = trie.child[node], trie.child[node + 1]
+    fanout, remaining = end - begin, message.size - start
+    if fanout == 0 or remaining == 0:
+        return pairs, top
+    room = top + min(fanout, remaining)
+    if room > len(pairs):
+        larger = np.empty((2 * room, 2), np.int32)
+        larger[:top] = pairs[:top]
+        pairs = larger
+    if probe == PROBE_TRIE or (
+        probe == PROBE_BY_COST and remaining * np.log2(fanout + 1.0) < fanout * np.log2(remaining + 1.0)
+    ):
+        for j in range(start, message.size):
+            begin = _find(trie.labels, begin, end, message[j])
+            if begin == end:
+                break
+            if trie.labels[begin] == message[j] and overlaps_node(trie.mbrs, begin, rounded):
+                pairs[top, 0], pairs[top, 1] = begin, j + 1
+                top += 1
+    else:
+        j = start
+        for c in range(begin, end):
+            j = _find(message, j, message.size, trie.labels[c])
+            if j == message.size:
+                break
+            if message[j] == trie.labels[c] and overlaps_node(trie.mbrs, c, rounded):
+                pairs[top, 0], pairs[top, 1] = c, j + 1
+                top += 1
+    return pairs, top
+
+
+@kernel
+def search_trie(
+    trie: Trie,
+    order: NDArray[np.int32],
+    boxes: NDArray[np.float32],
+    rows: Rows,
+    message: NDArray[np.int32],
+    rounded: NDArray[np.float32],
+    box: NDArray[np.float64],
+    probe: int,
+) -> tuple[NDArray[np.int32], int, int]:
+    """MBRTrie-FILTER and MBRTrie-VERIFY in one walk: slots that match, nodes visited, boxes checked."""
+    found = np.empty(64, np.int32)
+    matched = nodes = verified = 0
+    pairs = np.zeros((256, 2), np.int32)
+    top = 1 if order.size and overlaps_node(trie.mbrs, 0, rounded) else 0
+    while top:
+        top -= 1
+        node, start = pairs[top, 0], pairs[top, 1]
+        nodes += 1
+        a, b = trie.first[node], trie.own[node]
+        if b > a:
+            verified += b - a
+            if matched + b - a > found.size:
+                larger = np.empty(2 * (matched + b - a), np.int32)
+                larger[:matched] = found[:matched]
+                found = larger
+            for p in range(a, b):
+                if order[p] >= 0 and touches(boxes, p, rows, order[p], rounded, box):
+                    found[matched] = order[p]
+                    matched += 1
+        pairs, top = select_pairs(trie, node, message, start, rounded, probe, pairs, top)
+    return found[:matched], nodes, verified
+
+
+def as_message(tokens: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return a message's tokens as labels, ascending."""
+    return np.ascontiguousarray(-tokens[::-1])
+
+
+class MBRTrie(LayeredIndex):
+    """Option `probe`: "tokens" (trie nodes probe the token set), "trie" (tokens probe the trie), "cost" (by node)."""
+
+    name = "mbr-trie"
+    defaults: ClassVar[Mapping[str, Any]] = {"probe": "cost"}
+    trie: Trie
+
+    def _build_layer(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
+        if self.options["probe"] not in PROBES:
+            raise InvalidValue(f"mbr-trie: probe is {self.options['probe']!r}; choose one of: {', '.join(PROBES)}")
+        order, self.trie = build_trie(self.store.rows, slots)
+        return order
+
+    def _search_layer(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
+        return search_trie(
+            self.trie,
+            self.order,
+            self.boxes,
+            self.store.rows,
+            as_message(tokens),
+            rounded(box),
+            box,
+            PROBES[self.options["probe"]],
+        )
+
+    def _layer_arrays(self) -> dict[str, NDArray[Any]]:
+        return self.trie._asdict()
+
+    def _restore_layer(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self.trie = restored_trie(arrays, self.order.size)
+
+    def _check_layer(self) -> None:
+        check_trie(self.trie, self)
+
+
+def restored_trie(arrays: Mapping[str, NDArray[Any]], size: int) -> Trie:
+    """Return the trie of a file's arrays, refused when it is not over `size` subscriptions."""
+    trie = Trie(*(arrays[name] for name in Trie._fields))
+    n = trie.labels.size
+    if not (trie.child.size == n + 1 and len(trie.mbrs) == trie.first.size == trie.last.size == trie.own.size == n):
+        raise CorruptFile("mbr-trie: arrays of different lengths")
+    if trie.last[0] != size:
+        raise CorruptFile(f"mbr-trie: over {trie.last[0]} subscriptions, of which {size} are there")
+    return trie
+
+
+def check_trie(trie: Trie, index: LayeredIndex) -> None:
+    """Assert that ranges nest, labels ascend, paths spell the keywords and boxes hold what is below."""
+    live = index.order >= 0
+    rows = index.store.rows
+
+    def walk(node: int, path: list[int]) -> None:
+        first, last, own = trie.first[node], trie.last[node], trie.own[node]
+        assert first <= own <= last
+        at = own
+        for child in range(trie.child[node], trie.child[node + 1]):
+            assert trie.first[child] == at < trie.last[child]
+            at = trie.last[child]
+            walk(child, [*path, int(trie.labels[child])])
+        assert at == last
+        assert (np.diff(trie.labels[trie.child[node] : trie.child[node + 1]]) > 0).all()
+        inside = index.boxes[first:last][live[first:last]]
+        assert (trie.mbrs[node, :2] <= inside[:, :2]).all()
+        assert (trie.mbrs[node, 2:] >= inside[:, 2:]).all()
+        for p in range(first, own):
+            if live[p]:
+                slot = int(index.order[p])
+                assert [token_label(rows, slot, i) for i in range(rows.length[slot])] == path
+
+    walk(0, [])
+    assert trie.levels[-1] == trie.labels.size
