@@ -60,12 +60,7 @@ def touches(
     boxes: NDArray[np.float32], p: int, rows: Rows, slot: int, rounded: NDArray[np.float32], box: NDArray[np.float64]
 ) -> bool:
     """Whether subscription p of a layer meets the message's box, exactly."""
-    if (
-        boxes[p, 0] > rounded[2]
-        or boxes[p, 2] < rounded[0]
-        or boxes[p, 1] > rounded[3]
-        or boxes[p, 3] < rounded[1]
-    ):
+    if boxes[p, 0] > rounded[2] or boxes[p, 2] < rounded[0] or boxes[p, 1] > rounded[3] or boxes[p, 3] < rounded[1]:
         return False
     if boxes[p, 0] < rounded[2] and boxes[p, 2] > rounded[0] and boxes[p, 1] < rounded[3] and boxes[p, 3] > rounded[1]:
         return True
@@ -140,7 +135,9 @@ class LayeredIndex(StoredIndex):
         live = self.order[self.order >= 0]
         self._dead = self.order.size - live.size
         if live.size + self._later_count != len(self.store):
-            raise CorruptFile(f"{self.name}: {live.size + self._later_count} subscriptions where {len(self.store)} are stored")
+            raise CorruptFile(
+                f"{self.name}: {live.size + self._later_count} subscriptions where {len(self.store)} are stored"
+            )
         self.boxes = rounded(self.store.rows.boxes[self.order])
         self._where = np.zeros(self.store.rows.ids.size, np.int32)
         self._where[live] = np.flatnonzero(self.order >= 0)

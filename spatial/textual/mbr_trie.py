@@ -20,7 +20,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial._jit import kernel
@@ -28,6 +27,8 @@ from contrada.spatial.textual.layered import LayeredIndex, rounded, token_label,
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from contrada.spatial.textual.store import Rows
 

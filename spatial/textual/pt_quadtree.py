@@ -44,7 +44,7 @@ def _share(
 ) -> bool:
     """Whether a sorted run and the message have a token in common, probing with the smaller side (Section 4.2)."""
     if (end - begin) <= 4 * tokens.size:
-        for i in range(begin, end):
+        for i in range(begin, end):  # noqa: SIM110  # kernels have no generators
             if has_token(table, values[i]):
                 return True
         return False
@@ -163,9 +163,7 @@ class PTQuadtree(LayeredIndex):
         return order
 
     def _search_layer(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        return search_quadtree(
-            self.quadtree, self.order, self.boxes, self.store.rows, tokens, rounded(box), box
-        )
+        return search_quadtree(self.quadtree, self.order, self.boxes, self.store.rows, tokens, rounded(box), box)
 
     def _layer_arrays(self) -> dict[str, NDArray[Any]]:
         return self.quadtree._asdict()

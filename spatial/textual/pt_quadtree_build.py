@@ -22,11 +22,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contrada.spatial._jit import kernel
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from contrada.spatial.textual.store import Rows
 
 DEEPEST = 24  # the paper's threshold on a region's area

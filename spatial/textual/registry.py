@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _HOME: Final = {
     "ap-tree": ("ap_tree", "APTree"),
+    "mbr-trie": ("mbr_trie", "MBRTrie"),
+    "pt-quadtree": ("pt_quadtree", "PTQuadtree"),
     "rt": ("rt_tree", "RtTree"),
     "rt+": ("rt_tree", "RtPlusTree"),
     "rt++": ("rt_plus_plus", "RtPlusPlusTree"),
