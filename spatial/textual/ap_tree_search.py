@@ -29,10 +29,12 @@ from contrada.spatial.textual.ap_tree_nodes import (
     find_line,
     kind_of,
 )
-from contrada.spatial.textual.store import Rows, has_keywords, has_token, meets, token_table
+from contrada.spatial.textual.store import has_token, meets, token_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from contrada.spatial.textual.store import Rows
 
 
 @kernel
@@ -48,13 +50,62 @@ def _first_at_least(tokens: NDArray[np.int32], begin: int, word: int) -> int:
 
 
 @kernel
+def scan_leaf(
+    arena: Arena,
+    real: NDArray[np.float32],
+    p: int,
+    boxes: NDArray[np.float64],
+    start: NDArray[np.int64],
+    length: NDArray[np.int32],
+    keywords: NDArray[np.int32],
+    table: NDArray[np.int32],
+    corners: NDArray[np.float32],
+    box: NDArray[np.float64],
+    found: NDArray[np.int32],
+    matched: int,
+) -> int:
+    """Append the slots of a query node that match; returns how many are found by then.
+
+    A loop of its own over plain arrays: within the walk, or over a tuple of arrays, reference counts are kept for
+    every candidate, which makes it several times slower.
+    """
+    x1, y1, x2, y2, low_x, low_y = corners[0], corners[1], corners[2], corners[3], corners[4], corners[5]
+    shape = arena[p + SHAPE]
+    keys, slots = p + HEADER, p + HEADER + shape
+    for i in range(arena[p + WEIGHT]):
+        key = arena[keys + i]
+        if key >= 0 and not has_token(table, key >> 1):
+            continue
+        at = slots + shape + i
+        qx1, qy1, qx2, qy2 = real[at], real[at + shape], real[at + 2 * shape], real[at + 3 * shape]
+        # Bitwise, so that six unpredictable branches are one.
+        if not (qx1 <= x2) & (qx2 >= x1) & (qy1 <= y2) & (qy2 >= y1) & (qx1 >= low_x) & (qy1 >= low_y):
+            continue
+        slot = arena[slots + i]
+        sure = (qx1 < x2) & (qx2 > x1) & (qy1 < y2) & (qy2 > y1) & (qx1 > low_x) & (qy1 > low_y)
+        if not sure and not (meets(boxes, slot, box) and boxes[slot, 0] >= low_x and boxes[slot, 1] >= low_y):
+            continue
+        if key >= 0 and key & 1:
+            word = start[slot] + length[slot] - 2
+            while word >= start[slot] and has_token(table, keywords[word]):
+                word -= 1
+            if word >= start[slot]:
+                continue
+        found[matched] = slot
+        matched += 1
+    return matched
+
+
+@kernel
 def search_tree(
     arena: Arena, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], int, int]:
     """Slots that match, each once; nodes visited; candidates verified."""
     real = arena.view(np.float32)
     table = token_table(tokens)
-    x1, y1, x2, y2 = np.float32(box[0]), np.float32(box[1]), np.float32(box[2]), np.float32(box[3])
+    corners = np.empty(6, np.float32)  # the message's box, and the lower lines that answers must not be below
+    for i in range(4):
+        corners[i] = box[i]
     found = np.empty(256, np.int32)
     matched = nodes = verified = 0
     capacity = 1024
@@ -67,34 +118,19 @@ def search_tree(
         top -= 1
         p, eta = stack[top, 0], stack[top, 1]
         low_x, low_y = lows[top, 0], lows[top, 1]
+        corners[4], corners[5] = low_x, low_y
         kind, shape = kind_of(arena, p), arena[p + SHAPE]
         nodes += 1
         if kind == QUERY:
             count = arena[p + WEIGHT]
             verified += count
-            keys, slots = p + HEADER, p + HEADER + shape
             if matched + count > found.size:
                 larger = np.empty(2 * (matched + count), np.int32)
                 larger[:matched] = found[:matched]
                 found = larger
-            for i in range(count):
-                key = arena[keys + i]
-                if key >= 0 and not has_token(table, key >> 1):
-                    continue
-                at = slots + shape + i
-                qx1, qy1, qx2, qy2 = real[at], real[at + shape], real[at + 2 * shape], real[at + 3 * shape]
-                if qx1 > x2 or qx2 < x1 or qy1 > y2 or qy2 < y1 or qx1 < low_x or qy1 < low_y:
-                    continue
-                slot = arena[slots + i]
-                sure = qx1 < x2 and qx2 > x1 and qy1 < y2 and qy2 > y1 and qx1 > low_x and qy1 > low_y
-                if not sure and not (
-                    meets(rows.boxes, slot, box) and rows.boxes[slot, 0] >= low_x and rows.boxes[slot, 1] >= low_y
-                ):
-                    continue
-                if key >= 0 and key & 1 and not has_keywords(table, rows, slot):
-                    continue
-                found[matched] = slot
-                matched += 1
+            matched = scan_leaf(
+                arena, real, p, rows.boxes, rows.start, rows.length, rows.keywords, table, corners, box, found, matched
+            )
             continue
         room = top + 2 + (shape if kind == KEYWORD else (shape & 0xFFFF) * (shape >> 16))
         if room > capacity:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from contrada.spatial.textual.store import Rows
 
 LATER = 512
+NO, YES, ASK = 0, 1, 2
 
 
 @kernel
@@ -56,16 +57,15 @@ def _search_later(
 
 
 @kernel
-def touches(
-    boxes: NDArray[np.float32], p: int, rows: Rows, slot: int, rounded: NDArray[np.float32], box: NDArray[np.float64]
-) -> bool:
-    """Whether subscription p of a layer meets the message's box, exactly."""
-    if boxes[p, 0] > rounded[2] or boxes[p, 2] < rounded[0] or boxes[p, 1] > rounded[3] or boxes[p, 3] < rounded[1]:
-        return False
-    if boxes[p, 0] < rounded[2] and boxes[p, 2] > rounded[0] and boxes[p, 1] < rounded[3] and boxes[p, 3] > rounded[1]:
-        return True
-    exact = rows.boxes[slot]
-    return bool(exact[0] <= box[2] and box[0] <= exact[2] and exact[1] <= box[3] and box[1] <= exact[3])
+def compare_boxes(qx1: float, qy1: float, qx2: float, qy2: float, x1: float, y1: float, x2: float, y2: float) -> int:
+    """Tell from rounded boxes whether the originals meet: NO, YES, or ASK the store's doubles.
+
+    Takes numbers, not arrays: an array that is bound to a name in a loop costs two atomic operations each time.
+    """
+    # Bitwise, so that four unpredictable branches are one that is nearly always taken.
+    if not (qx1 <= x2) & (qx2 >= x1) & (qy1 <= y2) & (qy2 >= y1):
+        return NO
+    return YES if (qx1 < x2) & (qx2 > x1) & (qy1 < y2) & (qy2 > y1) else ASK
 
 
 def rounded(boxes: NDArray[np.float64]) -> NDArray[np.float32]:

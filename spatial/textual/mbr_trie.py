@@ -23,7 +23,8 @@ import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial._jit import kernel
-from contrada.spatial.textual.layered import LayeredIndex, rounded, token_label, touches
+from contrada.spatial.textual.layered import ASK, NO, LayeredIndex, compare_boxes, rounded, token_label
+from contrada.spatial.textual.store import meets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,8 +123,8 @@ def overlaps_node(mbrs: NDArray[np.float32], node: int, rounded: NDArray[np.floa
 
 
 @kernel
-def _find(labels: NDArray[np.int32], begin: int, end: int, label: int) -> int:
-    """Where the first label at or above `label` is."""
+def find_label(labels: NDArray[np.int32], begin: int, end: int, label: int) -> int:
+    """Return where the first label at or above `label` is."""
     while begin < end:
         middle = (begin + end) >> 1
         if labels[middle] < label:
@@ -135,8 +136,10 @@ def _find(labels: NDArray[np.int32], begin: int, end: int, label: int) -> int:
 
 @kernel
 def select_pairs(
-    trie: Trie,
-    node: int,
+    labels: NDArray[np.int32],
+    mbrs: NDArray[np.float32],
+    begin: int,
+    end: int,
     message: NDArray[np.int32],
     start: int,
     rounded: NDArray[np.float32],
@@ -144,11 +147,10 @@ def select_pairs(
     pairs: NDArray[np.int32],
     top: int,
 ) -> tuple[NDArray[np.int32], int]:
-    """SELECTPAIR: push the children whose label is among the message's from `start` on and whose box meets it.
+    """SELECTPAIR: push those of the children begin .. end whose label the message has from `start` on and box it meets.
 
     `pairs` holds (child, position after its label in the message).
     """
-    begin, end = trie.child[node], trie.child[node + 1]
     fanout, remaining = end - begin, message.size - start
     if fanout == 0 or remaining == 0:
         return pairs, top
@@ -161,22 +163,45 @@ def select_pairs(
         probe == PROBE_BY_COST and remaining * np.log2(fanout + 1.0) < fanout * np.log2(remaining + 1.0)
     ):
         for j in range(start, message.size):
-            begin = _find(trie.labels, begin, end, message[j])
+            begin = find_label(labels, begin, end, message[j])
             if begin == end:
                 break
-            if trie.labels[begin] == message[j] and overlaps_node(trie.mbrs, begin, rounded):
+            if labels[begin] == message[j] and overlaps_node(mbrs, begin, rounded):
                 pairs[top, 0], pairs[top, 1] = begin, j + 1
                 top += 1
     else:
         j = start
         for c in range(begin, end):
-            j = _find(message, j, message.size, trie.labels[c])
+            j = find_label(message, j, message.size, labels[c])
             if j == message.size:
                 break
-            if message[j] == trie.labels[c] and overlaps_node(trie.mbrs, c, rounded):
+            if message[j] == labels[c] and overlaps_node(mbrs, c, rounded):
                 pairs[top, 0], pairs[top, 1] = c, j + 1
                 top += 1
     return pairs, top
+
+
+@kernel
+def verify_run(
+    order: NDArray[np.int32],
+    boxes: NDArray[np.float32],
+    exact: NDArray[np.float64],
+    a: int,
+    b: int,
+    rounded: NDArray[np.float32],
+    box: NDArray[np.float64],
+    found: NDArray[np.int32],
+    matched: int,
+) -> int:
+    """MBRTrie-VERIFY: append those of subscriptions a .. b that meet the box; returns how many are found by then."""
+    x1, y1, x2, y2 = rounded[0], rounded[1], rounded[2], rounded[3]
+    for p in range(a, b):
+        answer = compare_boxes(boxes[p, 0], boxes[p, 1], boxes[p, 2], boxes[p, 3], x1, y1, x2, y2)
+        if answer == NO or order[p] < 0 or (answer == ASK and not meets(exact, order[p], box)):
+            continue
+        found[matched] = order[p]
+        matched += 1
+    return matched
 
 
 @kernel
@@ -206,11 +231,10 @@ def search_trie(
                 larger = np.empty(2 * (matched + b - a), np.int32)
                 larger[:matched] = found[:matched]
                 found = larger
-            for p in range(a, b):
-                if order[p] >= 0 and touches(boxes, p, rows, order[p], rounded, box):
-                    found[matched] = order[p]
-                    matched += 1
-        pairs, top = select_pairs(trie, node, message, start, rounded, probe, pairs, top)
+            matched = verify_run(order, boxes, rows.boxes, a, b, rounded, box, found, matched)
+        pairs, top = select_pairs(
+            trie.labels, trie.mbrs, trie.child[node], trie.child[node + 1], message, start, rounded, probe, pairs, top
+        )
     return found[:matched], nodes, verified
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial._jit import kernel
-from contrada.spatial.textual.layered import LayeredIndex, rounded, touches
+from contrada.spatial.textual.layered import ASK, NO, LayeredIndex, compare_boxes, rounded
 from contrada.spatial.textual.mbr_trie import build_trie
 from contrada.spatial.textual.pt_quadtree_build import Quadtree, build_quadtree
-from contrada.spatial.textual.store import has_keywords, has_token, token_table
+from contrada.spatial.textual.store import has_token, meets, token_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,31 +106,71 @@ def filter_quadtree(
 
 
 @kernel
+def verify_entries(
+    entries: NDArray[np.int32],
+    order: NDArray[np.int32],
+    boxes: NDArray[np.float32],
+    exact: NDArray[np.float64],
+    start: NDArray[np.int64],
+    length: NDArray[np.int32],
+    keywords: NDArray[np.int32],
+    table: NDArray[np.int32],
+    rounded: NDArray[np.float32],
+    box: NDArray[np.float64],
+    a: int,
+    b: int,
+    found: NDArray[np.int32],
+    count: int,
+) -> int:
+    """PT-QUADTREE-VERIFY: append the slots of entries a .. b that match; returns how many are found by then."""
+    x1, y1, x2, y2 = rounded[0], rounded[1], rounded[2], rounded[3]
+    for i in range(a, b):
+        p = entries[i]
+        answer = compare_boxes(boxes[p, 0], boxes[p, 1], boxes[p, 2], boxes[p, 3], x1, y1, x2, y2)
+        slot = order[p]
+        if answer == NO or slot < 0 or (answer == ASK and not meets(exact, slot, box)):
+            continue
+        word = start[slot] + length[slot] - 1
+        while word >= start[slot] and has_token(table, keywords[word]):
+            word -= 1
+        if word < start[slot]:
+            found[count] = slot
+            count += 1
+    return count
+
+
+@kernel
 def verify_groups(
     tree: Quadtree,
     order: NDArray[np.int32],
     boxes: NDArray[np.float32],
     rows: Rows,
     groups: NDArray[np.int32],
+    most: int,
     table: NDArray[np.int32],
     rounded: NDArray[np.float32],
     box: NDArray[np.float64],
 ) -> NDArray[np.int32]:
-    """PT-QUADTREE-VERIFY: the slots of the groups' entries that match."""
-    found = np.empty(64, np.int32)
+    """Return the slots that match among the groups' entries, of which there are `most`."""
+    found = np.empty(most, np.int32)
     count = 0
     for g in groups:
-        a, b = tree.starts[g], tree.starts[g + 1]
-        if count + b - a > found.size:
-            larger = np.empty(2 * (count + b - a), np.int32)
-            larger[:count] = found[:count]
-            found = larger
-        for i in range(a, b):
-            p = tree.entries[i]
-            slot = order[p]
-            if slot >= 0 and touches(boxes, p, rows, slot, rounded, box) and has_keywords(table, rows, slot):
-                found[count] = slot
-                count += 1
+        count = verify_entries(
+            tree.entries,
+            order,
+            boxes,
+            rows.boxes,
+            rows.start,
+            rows.length,
+            rows.keywords,
+            table,
+            rounded,
+            box,
+            tree.starts[g],
+            tree.starts[g + 1],
+            found,
+            count,
+        )
     return found[:count]
 
 
@@ -147,7 +187,7 @@ def search_quadtree(
     """Slots that match, nodes visited, entries verified."""
     table = token_table(tokens)
     groups, nodes, entries = filter_quadtree(tree, tokens, table, box)
-    return verify_groups(tree, order, boxes, rows, groups, table, rounded, box), nodes, entries
+    return verify_groups(tree, order, boxes, rows, groups, entries, table, rounded, box), nodes, entries
 
 
 class PTQuadtree(LayeredIndex):

@@ -14,6 +14,7 @@ _HOME: Final = {
     "ap-tree": ("ap_tree", "APTree"),
     "mbr-trie": ("mbr_trie", "MBRTrie"),
     "pt-quadtree": ("pt_quadtree", "PTQuadtree"),
+    "lfilter": ("lfilter", "LFilter"),
     "rt": ("rt_tree", "RtTree"),
     "rt+": ("rt_tree", "RtPlusTree"),
     "rt++": ("rt_plus_plus", "RtPlusPlusTree"),
