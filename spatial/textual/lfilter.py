@@ -12,8 +12,10 @@ each equation is kept and its averages are replaced by what the message itself s
     Eq. 1  the level-1 nodes of the message's tokens are looked up; below them, subscriptions beyond a node's own
            list are reached with the probability that their next keyword is also in the message
     Eq. 2  the own lists of those nodes
-    Eq. 3  the quadtree's filter step is run: it takes a few dozen nodes and gives cand_Q
+    Eq. 3  the quadtree's filter step is run, a few dozen nodes, and gives cand_Q; but not where the root's own
+           lists, which every message meets, are already dearer than the trie
     Eq. 4  the sum of its lists
+    Eq. 5  also counts that each child reached cuts every list
 
 The units, nanoseconds per probe and per candidate of either kind, were measured; only their ratios matter.
 """
@@ -56,10 +58,10 @@ if TYPE_CHECKING:
     from contrada.spatial.textual.pt_quadtree_build import Quadtree
     from contrada.spatial.textual.store import Rows
 
-PROBE = 12.0  # a step of a binary search that misses the cache, or a hash probe
-NODE = 60.0  # a trie node, besides its probes
-BOX = 3.0  # a subscription of a run, whose box alone is checked
-CANDIDATE = 14.0  # an entry of a list, fetched at random, box and keywords
+PROBE = 8.0  # a step of a binary search, or a hash probe
+NODE = 100.0  # a trie node, besides its probes
+BOX = 8.0  # a subscription of a run, whose box alone is checked
+CANDIDATE = 24.0  # an entry of a list, fetched at random, box and keywords
 
 
 @kernel
@@ -90,6 +92,37 @@ def trie_cost(
                 reached = min(float(fanout), remaining * fanout / (fanout + (end - begin)))
                 cost += reached * (NODE + BOX * (last[at] - own[at]) / fanout)
     return float(cost)
+
+
+@kernel
+def pruning_cost(fanout: int, remaining: int, lists: int, size: int) -> float:
+    """Eq. 5: to find a trie node's children, to cut `lists` lists of `size` entries for each, and to check boxes."""
+    if fanout == 0 or remaining == 0 or lists == 0:
+        return float(BOX * size)
+    probes = min(remaining * np.log2(fanout + 1.0), fanout * np.log2(remaining + 1.0))
+    reached = min(float(fanout), float(remaining))
+    return float(PROBE * probes + reached * lists * 2 * PROBE * np.log2(size / lists + 2.0) + BOX * size)
+
+
+@kernel
+def direct_cost(size: int, average: float) -> float:
+    """Eq. 6: to verify `size` entries whose subscriptions have `average` keywords."""
+    return float(size * (CANDIDATE + PROBE * (average - 1)))
+
+
+@kernel
+def _entries_at_root(tree: Quadtree, tokens: NDArray[np.int32]) -> int:
+    """How many entries the message has to meet at the quadtree's root, wherever it is."""
+    a, b = tree.groups[0], tree.groups[1]
+    pivots, starts = tree.pivots, tree.starts
+    entries = 0
+    for token in tokens:
+        a = _below(pivots, a, b, token)
+        if a == b:
+            break
+        if pivots[a] == token:
+            entries += starts[a + 1] - starts[a]
+    return int(entries)
 
 
 @kernel
@@ -144,11 +177,7 @@ def hybrid_prune(
         remaining = message.size - start
         begin, end = trie.child[node], trie.child[node + 1]
         fanout = end - begin
-        depth_steps = np.log2(remaining + 1.0)
-        direct = size * average * depth_steps  # Eq. 6
-        probing = min(fanout * depth_steps, remaining * np.log2(fanout + 1.0))
-        pruning = probing + (run_end - run_begin) * np.log2(size + 1.0) + size  # Eq. 5
-        if direct <= pruning and fanout:
+        if fanout and direct_cost(size, average) <= pruning_cost(fanout, remaining, run_end - run_begin, size):
             verified += size
             for r in range(run_begin, run_end):
                 matched = verify_entries(
@@ -222,12 +251,13 @@ def search_both(
 ) -> tuple[NDArray[np.int32], int, int]:
     """LFILTER (Algorithm 3): slots that match, nodes visited, candidates verified."""
     by_trie = trie_cost(trie.labels, trie.child, trie.first, trie.last, trie.own, trie.mbrs, message, rounded)
-    # The filter step is not worth taking when the trie is done sooner than it could be.
-    if by_trie <= PROBE * 4 * tokens.size:
+    if by_trie <= direct_cost(_entries_at_root(tree, tokens), average):
         return search_trie(trie, order, boxes, rows, message, rounded, box, PROBE_BY_COST)
     table = token_table(tokens)
     groups, nodes, entries = filter_quadtree(tree, tokens, table, box)
-    if by_trie <= CANDIDATE * entries:
+    fanout = trie.child[1] - trie.child[0]
+    by_lists = min(direct_cost(entries, average), pruning_cost(fanout, tokens.size, groups.size, entries))
+    if by_trie <= by_lists:
         found, trie_nodes, verified = search_trie(trie, order, boxes, rows, message, rounded, box, PROBE_BY_COST)
         return found, nodes + trie_nodes, verified
     found, trie_nodes, verified = hybrid_prune(

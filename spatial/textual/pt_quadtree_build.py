@@ -54,7 +54,6 @@ def greedy_pivots(rows: Rows, slots: NDArray[np.int32], counts: NDArray[np.int32
 
     `counts` is scratch of the vocabulary's size, all zero before and after. Tokens wait in buckets by how many
     subscriptions they were in when last looked at; that number only falls, so one pass down the buckets is enough.
-    Ties go to the smaller word id.
     """
     pivots = np.full(slots.size, -1, np.int32)
     total = 0
