@@ -37,7 +37,7 @@ from contrada.spatial.textual.postings import (
     post,
     unpost,
 )
-from contrada.spatial.textual.store import Rows, appended, token_table, verify
+from contrada.spatial.textual.store import Rows, as_slots, has_all, meets, token_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,8 +81,8 @@ def _number(level: int, column: int, row: int) -> int:
 
 
 @kernel
-def _depth(cells: Cells, token: int) -> int:
-    return int(cells.depth[min(token, cells.depth.size - 1)])
+def _depth(depths: NDArray[np.int8], token: int) -> int:
+    return int(depths[min(token, depths.size - 1)])
 
 
 @kernel
@@ -102,7 +102,7 @@ def _place(lists: Postings, cells: Cells, rows: Rows, slots: NDArray[np.int32], 
     """Post the slots to their cells, or take them off."""
     for slot in slots:
         token = rarest(rows, slot)
-        level = _level(cells, rows.boxes[slot], _depth(cells, token))
+        level = _level(cells, rows.boxes[slot], _depth(cells.depth, token))
         a, b, c, d = _range(cells, rows.boxes[slot], level)
         for row in range(c, d + 1):
             for column in range(a, b + 1):
@@ -120,36 +120,37 @@ def _place(lists: Postings, cells: Cells, rows: Rows, slots: NDArray[np.int32], 
 def _search(
     lists: Postings, cells: Cells, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], int, int]:
+    _, boxes, start, length, keywords = rows
+    index, pool, _ = lists
+    u, depths, occupied = cells.universe, cells.depth, cells.occupied
     table = token_table(tokens)
-    found = np.empty(16, np.int32)
-    matched, nodes, verified = 0, 0, 0
-    u = cells.universe
+    found = [np.int32(0) for _ in range(0)]
+    nodes, verified = 0, 0
     deepest = 0
     for token in tokens:
-        deepest = max(deepest, _depth(cells, token))
+        deepest = max(deepest, _depth(depths, token))
     for level in range(deepest + 1):
         a, b, c, d = _range(cells, box, level)
         for row in range(c, d + 1):
             for column in range(a, b + 1):
                 cell = _number(level, column, row)
-                if cells.occupied[cell] == 0:
+                if occupied[cell] == 0:
                     continue
                 nodes += 1
                 for token in tokens:
-                    at = find_list(lists.table, cell, token) if _depth(cells, token) >= level else -1
+                    at = find_list(index, cell, token) if _depth(depths, token) >= level else -1
                     if at < 0:
                         continue
-                    first, last = list_bounds(lists.table, at)
+                    first, last = list_bounds(index, at)
                     for i in range(first, last):
-                        slot = lists.pool[i]
+                        slot = pool[i]
                         verified += 1
-                        if not verify(table, rows, slot, box):
+                        if not (meets(boxes, slot, box) and has_all(table, keywords, start[slot], length[slot])):
                             continue
-                        x, y = max(rows.boxes[slot, 0], box[0]), max(rows.boxes[slot, 1], box[1])
+                        x, y = max(boxes[slot, 0], box[0]), max(boxes[slot, 1], box[1])
                         if _line(x, u[0], u[2], level) == column and _line(y, u[1], u[3], level) == row:
-                            found = appended(found, matched, slot)
-                            matched += 1
-    return found[:matched], nodes, verified
+                            found.append(slot)
+    return as_slots(found), nodes, verified
 
 
 class IQTree(StoredIndex):
@@ -209,7 +210,7 @@ class IQTree(StoredIndex):
         expected: dict[tuple[int, int], set[int]] = {}
         for slot in self.store.slots.tolist():
             token, box = rarest(self.store.rows, slot), self.store.rows.boxes[slot]
-            level = _level(self.cells, box, _depth(self.cells, token))
+            level = _level(self.cells, box, _depth(self.cells.depth, token))
             a, b, c, d = _range(self.cells, box, level)
             for cell in (_number(level, column, row) for row in range(c, d + 1) for column in range(a, b + 1)):
                 expected.setdefault((cell, token), set()).add(slot)

@@ -13,7 +13,7 @@ import numpy as np
 
 from contrada.spatial._jit import kernel
 from contrada.spatial.textual.postings import Postings, find_list, list_bounds, shorter_side
-from contrada.spatial.textual.store import Rows, appended, has_token, meets, token_table
+from contrada.spatial.textual.store import Rows, as_slots, has_token, meets, token_table
 from contrada.spatial.textual.tally import new_tally, tally_one
 from contrada.spatial.textual.token_rtree import TokenRTreeIndex
 
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 def _search(
     tree: RTree, lists: Postings, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], int, int]:
+    boxes, length = rows.boxes, rows.length
+    node_box, level = tree.box, tree.level
+    index, pool, _ = lists
     table = token_table(tokens)
-    found = np.empty(16, np.int32)
-    matched, nodes, verified = 0, 0, 0
-    reached, counts = new_tally(), new_tally()
+    found = [np.int32(0) for _ in range(0)]
+    nodes, verified = 0, 0
+    met = new_tally(tree.child.shape[1])
     stack = [int(tree.head[0])]
     while len(stack) > 0:
         node = stack.pop()
         nodes += 1
-        for token in shorter_side(lists, node, tokens):
-            row = find_list(lists.table, node, token) if has_token(table, token) else -1
+        met[:, 0] = -1
+        for token in shorter_side(index, pool, node, tokens):
+            row = find_list(index, node, token) if has_token(table, token) else -1
             if row < 0:
                 continue
-            first, last = list_bounds(lists.table, row)
+            first, last = list_bounds(index, row)
             for i in range(first, last):
-                entry = lists.pool[i]
-                if tree.level[node] > 0:
-                    if meets(tree.box, entry, box):
-                        reached, times = tally_one(reached, entry)
-                        if times == 1:
-                            stack.append(int(entry))
-                    continue
-                counts, times = tally_one(counts, entry)
-                if times == rows.length[entry]:
+                entry = pool[i]
+                times = tally_one(met, entry)
+                if level[node] > 0:
+                    if times == 1 and meets(node_box, entry, box):
+                        stack.append(int(entry))
+                elif times == length[entry]:
                     verified += 1
-                    if meets(rows.boxes, entry, box):
-                        found = appended(found, matched, entry)
-                        matched += 1
-    return found[:matched], nodes, verified
+                    if meets(boxes, entry, box):
+                        found.append(entry)
+    return as_slots(found), nodes, verified
 
 
 class IRTree(TokenRTreeIndex):

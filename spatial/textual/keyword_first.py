@@ -22,7 +22,7 @@ from contrada.spatial.textual.postings import (
     post,
     unpost,
 )
-from contrada.spatial.textual.store import Rows, appended, token_table, verify
+from contrada.spatial.textual.store import Rows, as_slots, has_all, meets, token_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,21 +47,23 @@ def _post_all(lists: Postings, rows: Rows, slots: NDArray[np.int32]) -> Postings
 def _search(
     lists: Postings, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], int, int]:
+    _, boxes, start, length, keywords = rows
+    index, pool, _ = lists
     table = token_table(tokens)
-    found = np.empty(16, np.int32)
-    matched, nodes, verified = 0, 0, 0
+    found = [np.int32(0) for _ in range(0)]
+    nodes, verified = 0, 0
     for token in tokens:
-        row = find_list(lists.table, 0, token)
+        row = find_list(index, 0, token)
         if row < 0:
             continue
         nodes += 1
-        first, last = list_bounds(lists.table, row)
+        first, last = list_bounds(index, row)
         verified += last - first
         for i in range(first, last):
-            if verify(table, rows, lists.pool[i], box):
-                found = appended(found, matched, lists.pool[i])
-                matched += 1
-    return found[:matched], nodes, verified
+            slot = pool[i]
+            if meets(boxes, slot, box) and has_all(table, keywords, start[slot], length[slot]):
+                found.append(slot)
+    return as_slots(found), nodes, verified
 
 
 class KeywordFirst(StoredIndex):

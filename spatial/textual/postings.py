@@ -203,13 +203,15 @@ def drop_list(p: Postings, node: int, token: int) -> None:
 
 
 @kernel
-def shorter_side(p: Postings, node: int, tokens: NDArray[np.int32]) -> NDArray[np.int32]:
+def shorter_side(
+    table: NDArray[np.int64], pool: NDArray[np.int32], node: int, tokens: NDArray[np.int32]
+) -> NDArray[np.int32]:
     """Return the tokens of the node or the given ones, whichever are fewer; both contain what they have in common."""
-    row = find_list(p.table, node, DIRECTORY)
+    row = find_list(table, node, DIRECTORY)
     if row < 0:
         return tokens[:0]
-    first, last = list_bounds(p.table, row)
-    return p.pool[first:last] if last - first < tokens.size else tokens
+    first, last = list_bounds(table, row)
+    return pool[first:last] if last - first < tokens.size else tokens
 
 
 @kernel

@@ -38,7 +38,7 @@ from contrada.spatial.textual.postings import (
 )
 from contrada.spatial.textual.rtree import RTree, check_rtree, depth_of, slots_below
 from contrada.spatial.textual.spatial_first import RTreeIndex
-from contrada.spatial.textual.store import Rows, appended, has_token, meets, token_table
+from contrada.spatial.textual.store import Rows, as_slots, has_token, meets, token_table
 from contrada.spatial.textual.tally import new_tally, tally_known, tally_one
 from contrada.spatial.textual.token_order import TokenOrder, measured_order, ordered_tokens
 
@@ -101,47 +101,76 @@ def _follow_splits(
 
 
 @kernel
+def _most_met(
+    index: NDArray[np.int64],
+    pool: NDArray[np.int32],
+    node: int,
+    tokens: NDArray[np.int32],
+    table: NDArray[np.int32],
+) -> int:
+    """Return the length of all the node's lists of the message's tokens."""
+    total = 0
+    for token in shorter_side(index, pool, node, tokens):
+        row = find_list(index, node, token) if has_token(table, token) else -1
+        if row >= 0:
+            first, last = list_bounds(index, row)
+            total += last - first
+    return total
+
+
+@kernel
 def _search(
     tree: RTree, lists: Postings, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], int, int]:
+    boxes, length = rows.boxes, rows.length
+    node_box, child, filled, height = tree.box, tree.child, tree.filled, tree.level
+    index, pool, _ = lists
     table = token_table(tokens)
-    found = np.empty(16, np.int32)
-    matched, nodes = 0, 0
-    met = new_tally()
-    root = tree.head[0]
-    stack = [int(root)]
+    found = [np.int32(0) for _ in range(0)]
+    nodes = 0
+    root = int(tree.head[0])
+    deepest = height[root]
+    # Level 1 decides how large the tally must be.
+    stack = [root for _ in range(0)]
+    most = 0
+    if deepest == 0:
+        stack.append(root)
+        most = int(filled[root])
+    for i in range(filled[root] if deepest > 0 else 0):
+        below = int(child[root, i])
+        if meets(node_box, below, box):
+            stack.append(below)
+            most += _most_met(index, pool, below, tokens, table)
+    met = new_tally(most)
     while len(stack) > 0:
         node = stack.pop()
         nodes += 1
-        level = max(depth_of(tree, node), 1)
-        promising = node == root
-        for token in shorter_side(lists, node, tokens):
-            row = find_list(lists.table, node, token) if has_token(table, token) else -1
+        inner = height[node] > 0
+        level = max(deepest - height[node], 1)
+        promising = False
+        for token in shorter_side(index, pool, node, tokens):
+            row = find_list(index, node, token) if has_token(table, token) else -1
             if row < 0:
                 continue
-            first, last = list_bounds(lists.table, row)
+            first, last = list_bounds(index, row)
             for i in range(first, last):
-                slot, last_token = lists.pool[i] >> 1, lists.pool[i] & 1
-                if level == 1:
-                    met, times = tally_one(met, slot)
-                else:
-                    times = tally_known(met, slot)
+                slot = int(pool[i] >> 1)
+                times = tally_one(met, slot) if level == 1 else tally_known(met, slot)
                 if times < level:
                     continue
-                if tree.level[node] > 0:
-                    complete = last_token == 1
+                if inner:
+                    complete = pool[i] & 1 == 1
                     promising = promising or not complete
                 else:
-                    complete = times == rows.length[slot]
-                if complete and meets(rows.boxes, slot, box):
-                    found = appended(found, matched, slot)
-                    matched += 1
-        if promising and tree.level[node] > 0:
-            for i in range(tree.filled[node]):
-                child = tree.child[node, i]
-                if meets(tree.box, child, box):
-                    stack.append(int(child))
-    return found[:matched], nodes, 0
+                    complete = times == length[slot]
+                if complete and meets(boxes, slot, box):
+                    found.append(np.int32(slot))
+        if promising and inner:
+            for i in range(filled[node]):
+                below = int(child[node, i])
+                if meets(node_box, below, box):
+                    stack.append(below)
+    return as_slots(found), nodes, 0
 
 
 class RtPlusPlusTree(RTreeIndex):

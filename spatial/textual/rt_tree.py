@@ -21,7 +21,7 @@ import numpy as np
 
 from contrada.spatial._jit import kernel
 from contrada.spatial.textual.postings import Postings, find_list, shorter_side
-from contrada.spatial.textual.store import Rows, appended, grown, has_token, meets, token_table, verify
+from contrada.spatial.textual.store import Rows, as_slots, grown, has_all, has_token, meets, token_table
 from contrada.spatial.textual.token_order import TokenOrder, measured_order, ordered_tokens
 from contrada.spatial.textual.token_rtree import TokenRTreeIndex
 
@@ -34,9 +34,15 @@ if TYPE_CHECKING:
 
 
 @kernel
-def _has_one(lists: Postings, node: int, tokens: NDArray[np.int32], table: NDArray[np.int32]) -> bool:
-    for token in shorter_side(lists, node, tokens):
-        if has_token(table, token) and find_list(lists.table, node, token) >= 0:
+def _has_one(
+    index: NDArray[np.int64],
+    pool: NDArray[np.int32],
+    node: int,
+    tokens: NDArray[np.int32],
+    table: NDArray[np.int32],
+) -> bool:
+    for token in shorter_side(index, pool, node, tokens):
+        if has_token(table, token) and find_list(index, node, token) >= 0:
             return True
     return False
 
@@ -45,28 +51,30 @@ def _has_one(lists: Postings, node: int, tokens: NDArray[np.int32], table: NDArr
 def _search(
     tree: RTree, lists: Postings, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], int, int]:
+    _, boxes, start, length, keywords = rows
+    node_box, child, filled, level = tree.box, tree.child, tree.filled, tree.level
+    index, pool, _ = lists
     table = token_table(tokens)
-    found = np.empty(16, np.int32)
-    matched, nodes, verified = 0, 0, 0
+    found = [np.int32(0) for _ in range(0)]
+    nodes, verified = 0, 0
     stack = [int(tree.head[0])]
-    if not _has_one(lists, stack[0], tokens, table):
+    if not _has_one(index, pool, stack[0], tokens, table):
         stack.pop()
     while len(stack) > 0:
         node = stack.pop()
         nodes += 1
-        if tree.level[node] > 0:
-            for i in range(tree.filled[node]):
-                child = tree.child[node, i]
-                if meets(tree.box, child, box) and _has_one(lists, child, tokens, table):
-                    stack.append(int(child))
+        if level[node] > 0:
+            for i in range(filled[node]):
+                below = int(child[node, i])
+                if meets(node_box, below, box) and _has_one(index, pool, below, tokens, table):
+                    stack.append(below)
             continue
-        verified += tree.filled[node]
-        for i in range(tree.filled[node]):
-            slot = tree.child[node, i]
-            if verify(table, rows, slot, box):
-                found = appended(found, matched, slot)
-                matched += 1
-    return found[:matched], nodes, verified
+        verified += filled[node]
+        for i in range(filled[node]):
+            slot = child[node, i]
+            if meets(boxes, slot, box) and has_all(table, keywords, start[slot], length[slot]):
+                found.append(slot)
+    return as_slots(found), nodes, verified
 
 
 @kernel

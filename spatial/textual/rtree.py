@@ -8,11 +8,13 @@
     home    int32   (c,)     the leaf of each slot, -1 for slots that are not indexed
     head    int64   (4,)     root, nodes ever used, first node of the free list (linked through `parent`), entries
 
-Bulk loading is sort-tile-recursive at each level, nodes four fifths full. Insertion descends by least growth of the
-half-perimeter (the area of points and segments is zero and that of huge boxes overflows) and cuts a full node in half
-along the axis on which its entries' centres are spread most. Removal tightens the boxes above and frees empty nodes;
-a thinned tree is not condensed entry by entry as Guttman's is but loaded anew by its owner once three quarters of it
-are gone, which keeps heights and memory in proportion and leaves the tree's shape alone in between.
+Bulk loading is sort-tile-recursive at each level, leaves four fifths full and inner nodes all equally, so that the
+root is never left with two or three children: what hangs on them prunes by place from the first level on. Insertion
+descends by least growth of the half-perimeter (the area of points and segments is zero and that of huge boxes
+overflows) and cuts a full node in half along the axis on which its entries' centres are spread most. Removal tightens
+the boxes above and frees empty nodes; a thinned tree is not condensed entry by entry as Guttman's is but loaded anew
+by its owner once three quarters of it are gone, which keeps heights and memory in proportion and leaves the tree's
+shape alone in between.
 
 B is 50 (paper 2, section 6). A walk keeps its stack in scratch of its own, so searches may run side by side.
 """
@@ -46,10 +48,18 @@ class RTree(NamedTuple):
     head: NDArray[np.int64]
 
 
-def _tiles(boxes: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _inner_load(leaves: int) -> int:
+    """Return the number of children per inner node that makes all levels above so many leaves alike."""
+    height = 1
+    while leaves ** (1 / height) > _LOAD:
+        height += 1
+    return max(2, int(np.ceil(leaves ** (1 / height))))
+
+
+def _tiles(boxes: NDArray[np.float64], load: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the order of entries by sort-tile-recursive and where each node's run of them begins and ends."""
     n = len(boxes)
-    nodes = -(-n // _LOAD)
+    nodes = -(-n // load)
     cx = boxes[:, 0] / 2 + boxes[:, 2] / 2
     cy = boxes[:, 1] / 2 + boxes[:, 3] / 2
     slices = int(np.ceil(np.sqrt(nodes)))
@@ -63,10 +73,10 @@ def load_rtree(boxes: NDArray[np.float64], slots: NDArray[np.int32]) -> RTree:
     """Bulk load the given slots of `boxes`; `home` has room for all of `boxes`."""
     levels: list[tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.float64]]] = []
     entries, entry_boxes = slots, boxes[slots]
-    first = 0
+    first, load = 0, _LOAD
     while True:
         if len(entries):
-            order, cuts = _tiles(entry_boxes)
+            order, cuts = _tiles(entry_boxes, load)
             sorted_boxes = entry_boxes[order]
             lower = np.minimum.reduceat(sorted_boxes[:, :2], cuts[:-1])
             upper = np.maximum.reduceat(sorted_boxes[:, 2:], cuts[:-1])
@@ -76,6 +86,7 @@ def load_rtree(boxes: NDArray[np.float64], slots: NDArray[np.int32]) -> RTree:
         nodes = len(levels[-1][1]) - 1
         if nodes == 1:
             break
+        load = _inner_load(nodes) if first == 0 else load
         entries = np.arange(first, first + nodes, dtype=np.int32)
         entry_boxes = levels[-1][2]
         first += nodes

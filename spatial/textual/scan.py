@@ -8,7 +8,7 @@ import numpy as np
 
 from contrada.spatial._jit import kernel
 from contrada.spatial.textual.base import StoredIndex
-from contrada.spatial.textual.store import Rows, appended, token_table, verify
+from contrada.spatial.textual.store import Rows, as_slots, has_all, meets, token_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
 
 @kernel
 def _scan(rows: Rows, used: int, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> NDArray[np.int32]:
+    ids, boxes, start, length, keywords = rows
     table = token_table(tokens)
-    found = np.empty(16, np.int32)
-    count = 0
+    found = [np.int32(0) for _ in range(0)]
     for slot in range(used):
-        if rows.ids[slot] >= 0 and verify(table, rows, slot, box):
-            found = appended(found, count, slot)
-            count += 1
-    return found[:count]
+        if ids[slot] >= 0 and meets(boxes, slot, box) and has_all(table, keywords, start[slot], length[slot]):
+            found.append(np.int32(slot))  # noqa: PERF401
+    return as_slots(found)
 
 
 class Scan(StoredIndex):

@@ -12,7 +12,7 @@ import numpy as np
 from contrada.spatial._jit import kernel
 from contrada.spatial.textual.base import StoredIndex
 from contrada.spatial.textual.rtree import RTree, check_rtree, insert_entry, load_rtree, remove_entry, with_room
-from contrada.spatial.textual.store import Rows, appended, has_keywords, meets, token_table
+from contrada.spatial.textual.store import Rows, as_slots, has_all, meets, token_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,24 +69,27 @@ class RTreeIndex(StoredIndex):
 def _search(
     tree: RTree, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], int, int]:
+    _, boxes, start, length, keywords = rows
+    node_box, child, filled, level = tree.box, tree.child, tree.filled, tree.level
     table = token_table(tokens)
-    found = np.empty(16, np.int32)
-    matched, nodes, verified = 0, 0, 0
+    found = [np.int32(0) for _ in range(0)]
+    nodes, verified = 0, 0
     stack = [int(tree.head[0])]
     while len(stack) > 0:
         node = stack.pop()
         nodes += 1
-        for i in range(tree.filled[node]):
-            entry = tree.child[node, i]
-            if tree.level[node] > 0:
-                if meets(tree.box, entry, box):
-                    stack.append(int(entry))
-            elif meets(rows.boxes, entry, box):
+        if level[node] > 0:
+            for i in range(filled[node]):
+                if meets(node_box, child[node, i], box):
+                    stack.append(int(child[node, i]))  # noqa: PERF401
+            continue
+        for i in range(filled[node]):
+            slot = child[node, i]
+            if meets(boxes, slot, box):
                 verified += 1
-                if has_keywords(table, rows, entry):
-                    found = appended(found, matched, entry)
-                    matched += 1
-    return found[:matched], nodes, verified
+                if has_all(table, keywords, start[slot], length[slot]):
+                    found.append(slot)
+    return as_slots(found), nodes, verified
 
 
 class SpatialFirst(RTreeIndex):

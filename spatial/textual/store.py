@@ -66,13 +66,18 @@ def has_token(table: NDArray[np.int32], token: int) -> bool:
 
 
 @kernel
-def has_keywords(table: NDArray[np.int32], rows: Rows, slot: int) -> bool:
-    """Whether the message has every keyword of the slot. Rarest first: a miss is likeliest there."""
-    first = rows.start[slot]
-    for i in range(first + rows.length[slot] - 1, first - 1, -1):  # noqa: SIM110
-        if not has_token(table, rows.keywords[i]):
+def has_all(table: NDArray[np.int32], keywords: NDArray[np.int32], first: int, length: int) -> bool:
+    """Whether the message has every keyword of a run. Rarest first: a miss is likeliest there."""
+    for i in range(first + length - 1, first - 1, -1):  # noqa: SIM110
+        if not has_token(table, keywords[i]):
             return False
     return True
+
+
+@kernel
+def has_keywords(table: NDArray[np.int32], rows: Rows, slot: int) -> bool:
+    """Whether the message has every keyword of the slot."""
+    return has_all(table, rows.keywords, rows.start[slot], rows.length[slot])
 
 
 @kernel
@@ -85,19 +90,21 @@ def meets(boxes: NDArray[np.float64], row: int, box: NDArray[np.float64]) -> boo
 
 @kernel
 def verify(table: NDArray[np.int32], rows: Rows, slot: int, box: NDArray[np.float64]) -> bool:
-    """Whether the slot's subscription matches the message."""
+    """Whether the slot's subscription matches the message.
+
+    Not for inner loops: passing all the store's arrays costs more than the test. Take the arrays out of `rows` first,
+    then ask `meets` and `has_all`.
+    """
     return meets(rows.boxes, slot, box) and has_keywords(table, rows, slot)
 
 
 @kernel
-def appended(found: NDArray[np.int32], count: int, slot: int) -> NDArray[np.int32]:
-    """`found` with `slot` at `count`, reallocated to twice the size when it is full."""
-    if count == found.size:
-        larger = np.empty(2 * count, np.int32)
-        larger[:count] = found
-        found = larger
-    found[count] = slot
-    return found
+def as_slots(found: list[np.int32]) -> NDArray[np.int32]:
+    """Return a kernel's list of slots as an array. Lists take appends in loops better than arrays do."""
+    slots = np.empty(len(found), np.int32)
+    for i in range(slots.size):
+        slots[i] = found[i]
+    return slots
 
 
 @kernel
