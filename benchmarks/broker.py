@@ -258,13 +258,7 @@ def publish_all(publisher: Party, bodies: list[bytes], batch: int, acks: bool) -
     for frame in frames:
         while unacknowledged >= WINDOW // batch:
             unacknowledged -= count_acks(socket.recv())
-        if acks:
-            unacknowledged += 1
-            while True:
-                try:
-                    unacknowledged -= count_acks(socket.recv(zmq.NOBLOCK))
-                except zmq.Again:
-                    break
+        unacknowledged += acks
         socket.send(frame)
 
 

@@ -167,10 +167,15 @@ def test_a_stuck_drop_oldest_consumer_changes_nothing_for_others(node, context):
     stuck.subscribe(1, "x", Policy.DROP_OLDEST, credit=10**9, queue=100)
     healthy, publisher = Dealer(context, node.url), Dealer(context, node.url)
     healthy.subscribe(1, "x", Policy.BLOCK)
-    rounds = 400
-    for _ in range(rounds):  # 100 kB each: far more than its socket, its connection's buffer and its queue can hold
+    publisher.publish("x", n=bytes(100_000))
+    before = node.resident_bytes()
+    rounds = 1500
+    for done in range(1, rounds):  # 100 kB each: far more than its socket, its connection and its queue can hold
         publisher.publish("x", n=bytes(100_000))
+        if done % 100 == 0:
+            healthy.until_delivered(done)
     assert len(healthy.until_delivered(rounds)) == rounds
+    assert node.resident_bytes() - before < 80 << 20  # of 150 MB that were published
     report = stuck.until(Dropped)
     assert report.entries[0].subscription == 1
     assert report.entries[0].total > 0
