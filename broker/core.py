@@ -25,9 +25,11 @@ from contrada.broker.messages import (
     Acked,
     Bye,
     Credit,
+    Dropped,
     Error,
     Explain,
     Hello,
+    Link,
     Ping,
     Pong,
     Publish,
@@ -38,15 +40,18 @@ from contrada.broker.messages import (
     Welcome,
 )
 from contrada.broker.offences import Offences
-from contrada.broker.session import Session
+from contrada.broker.overlay.frames import decode_peer
+from contrada.broker.overlay.linking import Linking
+from contrada.broker.overlay.messages import Change, Digest, Forwards, LinkStates, Replace
 from contrada.broker.subscription import Publication, Subscription
-from contrada.broker.switchboard import Codec, Switchboard, Table
+from contrada.broker.switchboard import Codec, Refusal, Table
 from contrada.broker.wire import Code, Role
 from contrada.errors import ContradaError, ProtocolError, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from contrada.broker.session import Session
     from contrada.broker.settings import Settings
 
 log = logging.getLogger("contrada.broker")
@@ -59,7 +64,7 @@ class Identity(NamedTuple):
     roles: frozenset[Role]
 
 
-class Core(Switchboard):
+class Core(Linking):
     """One broker: every message of the protocol has its method here."""
 
     def __init__(
@@ -81,8 +86,6 @@ class Core(Switchboard):
         self._ticked = now
         self._identify = identify
         self._offences = Offences(settings.bad_frames, settings.ban, settings.sessions)
-        self._next_session = 1
-        self._next_handle = 1
 
     # -- events ------------------------------------------------------------------------------------------
 
@@ -100,21 +103,23 @@ class Core(Switchboard):
             else:
                 session.heard = now
         try:
-            message = decode(frames, self.settings.limits)
+            read = decode if session is None or session.link is None else decode_peer
+            message = read(frames, self.settings.limits)
         except ProtocolError as error:
             self._bad_frame(connection, session, str(error), request_of(frames))
             return
-        if type(message) is Hello:
+        if type(message) is Hello and not self.is_dialled(connection):
             self._hello(connection, user, message)
         elif session is None:
-            self._farewell(connection, Error(0, Code.NO_SESSION, "say HELLO first", fatal=True))
-        elif (handler := _HANDLERS.get(type(message))) is None:
+            if not self._greeted(connection, message) and type(message) is not Error:  # two brokers must not quarrel
+                self._farewell(connection, Error(0, Code.NO_SESSION, "say HELLO first", fatal=True))
+        elif (handler := (_HANDLERS if session.link is None else _LINK_HANDLERS).get(type(message))) is None:
             reason = f"{type(message).__name__.upper()} is for the broker to send"
             self._bad_frame(connection, session, reason, 0)
         else:
             try:
                 handler(self, session, message)
-            except _Refusal as refusal:
+            except Refusal as refusal:
                 self._answer(session, Error(getattr(message, "request", 0), refusal.code, str(refusal)))
                 self.counters["refused"] += 1
 
@@ -128,7 +133,7 @@ class Core(Switchboard):
         self._ticked = now
         for session in list(self._sessions.values()):
             silence = now - session.heard
-            if silence >= settings.timeout:
+            if silence >= (settings.timeout if session.link is None else settings.link_timeout):
                 self._end(session, Code.SILENT, f"nothing was heard for {silence:.1f} s")
                 continue
             if silence >= settings.heartbeat and now - session.pinged >= settings.heartbeat:
@@ -140,6 +145,7 @@ class Core(Switchboard):
             stuck = next((s for s in session.waiting if self._is_stuck(s)), None)
             if stuck is not None:
                 self._slow(stuck, f"took nothing for {settings.block_timeout} s while publishers waited for it")
+        self._tick_links(now)
         self._offences.expire(now)
         self._measure(now)
 
@@ -178,12 +184,8 @@ class Core(Switchboard):
             log.warning("refused", extra={"code": code, "reason": reason, "client": message.name, "key": user})
             self._farewell(connection, Error(0, code, reason, fatal=True))
             return
-        number = self._next_session
-        self._next_session += 1
-        publisher = identity.name or message.name or f"client-{number}"
-        session = Session(connection, number, message.name, publisher, identity.roles, user, self._now)
-        self._sessions[connection] = self._numbers[number] = session
-        self.counters["sessions_opened"] += 1
+        session = self._open(connection, message.name, identity.name or message.name, identity.roles, user)
+        number, publisher = session.number, session.publisher
         log.info("session opened", extra={"session": number, "client": message.name, "publisher": publisher})
         timing = (self.settings.heartbeat, self.settings.timeout)
         welcome = Welcome(version, self.id, number, publisher, identity.roles, *timing, self.settings.limits)
@@ -194,11 +196,11 @@ class Core(Switchboard):
         self._require(session, Role.SUBSCRIBE)
         self._require_running()
         if message.subscription in session.subscriptions:
-            raise _Refusal(Code.DUPLICATE, f"subscription {message.subscription} exists already in this session")
+            raise Refusal(Code.DUPLICATE, f"subscription {message.subscription} exists already in this session")
         if len(session.subscriptions) >= limits.subscriptions:
-            raise _Refusal(Code.LIMIT, f"a session may have at most {limits.subscriptions} subscriptions")
+            raise Refusal(Code.LIMIT, f"a session may have at most {limits.subscriptions} subscriptions")
         if message.queue > limits.queue:
-            raise _Refusal(Code.LIMIT, f"a queue may be at most {limits.queue} long")
+            raise Refusal(Code.LIMIT, f"a queue may be at most {limits.queue} long")
         self._match()  # what was published before must not be matched against it
         if not session.open:
             return  # that filled a queue of this very session, under the policy disconnect
@@ -209,7 +211,7 @@ class Core(Switchboard):
         except ContradaError as error:
             with suppress(KeyError):  # nothing was added yet
                 self.table.remove_interface(handle)
-            raise _Refusal(Code.BAD_FILTER, str(error)) from error
+            raise Refusal(Code.BAD_FILTER, str(error)) from error
         self._next_handle += 1
         subscription = Subscription(
             session,
@@ -223,12 +225,13 @@ class Core(Switchboard):
         )
         subscription.filters = ids
         session.subscriptions[message.subscription] = self._subscriptions[handle] = subscription
+        self._spread(ids)
         self._answer(session, Ack((Acked(message.request),)))
 
     def _unsubscribe(self, session: Session, message: Unsubscribe) -> None:
         subscription = session.subscriptions.get(message.subscription)
         if subscription is None:
-            raise _Refusal(Code.UNKNOWN, f"this session has no subscription {message.subscription}")
+            raise Refusal(Code.UNKNOWN, f"this session has no subscription {message.subscription}")
         self._match()
         if subscription.session.open:  # matching may have ended the session, for a full queue
             session.report_drops(subscription)
@@ -255,7 +258,7 @@ class Core(Switchboard):
                 notifications.append(read(body))  # noqa: PERF401 (the index of the bad one is wanted)
         except ContradaError as error:
             which = f"notification {len(notifications)} of {len(bodies)}: " if len(bodies) > 1 else ""
-            raise _Refusal(Code.BAD_NOTIFICATION, f"{which}{error}") from error
+            raise Refusal(Code.BAD_NOTIFICATION, f"{which}{error}") from error
         self._pending.append(Publication(session, message.request, self._sequence, bodies, size))
         self._pending_notifications += notifications
         count = len(bodies)
@@ -297,11 +300,11 @@ class Core(Switchboard):
         subscription = owner.subscriptions.get(message.subscription) if owner else None
         if owner is None or subscription is None:
             whose = f"session {message.session}" if message.session else "this session"
-            raise _Refusal(Code.UNKNOWN, f"{whose} has no subscription {message.subscription}")
+            raise Refusal(Code.UNKNOWN, f"{whose} has no subscription {message.subscription}")
         try:
             document = explain(self, subscription, message.notification)
         except Refused as error:
-            raise _Refusal(Code.UNKNOWN, str(error)) from error
+            raise Refusal(Code.UNKNOWN, str(error)) from error
         self._answer(session, Reply(message.request, document))
 
     # -- small things ------------------------------------------------------------------------------------
@@ -329,13 +332,13 @@ class Core(Switchboard):
 
     def _require_running(self) -> None:
         if self.stopping:
-            raise _Refusal(Code.SHUTTING_DOWN, "the broker is shutting down")
+            raise Refusal(Code.SHUTTING_DOWN, "the broker is shutting down")
 
     def _require(self, session: Session, role: Role) -> None:
         if role not in session.roles:
             log.warning("refused", extra={"session": session.number, "code": Code.UNAUTHORISED, "role": role})
             held = ", ".join(sorted(session.roles)) or "none"
-            raise _Refusal(Code.UNAUTHORISED, f"this needs the role {role}; {session.publisher} has {held}")
+            raise Refusal(Code.UNAUTHORISED, f"this needs the role {role}; {session.publisher} has {held}")
 
     def _measure(self, now: float) -> None:
         then, published, delivered = self._measured
@@ -348,14 +351,6 @@ class Core(Switchboard):
             self._measured = (now, *counted)
 
 
-class _Refusal(Exception):
-    """A request that is refused while its session goes on."""
-
-    def __init__(self, code: Code, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
-
-
 _HANDLERS: dict[type, Callable[[Core, Session, Any], None]] = {
     Subscribe: Core._subscribe,
     Unsubscribe: Core._unsubscribe,
@@ -366,4 +361,20 @@ _HANDLERS: dict[type, Callable[[Core, Session, Any], None]] = {
     Bye: Core._bye,
     Status: Core._status,
     Explain: Core._explain,
+    Link: Core._link,
+}
+
+_LINK_HANDLERS: dict[type, Callable[[Core, Session, Any], None]] = {
+    LinkStates: Core._routing,
+    Digest: Core._routing,
+    Replace: Core._routing,
+    Change: Core._routing,
+    Forwards: Core._forward,
+    Link: Core._link,
+    Credit: Core._credit,
+    Dropped: Core._peer_dropped,
+    Error: Core._peer_error,
+    Ping: Core._ping,
+    Pong: Core._pong,
+    Bye: Core._bye,
 }

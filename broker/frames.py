@@ -16,11 +16,23 @@ before they are allocated, so that the cost of a hostile head is proportional to
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgpack  # type: ignore[import-untyped]
 
 from contrada.broker import wire
+from contrada.broker.fields import (
+    arity,
+    array,
+    bad,
+    integer,
+    integer_rows,
+    member,
+    read_bodies,
+    seconds,
+    text,
+    unpack,
+)
 from contrada.broker.messages import (
     Ack,
     Acked,
@@ -35,6 +47,7 @@ from contrada.broker.messages import (
     Grant,
     Hello,
     Limits,
+    Link,
     Message,
     NotificationId,
     Ping,
@@ -50,10 +63,7 @@ from contrada.broker.wire import INLINE_BYTES, LIST_LENGTH, MAX_INTEGER, MAX_SUB
 from contrada.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from enum import StrEnum
-
-    E = TypeVar("E", bound=StrEnum)
+    from collections.abc import Callable, Sequence
 
 _pack: Callable[[Any], bytes] = msgpack.Packer(autoreset=True).pack
 _DEPTH = 16  # of a REPLY's document; nothing else nests
@@ -70,10 +80,11 @@ def encode(message: Message) -> list[bytes]:
 class Envelope:
     """A notification on its way to its receivers: packed once, joined into as many DELIVERs as there are."""
 
-    __slots__ = ("attachment", "broker", "packed", "publisher", "sequence", "size")
+    __slots__ = ("attachment", "broker", "hops", "packed", "publisher", "sequence", "size")
 
-    def __init__(self, broker: str, sequence: int, publisher: str, body: bytes) -> None:
+    def __init__(self, broker: str, sequence: int, publisher: str, body: bytes, hops: int = 0) -> None:
         self.broker = broker
+        self.hops = hops  # links that it has crossed
         self.sequence = sequence
         self.publisher = publisher
         self.attachment: bytes | None
@@ -105,7 +116,7 @@ _packed_id: Callable[[int], bytes] = lru_cache(maxsize=65_536)(lambda subscripti
 
 def deliver_frames(entries: Sequence[tuple[Envelope, Sequence[int]]]) -> list[bytes]:
     """Join a DELIVER from envelopes and the receiver's subscriptions."""
-    parts = [_array_header(1 + 2 * len(entries)), _DELIVER_TYPE]
+    parts = [array_header(1 + 2 * len(entries)), _DELIVER_TYPE]
     attachments = []
     for envelope, subscriptions in entries:
         parts.append(envelope.packed)
@@ -120,7 +131,8 @@ def ack_frames(acks: Sequence[tuple[int, int]]) -> list[bytes]:
     return [_pack((wire.ACK, acks))]
 
 
-def _array_header(length: int) -> bytes:
+def array_header(length: int) -> bytes:
+    """Begin a msgpack array of up to 65,535 elements."""
     if length < 16:
         return bytes((0x90 | length,))
     return b"\xdc" + length.to_bytes(2, "big")
@@ -176,6 +188,7 @@ _ENCODERS: dict[type, Callable[[Any], list[bytes]]] = {
     Status: _fields(wire.STATUS),
     Explain: _fields(wire.EXPLAIN),
     Reply: _fields(wire.REPLY),
+    Link: _fields(wire.LINK),
 }
 
 
@@ -193,23 +206,23 @@ def cut(reason: str) -> str:
 def decode(frames: Sequence[bytes], limits: Limits = Limits()) -> Message:  # noqa: B008 (an immutable tuple)
     """Read the message in these frames. `limits` bounds what is accepted before anything is allocated."""
     if not 1 <= len(frames) <= 1 + LIST_LENGTH:
-        _bad(f"{len(frames)} frames; a message has 1 to {1 + LIST_LENGTH}")
+        bad(f"{len(frames)} frames; a message has 1 to {1 + LIST_LENGTH}")
     if (size := sum(map(len, frames))) > limits.message_bytes:
-        _bad(f"a message of {size} bytes; the limit is {limits.message_bytes}")
-    head = _unpack(frames[0])
+        bad(f"a message of {size} bytes; the limit is {limits.message_bytes}")
+    head = unpack(frames[0])
     if type(head) is not tuple or not head or type(head[0]) is not int or head[0] not in _DECODERS:
-        _bad("the head is not a msgpack array that begins with a message type")
+        bad("the head is not a msgpack array that begins with a message type")
     if len(frames) > 1 and head[0] not in (wire.PUBLISH, wire.DELIVER):
-        _bad("only PUBLISH and DELIVER have attachments")
+        bad("only PUBLISH and DELIVER have attachments")
     return _DECODERS[head[0]](head[1:], frames[1:], limits)
 
 
 def request_of(frames: Sequence[bytes]) -> int:
     """Find the request number of a message that `decode` refused, or 0 if there is none to be found."""
     try:
-        head = _unpack(frames[0])
+        head = unpack(frames[0])
         if head[0] in _REQUESTS:
-            return _integer("request", head[1])
+            return integer("request", head[1])
     except (ProtocolError, TypeError, LookupError):
         pass
     return 0
@@ -218,235 +231,151 @@ def request_of(frames: Sequence[bytes]) -> int:
 _REQUESTS = frozenset((wire.SUBSCRIBE, wire.UNSUBSCRIBE, wire.PUBLISH, wire.STATUS, wire.EXPLAIN))
 
 
-def _unpack(head: bytes) -> Any:
-    longest = 1 + 2 * LIST_LENGTH
-    try:
-        return msgpack.unpackb(
-            head, use_list=False, max_array_len=longest, max_map_len=longest, max_ext_len=0, strict_map_key=True
-        )
-    except (ValueError, TypeError, OverflowError, msgpack.UnpackException) as error:
-        raise ProtocolError(f"the head is not msgpack: {error or type(error).__name__}") from error
-
-
-def _bad(reason: str) -> NoReturn:
-    raise ProtocolError(reason)
-
-
-def _arity(name: str, fields: tuple[Any, ...], count: int) -> tuple[Any, ...]:
-    if len(fields) != count:
-        _bad(f"{name} has {count} fields, not {len(fields)}")
-    return fields
-
-
-def _integer(name: str, value: Any, low: int = 0, high: int = MAX_INTEGER) -> int:
-    if type(value) is not int or not low <= value <= high:
-        _bad(f"{name} must be an integer from {low} to {high}")
-    return value
-
-
-def _text(name: str, value: Any, longest: int = wire.NAME_BYTES) -> str:
-    if type(value) is not str or len(value.encode()) > longest:
-        _bad(f"{name} must be a string of at most {longest} bytes")
-    return value
-
-
-def _seconds(name: str, value: Any) -> float:
-    if type(value) is not float or not 0 < value < 1e9:
-        _bad(f"{name} must be a positive number of seconds")
-    return value
-
-
-def _member(name: str, kind: type[E], value: Any) -> E:
-    if type(value) is str:
-        try:
-            return kind(value)
-        except ValueError:
-            pass
-    _bad(f"{name} must be one of {', '.join(kind)}")
-
-
-def _array(name: str, value: Any, longest: int, shortest: int = 1) -> tuple[Any, ...]:
-    if type(value) is not tuple or not shortest <= len(value) <= longest:
-        _bad(f"{name} must be an array of {shortest} to {longest}")
-    return value
-
-
-def _bodies(values: Iterable[Any], attachments: Sequence[bytes], limits: Limits) -> tuple[bytes, ...]:
-    """Inline bodies as they are, each nil replaced by the next attachment; none left over on either side."""
-    if not attachments:  # the usual case, at the cost of one short loop
-        longest = min(INLINE_BYTES, limits.notification_bytes)
-        values = tuple(values)
-        for value in values:
-            if type(value) is not bytes or len(value) > longest:
-                break
-        else:
-            return values
-    bodies = []
-    waiting = iter(attachments)
-    for value in values:
-        body = value
-        if body is None:
-            body = next(waiting, None)
-            if body is None:
-                _bad("more nil bodies than attachments")
-            if len(body) <= INLINE_BYTES:
-                _bad(f"an attachment of {len(body)} bytes: up to {INLINE_BYTES} travel inside the head")
-        elif type(body) is not bytes or len(body) > INLINE_BYTES:
-            _bad(f"a notification must be binary of at most {INLINE_BYTES} bytes, or nil for an attachment")
-        if len(body) > limits.notification_bytes:
-            _bad(f"a notification of {len(body)} bytes; the limit is {limits.notification_bytes}")
-        bodies.append(body)
-    if next(waiting, None) is not None:
-        _bad("more attachments than nil bodies")
-    return tuple(bodies)
-
-
 def _hello(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Hello:
-    magic, oldest, newest, name = _arity("HELLO", fields, 4)
+    magic, oldest, newest, name = arity("HELLO", fields, 4)
     if magic != wire.MAGIC:
-        _bad("HELLO does not begin with the magic word: the peer speaks another protocol")
-    oldest = _integer("oldest", oldest, 1, 65_535)
-    return Hello(oldest, _integer("newest", newest, oldest, 65_535), _text("name", name))
+        bad("HELLO does not begin with the magic word: the peer speaks another protocol")
+    oldest = integer("oldest", oldest, 1, 65_535)
+    return Hello(oldest, integer("newest", newest, oldest, 65_535), text("name", name))
 
 
 def _welcome(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Welcome:
-    version, broker, session, publisher, roles, heartbeat, timeout, limits = _arity("WELCOME", fields, 8)
-    _arity("limits", _array("limits", limits, 64), len(Limits._fields))
+    version, broker, session, publisher, roles, heartbeat, timeout, limits = arity("WELCOME", fields, 8)
+    arity("limits", array("limits", limits, 64), len(Limits._fields))
     return Welcome(
-        _integer("version", version, 1, 65_535),
-        _text("broker", broker),
-        _integer("session", session, 1),
-        _text("publisher", publisher),
-        frozenset(_member("role", wire.Role, role) for role in _array("roles", roles, len(wire.Role), 0)),
-        _seconds("heartbeat", heartbeat),
-        _seconds("timeout", timeout),
-        Limits(*(_integer(name, value, 1) for name, value in zip(Limits._fields, limits, strict=True))),
+        integer("version", version, 1, 65_535),
+        text("broker", broker),
+        integer("session", session, 1),
+        text("publisher", publisher),
+        frozenset(member("role", wire.Role, role) for role in array("roles", roles, len(wire.Role), 0)),
+        seconds("heartbeat", heartbeat),
+        seconds("timeout", timeout),
+        Limits(*(integer(name, value, 1) for name, value in zip(Limits._fields, limits, strict=True))),
     )
 
 
 def _subscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Subscribe:
-    request, subscription, filters, policy, credit, queue = _arity("SUBSCRIBE", fields, 6)
-    for encoded in _array("filters", filters, LIST_LENGTH):
+    request, subscription, filters, policy, credit, queue = arity("SUBSCRIBE", fields, 6)
+    for encoded in array("filters", filters, LIST_LENGTH):
         if type(encoded) is not bytes:
-            _bad("a filter must be binary")
+            bad("a filter must be binary")
     return Subscribe(
-        _integer("request", request, 1),
-        _integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
+        integer("request", request, 1),
+        integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
         filters,
-        _member("policy", wire.Policy, policy),
-        _integer("credit", credit),
-        _integer("queue", queue),
+        member("policy", wire.Policy, policy),
+        integer("credit", credit),
+        integer("queue", queue),
     )
 
 
 def _unsubscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Unsubscribe:
-    request, subscription = _arity("UNSUBSCRIBE", fields, 2)
-    return Unsubscribe(_integer("request", request, 1), _integer("subscription", subscription, 0, MAX_SUBSCRIPTION))
+    request, subscription = arity("UNSUBSCRIBE", fields, 2)
+    return Unsubscribe(integer("request", request, 1), integer("subscription", subscription, 0, MAX_SUBSCRIPTION))
 
 
 def _publish(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Publish:
-    request, bodies = _arity("PUBLISH", fields, 2)
-    bodies = _bodies(_array("notifications", bodies, limits.batch), attachments, limits)
-    return Publish(_integer("request", request, 1), bodies)
+    request, bodies = arity("PUBLISH", fields, 2)
+    bodies = read_bodies(array("notifications", bodies, limits.batch), attachments, limits)
+    return Publish(integer("request", request, 1), bodies)
 
 
 def _deliver(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Deliver:
     if not fields or len(fields) % 2:
-        _bad("DELIVER has pairs of envelope and subscriptions")
-    envelopes = [_arity("envelope", _array("envelope", envelope, 4), 4) for envelope in fields[::2]]
-    bodies = _bodies((envelope[3] for envelope in envelopes), attachments, limits)
+        bad("DELIVER has pairs of envelope and subscriptions")
+    envelopes = [arity("envelope", array("envelope", envelope, 4), 4) for envelope in fields[::2]]
+    bodies = read_bodies((envelope[3] for envelope in envelopes), attachments, limits)
     entries = []
     for (broker, sequence, publisher, _), body, subscriptions in zip(envelopes, bodies, fields[1::2], strict=True):
-        for subscription in _array("subscriptions", subscriptions, LIST_LENGTH):
-            _integer("subscription", subscription, 0, MAX_SUBSCRIPTION)
-        id = NotificationId(_text("broker", broker), _integer("sequence", sequence, 1))
-        entries.append(Delivered(id, _text("publisher", publisher), body, subscriptions))
+        for subscription in array("subscriptions", subscriptions, LIST_LENGTH):
+            integer("subscription", subscription, 0, MAX_SUBSCRIPTION)
+        id = NotificationId(text("broker", broker), integer("sequence", sequence, 1))
+        entries.append(Delivered(id, text("publisher", publisher), body, subscriptions))
     return Deliver(tuple(entries))
 
 
-def _rows(name: str, value: Any, *bounds: tuple[str, int, int]) -> Iterable[list[int]]:
-    """Read the rows of an array of equally long arrays of bounded integers."""
-    for row in _array(name, value, LIST_LENGTH):
-        if type(row) is not tuple or len(row) != len(bounds):
-            _bad(f"{name} must be an array of arrays of {len(bounds)}")
-        yield [_integer(field, cell, low, high) for (field, low, high), cell in zip(bounds, row, strict=True)]
-
-
 def _ack(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Ack:
-    (entries,) = _arity("ACK", fields, 1)
-    rows = _rows("acks", entries, ("request", 1, MAX_INTEGER), ("sequence", 0, MAX_INTEGER))
+    (entries,) = arity("ACK", fields, 1)
+    rows = integer_rows("acks", entries, ("request", 1, MAX_INTEGER), ("sequence", 0, MAX_INTEGER))
     return Ack(tuple(Acked(*row) for row in rows))
 
 
 def _credit(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Credit:
-    (grants,) = _arity("CREDIT", fields, 1)
-    rows = _rows("grants", grants, ("subscription", 0, MAX_SUBSCRIPTION), ("credit", 1, MAX_INTEGER))
+    (grants,) = arity("CREDIT", fields, 1)
+    rows = integer_rows("grants", grants, ("subscription", 0, MAX_SUBSCRIPTION), ("credit", 1, MAX_INTEGER))
     return Credit(tuple(Grant(*row) for row in rows))
 
 
 def _dropped(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Dropped:
-    (drops,) = _arity("DROPPED", fields, 1)
+    (drops,) = arity("DROPPED", fields, 1)
     bounds = ("subscription", 0, MAX_SUBSCRIPTION), ("dropped", 1, MAX_INTEGER), ("total", 1, MAX_INTEGER)
-    return Dropped(tuple(Drop(*row) for row in _rows("drops", drops, *bounds)))
+    return Dropped(tuple(Drop(*row) for row in integer_rows("drops", drops, *bounds)))
 
 
 def _ping(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Ping:
-    return Ping(_integer("nonce", *_arity("PING", fields, 1)))
+    return Ping(integer("nonce", *arity("PING", fields, 1)))
 
 
 def _pong(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Pong:
-    return Pong(_integer("nonce", *_arity("PONG", fields, 1)))
+    return Pong(integer("nonce", *arity("PONG", fields, 1)))
 
 
 def _error(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Error:
-    request, code, reason, fatal = _arity("ERROR", fields, 4)
+    request, code, reason, fatal = arity("ERROR", fields, 4)
     if type(fatal) is not bool:
-        _bad("fatal must be a boolean")
-    reason = _text("reason", reason, wire.REASON_BYTES)
-    return Error(_integer("request", request), _member("code", wire.Code, code), reason, fatal)
+        bad("fatal must be a boolean")
+    reason = text("reason", reason, wire.REASON_BYTES)
+    return Error(integer("request", request), member("code", wire.Code, code), reason, fatal)
 
 
 def _bye(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Bye:
-    (reason,) = _arity("BYE", fields, 1)
-    return Bye(_text("reason", reason, wire.REASON_BYTES))
+    (reason,) = arity("BYE", fields, 1)
+    return Bye(text("reason", reason, wire.REASON_BYTES))
 
 
 def _status(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Status:
-    (request,) = _arity("STATUS", fields, 1)
-    return Status(_integer("request", request, 1))
+    (request,) = arity("STATUS", fields, 1)
+    return Status(integer("request", request, 1))
 
 
 def _explain(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Explain:
-    request, notification, session, subscription = _arity("EXPLAIN", fields, 4)
-    broker, sequence = _arity("notification", _array("notification", notification, 2), 2)
+    request, notification, session, subscription = arity("EXPLAIN", fields, 4)
+    broker, sequence = arity("notification", array("notification", notification, 2), 2)
     return Explain(
-        _integer("request", request, 1),
-        NotificationId(_text("broker", broker), _integer("sequence", sequence, 1)),
-        _integer("session", session),
-        _integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
+        integer("request", request, 1),
+        NotificationId(text("broker", broker), integer("sequence", sequence, 1)),
+        integer("session", session),
+        integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
     )
 
 
 def _reply(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Reply:
-    request, document = _arity("REPLY", fields, 2)
+    request, document = arity("REPLY", fields, 2)
     if type(document) is not dict:
-        _bad("a REPLY's document must be a map")
-    return Reply(_integer("request", request, 1), _document(document, _DEPTH))
+        bad("a REPLY's document must be a map")
+    return Reply(integer("request", request, 1), _document(document, _DEPTH))
+
+
+def _link(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Link:
+    broker, advertisements = arity("LINK", fields, 2)
+    if type(advertisements) is not bool:
+        bad("advertisements must be a boolean")
+    return Link(text("broker", broker), advertisements)
 
 
 def _document(value: Any, depth: int) -> Any:
     """Plain values only, arrays as lists, and no deeper than `_DEPTH`."""
     if depth == 0:
-        _bad(f"a REPLY's document nests deeper than {_DEPTH}")
+        bad(f"a REPLY's document nests deeper than {_DEPTH}")
     if type(value) is dict:
         for key in value:
             if type(key) is not str:
-                _bad("the keys of a REPLY's document must be strings")
+                bad("the keys of a REPLY's document must be strings")
         return {key: _document(item, depth - 1) for key, item in value.items()}
     if type(value) is tuple:
         return [_document(item, depth - 1) for item in value]
     if value is not None and type(value) not in (bool, int, float, str):
-        _bad(f"a REPLY's document holds plain values, not {type(value).__name__}")
+        bad(f"a REPLY's document holds plain values, not {type(value).__name__}")
     return value
 
 
@@ -467,4 +396,5 @@ _DECODERS: dict[int, Callable[[tuple[Any, ...], Sequence[bytes], Limits], Messag
     wire.STATUS: _status,
     wire.EXPLAIN: _explain,
     wire.REPLY: _reply,
+    wire.LINK: _link,
 }

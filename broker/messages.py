@@ -213,6 +213,14 @@ class Reply:
     document: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """C, B: make this session a link. C names its broker; B answers with its own id, and the link is up."""
+
+    broker: str
+    advertisements: bool
+
+
 Message = (
     Hello
     | Welcome
@@ -230,4 +238,5 @@ Message = (
     | Status
     | Explain
     | Reply
+    | Link
 )

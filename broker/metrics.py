@@ -41,6 +41,8 @@ class TimedTable:
 
     def __init__(self, table: Table, seconds: Histogram, sizes: Histogram) -> None:
         self.add = table.add
+        self.remove = table.remove
+        self.filter = table.filter
         self.remove_interface = table.remove_interface
         self.explain = table.explain
         self.stats = table.stats

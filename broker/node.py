@@ -12,6 +12,7 @@ key, and the core decides at HELLO, because ZeroMQ's own refusal has no words (P
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import secrets
 import socket
@@ -27,6 +28,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from contrada.broker.core import Core, Identity
 from contrada.broker.keys import KeyDirectory
+from contrada.broker.overlay.dealers import Dealers
 from contrada.broker.session import Sent
 from contrada.broker.wire import Role
 from contrada.errors import ContradaError
@@ -47,7 +49,7 @@ _SEND_QUEUE = 128  # messages in a connection's buffer before it counts as full
 _RECEIVE_QUEUE = 64
 _COPY_BYTES = 64 << 10  # longer frames are shared with ZeroMQ instead of copied
 _CONGESTED_POLL = 0.002
-_EVERYONE = Identity("", frozenset(Role) - {Role.PEER})
+_EVERYONE = Identity("", frozenset(Role))
 _HANDSHAKE_FAILURES = {
     int(zmq.Event.HANDSHAKE_FAILED_NO_DETAIL): "the client gave up during the handshake",
     int(zmq.Event.HANDSHAKE_FAILED_PROTOCOL): "the client has other security settings, or another key for this broker",
@@ -66,7 +68,7 @@ class Node:
             metrics.timed(table),
             codec,
             keys.identify if keys else lambda _user: _EVERYONE,
-            id=settings.id or f"b-{secrets.token_hex(4)}",
+            id=settings.id or _own_id(keys),
             # Ids stay unique across restarts under one broker id: no broker accepts a notification per microsecond.
             first_sequence=time.time_ns() // 1000,
             now=time.monotonic(),
@@ -78,6 +80,8 @@ class Node:
         self._wake_write.setblocking(False)
         self._stopping = threading.Event()
         self._context = zmq.Context()
+        self._poller = zmq.Poller()
+        self._peers = self.core.transport = Dealers(self._context, self._poller, keys, self._transport_options())
         self._zap = self._context.socket(zmq.REP)
         self._router = self._context.socket(zmq.ROUTER)
         try:
@@ -93,13 +97,8 @@ class Node:
         router = self._router
         self._monitor = router.get_monitor_socket(sum(_HANDSHAKE_FAILURES))
         options = {
+            **self._transport_options(),
             zmq.ROUTER_MANDATORY: 1,
-            zmq.SNDHWM: _SEND_QUEUE,
-            zmq.RCVHWM: _RECEIVE_QUEUE,
-            zmq.MAXMSGSIZE: self.settings.limits.message_bytes,
-            zmq.HANDSHAKE_IVL: 10_000,
-            zmq.HEARTBEAT_IVL: int(self.settings.heartbeat * 1000),
-            zmq.HEARTBEAT_TIMEOUT: int(self.settings.timeout * 1000),
             zmq.BACKLOG: 4096,
             zmq.IPV6: int("[" in self.settings.listen),
         }
@@ -114,6 +113,17 @@ class Node:
             router.bind(self.settings.listen)
         except zmq.ZMQError as error:
             raise ContradaError(f"cannot listen on {self.settings.listen}: {error}") from error
+
+    def _transport_options(self) -> dict[int, int]:
+        """What the sockets of clients and of peers have in common."""
+        return {
+            zmq.SNDHWM: _SEND_QUEUE,
+            zmq.RCVHWM: _RECEIVE_QUEUE,
+            zmq.MAXMSGSIZE: self.settings.limits.message_bytes,
+            zmq.HANDSHAKE_IVL: 10_000,
+            zmq.HEARTBEAT_IVL: int(self.settings.heartbeat * 1000),
+            zmq.HEARTBEAT_TIMEOUT: int(self.settings.timeout * 1000),
+        }
 
     def stop(self) -> None:
         """Ask the loop to shut down; from any thread, or a signal handler."""
@@ -133,18 +143,19 @@ class Node:
         """Close the sockets; messages already handed over get the shutdown timeout to leave."""
         if not self._context.closed:
             self._router.disable_monitor()
+            self._peers.close_all()
             self._context.destroy(linger=int(self.settings.shutdown_timeout * 1000))
             self._wake_read.close()
             self._wake_write.close()
 
     def _serve(self) -> None:
         core = self.core
-        poller = zmq.Poller()
+        poller = self._poller
         for readable in (self._router, self._monitor, self._wake_read, *([self._zap] if self._secure else [])):
             poller.register(readable, zmq.POLLIN)
         log.info("listening", extra={"url": self.url, "broker": core.id, "secure": self._secure})
         period = min(self.settings.heartbeat / 4, 0.25)
-        next_tick = time.monotonic() + period
+        next_tick = time.monotonic()
         while not self._stopping.is_set():
             wait = max(0.0, next_tick - time.monotonic())
             if core.busy:
@@ -158,6 +169,8 @@ class Node:
                 self._note_failures()
             if self._router in ready:
                 self._receive()
+            if self._peers:
+                self._peers.receive(ready, core)
             now = time.monotonic()
             core.turn(now)
             core.flush(self._send)
@@ -211,9 +224,11 @@ class Node:
                 return
 
     def _send(self, connection: bytes, frames: Sequence[bytes]) -> Sent:
-        send = self._router.send
+        peer = self._peers.socket(connection)
+        send = self._router.send if peer is None else peer.send
         try:
-            send(connection, zmq.NOBLOCK | zmq.SNDMORE)
+            if peer is None:
+                send(connection, zmq.NOBLOCK | zmq.SNDMORE)
             for frame in frames[:-1]:
                 send(frame, zmq.NOBLOCK | zmq.SNDMORE, copy=len(frame) < _COPY_BYTES)
             send(frames[-1], zmq.NOBLOCK, copy=len(frames[-1]) < _COPY_BYTES)
@@ -248,3 +263,10 @@ class Node:
             if (reason := _HANDSHAKE_FAILURES.get(int(event["event"]))) is not None:
                 self.core.counters["handshake_failures"] += 1
                 log.warning("handshake failed", extra={"reason": reason})
+
+
+def _own_id(keys: KeyDirectory | None) -> str:
+    """Name a broker that was given no id: by its key, which stays the same across restarts, or at random."""
+    if keys is None:
+        return f"b-{secrets.token_hex(4)}"
+    return f"b-{hashlib.blake2b(keys.own.public.encode(), digest_size=4).hexdigest()}"

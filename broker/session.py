@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.frames import Envelope
     from contrada.broker.messages import Message
+    from contrada.broker.overlay.neighbour import Neighbour
     from contrada.broker.subscription import Subscription
 
 _DELIVER_BYTES = 64 << 10  # a DELIVER is closed when it is longer
@@ -56,6 +57,8 @@ class Session:
         "heard",
         "held",
         "held_bytes",
+        "join",
+        "link",
         "may_publish",
         "name",
         "number",
@@ -88,6 +91,8 @@ class Session:
         self.may_publish = Role.PUBLISH in roles  # asked for every PUBLISH, and hashing an enum is slow
         self.user = user
         self.open = True
+        self.link: Neighbour | None = None  # the broker at the other end, if it is one
+        self.join = deliver_frames
         self.heard = now
         self.pinged = now
         self.published = 0
@@ -123,12 +128,16 @@ class Session:
 
     def answer(self, message: Message) -> None:
         """Queue any other message, behind the deliveries so far."""
+        self.push(encode(message))
+
+    def push(self, frames: Sequence[bytes]) -> None:
+        """Queue an encoded message, behind the deliveries so far."""
         self._seal()
-        self.unsent.append(encode(message))
+        self.unsent.append(frames)
 
     def _seal(self) -> None:
         if self.entries:
-            self.unsent.append(deliver_frames(self.entries))
+            self.unsent.append(self.join(self.entries))
             self.entries = []
             self.entries_bytes = 0
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from contrada.broker.messages import Limits
+from contrada.broker.overlay.dialling import Peer
 from contrada.broker.wire import LIST_LENGTH, NAME_BYTES
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -33,18 +35,24 @@ class Settings:
     bad_frames: int = 16  # of one connection before it is banned
     ban: float = 30.0
     metrics: str | None = None  # HOST:PORT to serve Prometheus metrics on; port 0 picks one
+    peers: Sequence[str] = ()  # brokers to link with: URL, or KEY@URL, the key's name in the key directory
+    priority: int = 100  # the broker of the smallest (priority, id) is the root of the overlay's tree
+    advertisements: bool = False  # subscriptions travel only towards advertisers; alike in the whole overlay
+    hop_limit: int = 64  # links that a notification may cross
+    stale_after: float = 60.0  # what a lost neighbour wanted is kept so long
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        for name in ("heartbeat", "timeout", "block_timeout", "shutdown_timeout", "ban"):
+        for name in ("heartbeat", "timeout", "block_timeout", "shutdown_timeout", "ban", "stale_after"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
                 raise InvalidValue(f"{name} must be a positive number of seconds, not {value!r}")
             object.__setattr__(self, name, float(value))
         if self.timeout <= self.heartbeat:
             raise InvalidValue(f"timeout ({self.timeout} s) must be longer than heartbeat ({self.heartbeat} s)")
-        for name, value in {"queue": self.queue, "sessions": self.sessions, "bad_frames": self.bad_frames}.items():
-            _positive(name, value)
+        for name in ("queue", "sessions", "bad_frames", "priority", "hop_limit"):
+            _positive(name, getattr(self, name))
+        self._check_peers()
         for name, value in self.limits._asdict().items():
             _positive(f"limits.{name}", value)
         if self.limits.batch > LIST_LENGTH:
@@ -58,6 +66,23 @@ class Settings:
                 f"{self.listen} can be reached from other machines, and without keys anyone may publish and subscribe "
                 "there. Give a key directory (see contrada keygen), listen on 127.0.0.1, or allow it with insecure"
             )
+
+    def _check_peers(self) -> None:
+        if isinstance(self.peers, str) or not all(isinstance(address, str) for address in self.peers):
+            raise InvalidValue(f"peers must be a list of addresses, not {self.peers!r}")
+        object.__setattr__(self, "peers", tuple(self.peers))
+        for address in self.peers:
+            peer = Peer.parse(address)
+            if (peer.key is None) != (self.keys is None):
+                hint = (
+                    "name its key, KEY@URL" if self.keys is not None else "give a key directory, or leave the key out"
+                )
+                raise InvalidValue(f"the peer {address} and keys do not go together: {hint}")
+
+    @property
+    def link_timeout(self) -> float:
+        """Silence after which a neighbour is lost: three heartbeats, because routes wait for it."""
+        return min(self.timeout, 3 * self.heartbeat)
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Settings:

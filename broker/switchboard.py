@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from contrada.broker.messages import Message
+    from contrada.broker.overlay.messages import Forward
     from contrada.broker.settings import Settings
     from contrada.broker.subscription import Publication, Subscription
 
@@ -43,6 +44,12 @@ class Table(Protocol):
 
     def add(self, interface: int, expression: Any) -> list[int]:
         """Add the filters of an expression; their ids."""
+
+    def remove(self, id: int) -> None:
+        """Remove one filter."""
+
+    def filter(self, id: int) -> Any:
+        """Return the filter of an id."""
 
     def remove_interface(self, interface: int) -> None:
         """Remove all filters of an interface; KeyError when it has none."""
@@ -62,6 +69,14 @@ class Codec(NamedTuple):
 
     notification: Callable[[bytes], Mapping[str, Any]]
     filter: Callable[[bytes], Any]
+
+
+class Refusal(Exception):
+    """A request that is refused while its session goes on."""
+
+    def __init__(self, code: Code, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
 
 
 class Switchboard:
@@ -149,13 +164,27 @@ class Switchboard:
             start += len(bodies)
             publisher = publication.session.publisher
             sequence = publication.sequence
-            self.recent.remember((self.id, sequence, publisher, bodies, matched, publication.size))
-            for body, handles in zip(bodies, matched, strict=True):
-                if handles:
-                    self._offer(Envelope(self.id, sequence, publisher, body), handles, publication)
-                sequence += 1
+            if publication.forwards is not None:
+                self._relay(publication, publication.forwards, matched)
+            else:
+                self.recent.remember((self.id, sequence, publisher, bodies, matched, publication.size))
+                for body, handles in zip(bodies, matched, strict=True):
+                    if handles:
+                        self._offer(Envelope(self.id, sequence, publisher, body), handles, publication)
+                    sequence += 1
             if not publication.waiting:
                 self._acknowledge(publication)
+
+    def _relay(self, publication: Publication, forwards: Sequence[Forward], matched: Sequence[set[int]]) -> None:
+        """Give notifications that came from a neighbour to whom they matched, except to that neighbour."""
+        link = publication.session.link
+        came_from = link.outlet.handle if link is not None else None
+        for forward, handles in zip(forwards, matched, strict=True):
+            (broker, sequence), publisher, hops, body = forward
+            self.recent.remember((broker, sequence, publisher, (body,), (handles,), len(body)))
+            onward = handles - {came_from} if came_from in handles else handles
+            if onward:
+                self._offer(Envelope(broker, sequence, publisher, body, hops), onward, publication)
 
     def _offer(self, envelope: Envelope, handles: set[int], publication: Publication) -> None:
         """Give a notification to every subscription that it matched."""
@@ -213,7 +242,7 @@ class Switchboard:
     def _flush(self, session: Session, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
         delivered = session.delivered
         outcome = session.flush(send)
-        self.counters["delivered"] += delivered - session.counted
+        self.counters["delivered" if session.link is None else "forwarded"] += delivered - session.counted
         session.counted = delivered
         if outcome is Sent.GONE:
             log.info("session lost", extra={"session": session.number, "reason": "the connection is gone"})
@@ -276,7 +305,10 @@ class Switchboard:
     def _check(self) -> None:
         assert set(self._sessions.values()) == set(self._numbers.values())
         assert set(self._subscriptions.values()) == {
-            s for session in self._sessions.values() for s in session.subscriptions.values()
+            s
+            for session in self._sessions.values()
+            for s in session.subscriptions.values()
+            if session.link is None or s.handle in self._subscriptions
         }
         for session in self._sessions.values():
             assert session.open

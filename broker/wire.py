@@ -29,12 +29,19 @@ DROPPED: Final = 13
 STATUS: Final = 14
 EXPLAIN: Final = 15
 REPLY: Final = 16
+LINK: Final = 32
+LINK_STATES: Final = 33
+DIGEST: Final = 34
+REPLACE: Final = 35
+CHANGE: Final = 36
+FORWARD: Final = 37
 
 INLINE_BYTES: Final = 8192  # a longer notification travels in a frame of its own, so that fan-out shares its memory
 LIST_LENGTH: Final = 1024  # entries, grants, filters, or subscriptions of one entry, in one message
 MAX_INTEGER: Final = 2**63 - 1  # requests, sequences, credits and counts
 MAX_SUBSCRIPTION: Final = 2**32 - 1  # subscription ids, chosen by the client
 NAME_BYTES: Final = 128  # client names and broker ids, in UTF-8
+PEER_LIST_LENGTH: Final = 65_536  # filters, keys, or elements of a FORWARD's head, between brokers
 REASON_BYTES: Final = 4096  # longer reasons are cut by the sender
 
 

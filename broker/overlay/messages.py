@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from contrada.broker.messages import NotificationId
@@ -70,9 +70,8 @@ class Change:
     remove: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Forward:
-    """A notification on its way. `hops` counts the links it has crossed."""
+class Forward(NamedTuple):
+    """A notification on its way. `hops` counts the links it has crossed when it arrives."""
 
     id: NotificationId
     publisher: str
@@ -80,4 +79,11 @@ class Forward:
     body: bytes
 
 
-PeerMessage = LinkStates | Digest | Replace | Change | Forward
+@dataclass(frozen=True, slots=True)
+class Forwards:
+    """Notifications that the receiver, or somebody behind it, wants; each uses one credit of the link."""
+
+    entries: tuple[Forward, ...]
+
+
+PeerMessage = LinkStates | Digest | Replace | Change | Forwards

@@ -28,6 +28,13 @@ class NaiveTable:
     def remove_interface(self, interface: int) -> None:
         del self.interfaces[interface]
 
+    def remove(self, id: int) -> None:
+        for filters in self.interfaces.values():
+            filters[:] = [each for each in filters if each[0] != id]
+
+    def filter(self, id: int) -> tuple[str, Any]:
+        return next((name, value) for filters in self.interfaces.values() for i, name, value in filters if i == id)
+
     def match_many(self, notifications: list[dict[str, Any]]) -> list[set[int]]:
         return [
             {i for i, filters in self.interfaces.items() if any(holds(n, name, value) for _, name, value in filters)}

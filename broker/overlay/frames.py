@@ -1,0 +1,238 @@
+"""What brokers say to one another, to frames and back: as strict and bounded as `contrada.broker.frames`.
+
+The numbers 33 to 37 are read only on a session that has become a link; `decode_peer` reads everything else as `decode`
+does. A FORWARD's head is flat like a DELIVER's, `[37, envelope, hops, envelope, hops, …]`, and made of the same
+envelopes: a notification that goes to three clients and two neighbours is packed once.
+
+Filters come in any number, messages do not: `split` cuts a message into several that have the same effect and are
+never, in between, without a filter that both before and after have.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgpack  # type: ignore[import-untyped]
+
+from contrada.broker import wire
+from contrada.broker.fields import arity, array, bad, integer, member, read_bodies, text, unpack
+from contrada.broker.frames import array_header, decode
+from contrada.broker.messages import Limits, Message, NotificationId
+from contrada.broker.overlay.filter_set import bucket_of, filter_key
+from contrada.broker.overlay.messages import (
+    BUCKETS,
+    KEY_BYTES,
+    Change,
+    Digest,
+    Flow,
+    Forward,
+    Forwards,
+    LinkState,
+    LinkStates,
+    PeerMessage,
+    Replace,
+)
+from contrada.broker.wire import LIST_LENGTH, PEER_LIST_LENGTH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from contrada.broker.frames import Envelope
+
+T = TypeVar("T")
+
+_pack: Callable[[Any], bytes] = msgpack.Packer(autoreset=True).pack
+_SPLIT_BYTES: Final = 1 << 20
+_STATES: Final = 256
+_HOPS: Final = 255
+_LAST_SEQUENCE: Final = 2**62  # of a link state: whoever must outbid it still can
+_TYPES: Final = frozenset(range(wire.LINK_STATES, wire.FORWARD + 1))
+
+
+def encode_peer(message: PeerMessage) -> list[bytes]:
+    """Write a message as frames."""
+    return _ENCODERS[type(message)](message)
+
+
+def forward_frames(entries: Sequence[tuple[Envelope, Sequence[int]]]) -> list[bytes]:
+    """Join a FORWARD from envelopes; each has crossed one link more when it arrives."""
+    parts = [array_header(1 + 2 * len(entries)), _FORWARD_TYPE]
+    attachments = []
+    for envelope, _ in entries:
+        parts.append(envelope.packed)
+        parts.append(_pack(envelope.hops + 1))
+        if envelope.attachment is not None:
+            attachments.append(envelope.attachment)
+    return [b"".join(parts), *attachments]
+
+
+_FORWARD_TYPE = _pack(wire.FORWARD)
+
+
+def _encode_forwards(m: Forwards) -> list[bytes]:
+    head: list[Any] = [wire.FORWARD]
+    attachments = []
+    for id, publisher, hops, body in m.entries:
+        inline = len(body) <= wire.INLINE_BYTES
+        head += (*id, publisher, body if inline else None), hops
+        if not inline:
+            attachments.append(body)
+    return [_pack(head), *attachments]
+
+
+_ENCODERS: Final[dict[type, Callable[[Any], list[bytes]]]] = {
+    LinkStates: lambda m: [
+        _pack((wire.LINK_STATES, [(s.broker, s.sequence, sorted(s.neighbours), s.priority) for s in m.states]))
+    ],
+    Digest: lambda m: [_pack((wire.DIGEST, m.flow, [bucket.to_bytes(KEY_BYTES) for bucket in m.buckets]))],
+    Replace: lambda m: [_pack((wire.REPLACE, m.flow, m.buckets, m.filters))],
+    Change: lambda m: [_pack((wire.CHANGE, m.flow, m.add, m.remove))],
+    Forwards: _encode_forwards,
+}
+
+
+def split(message: PeerMessage, size: int = _SPLIT_BYTES) -> Iterator[PeerMessage]:
+    """Cut a message that may be long: additions before removals, and a bucket is replaced as a whole."""
+    if isinstance(message, LinkStates):
+        yield from (LinkStates(portion) for portion in _portions(message.states, lambda _: size // _STATES, size))
+    elif isinstance(message, Change):
+        if len(message.add) + len(message.remove) <= LIST_LENGTH and sum(map(len, message.add)) <= size:
+            yield message
+            return
+        yield from (Change(message.flow, portion, ()) for portion in _portions(message.add, len, size))
+        yield from (Change(message.flow, (), keys) for keys in _portions(message.remove, len, size))
+    elif isinstance(message, Replace) and message.filters:
+        contents: dict[int, list[bytes]] = {bucket: [] for bucket in message.buckets}
+        for encoded in message.filters:
+            contents[bucket_of(filter_key(encoded))].append(encoded)
+        for portion in _portions(tuple(contents.items()), lambda item: sum(16 + len(f) for f in item[1]), size):
+            yield Replace(
+                message.flow,
+                tuple(bucket for bucket, _ in portion),
+                tuple(encoded for _, filters in portion for encoded in filters),
+            )
+    else:
+        yield message
+
+
+def _portions(items: tuple[T, ...], weight: Callable[[T], int], size: int) -> list[tuple[T, ...]]:
+    """Runs of items, in order, each of about `size` in all."""
+    total = 0
+    portion = 0
+
+    def number(item: T) -> int:
+        nonlocal total, portion
+        total += 16 + weight(item)
+        if total > size:
+            total = 16 + weight(item)
+            portion += 1
+        return portion
+
+    return [tuple(group) for _, group in groupby(items, key=number)]
+
+
+def decode_peer(frames: Sequence[bytes], limits: Limits = Limits()) -> PeerMessage | Message:  # noqa: B008
+    """Read a message that came over a link."""
+    if not frames or len(frames[0]) > limits.message_bytes or (kind := _kind(frames[0])) not in _TYPES:
+        return decode(frames, limits)
+    if len(frames) > 1 and kind != wire.FORWARD:
+        bad("only FORWARD has attachments")
+    if len(frames) > 1 + LIST_LENGTH:
+        bad(f"{len(frames)} frames; a message has at most {1 + LIST_LENGTH}")
+    if (size := sum(map(len, frames))) > limits.message_bytes:
+        bad(f"a message of {size} bytes; the limit is {limits.message_bytes}")
+    fields = unpack(frames[0], PEER_LIST_LENGTH)[1:]
+    if kind == wire.FORWARD:
+        return _forwards(fields, frames[1:], limits)
+    return _DECODERS[kind](fields)
+
+
+def _kind(head: bytes) -> int:
+    """The type number of a head that is an array, or -1."""
+    for prefix, (low, high) in ((1, (0x90, 0x9F)), (3, (0xDC, 0xDC)), (5, (0xDD, 0xDD))):
+        if len(head) > prefix and low <= head[0] <= high:
+            return head[prefix]
+    return -1
+
+
+def _link_states(fields: tuple[Any, ...]) -> LinkStates:
+    (states,) = arity("LINK_STATES", fields, 1)
+    return LinkStates(tuple(_link_state(*arity("state", row, 4)) for row in _tuples("states", states)))
+
+
+def _link_state(broker: Any, sequence: Any, neighbours: Any, priority: Any) -> LinkState:
+    names = [text("neighbour", name) for name in array("neighbours", neighbours, LIST_LENGTH, 0)]
+    if names != sorted(set(names)):
+        bad("neighbours must be in order, each once")
+    return LinkState(
+        text("broker", broker),
+        integer("sequence", sequence, 0, _LAST_SEQUENCE),
+        frozenset(names),
+        integer("priority", priority),
+    )
+
+
+def _tuples(name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
+    for row in array(name, value, LIST_LENGTH):
+        array(name, row, 16)
+    rows: tuple[tuple[Any, ...], ...] = value
+    return rows
+
+
+def _digest(fields: tuple[Any, ...]) -> Digest:
+    flow, buckets = arity("DIGEST", fields, 2)
+    numbers = _binaries("buckets", array("buckets", buckets, BUCKETS, BUCKETS), KEY_BYTES)
+    return Digest(member("flow", Flow, flow), tuple(int.from_bytes(number) for number in numbers))
+
+
+def _replace(fields: tuple[Any, ...]) -> Replace:
+    flow, buckets, filters = arity("REPLACE", fields, 3)
+    named = [integer("bucket", bucket, 0, BUCKETS - 1) for bucket in array("buckets", buckets, BUCKETS, 0)]
+    if named != sorted(set(named)):
+        bad("buckets must be in order, each once")
+    filters = _binaries("filters", filters)
+    if not all(bucket_of(filter_key(encoded)) in named for encoded in filters):
+        bad("a filter that belongs to none of the buckets")
+    return Replace(member("flow", Flow, flow), tuple(named), filters)
+
+
+def _change(fields: tuple[Any, ...]) -> Change:
+    flow, add, remove = arity("CHANGE", fields, 3)
+    return Change(member("flow", Flow, flow), _binaries("filters", add), _binaries("keys", remove, KEY_BYTES))
+
+
+def _binaries(name: str, values: Any, size: int | None = None) -> tuple[bytes, ...]:
+    for value in array(name, values, PEER_LIST_LENGTH, 0):
+        if type(value) is not bytes or (size is not None and len(value) != size):
+            bad(f"{name} must be binary" + ("" if size is None else f" of {size} bytes"))
+    checked: tuple[bytes, ...] = values
+    return checked
+
+
+def _forwards(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Forwards:
+    if not 2 <= len(fields) <= 2 * LIST_LENGTH or len(fields) % 2:
+        bad(f"FORWARD has 1 to {LIST_LENGTH} pairs of envelope and hops")
+    envelopes = fields[::2]
+    for envelope in envelopes:
+        arity("envelope", array("envelope", envelope, 4), 4)
+    bodies = read_bodies([envelope[3] for envelope in envelopes], attachments, limits)
+    return Forwards(
+        tuple(
+            Forward(
+                NotificationId(text("broker", broker), integer("sequence", sequence, 1)),
+                text("publisher", publisher),
+                integer("hops", hops, 1, _HOPS),
+                body,
+            )
+            for (broker, sequence, publisher, _), hops, body in zip(envelopes, fields[1::2], bodies, strict=True)
+        )
+    )
+
+
+_DECODERS: Final[dict[int, Callable[[tuple[Any, ...]], PeerMessage]]] = {
+    wire.LINK_STATES: _link_states,
+    wire.DIGEST: _digest,
+    wire.REPLACE: _replace,
+    wire.CHANGE: _change,
+}

@@ -1,0 +1,404 @@
+"""Whole brokers without sockets, linked by queues: links come and go, and notifications cross them."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from typing import Any
+
+import pytest
+
+from contrada.broker.core import Core, Identity
+from contrada.broker.frames import encode
+from contrada.broker.messages import Ack, Credit, Deliver, Error, Grant, Hello, Link, Publish, Subscribe, Unsubscribe
+from contrada.broker.overlay.frames import decode_peer, encode_peer
+from contrada.broker.overlay.linking import WINDOW
+from contrada.broker.overlay.messages import Change, Flow, Forward, Forwards, LinkStates
+from contrada.broker.session import Sent
+from contrada.broker.settings import Settings
+from contrada.broker.switchboard import Codec
+from contrada.broker.wire import Code, Policy, Role
+from contrada.errors import ContradaError
+from contrada.forwarding.codec import decode_filter, decode_notification, encode_filter, encode_notification
+from contrada.forwarding.filter import as_filters
+
+
+class ListTable:
+    """A forwarding table by definition."""
+
+    def __init__(self) -> None:
+        self.filters: dict[int, tuple[int, Any]] = {}
+
+    def add(self, interface: int, expression: Any) -> list[int]:
+        ids = []
+        for f in as_filters(expression):
+            self.filters[id := max(self.filters, default=0) + 1] = (interface, f)
+            ids.append(id)
+        return ids
+
+    def remove(self, id: int) -> None:
+        del self.filters[id]
+
+    def filter(self, id: int) -> Any:
+        return self.filters[id][1]
+
+    def remove_interface(self, interface: int) -> None:
+        self.filters = {id: entry for id, entry in self.filters.items() if entry[0] != interface}
+
+    def match_many(self, notifications: list[Any]) -> list[set[int]]:
+        return [{i for i, f in self.filters.values() if f.matches(n)} for n in notifications]
+
+    def explain(self, notification: Any, filter_id: int) -> Any:
+        return str(self.filter(filter_id))
+
+    def stats(self) -> dict[str, int]:
+        return {"filters": len(self.filters)}
+
+
+class Overlay:
+    """Brokers by id. A dialled connection is a pair of queues; a client is a list of what it heard."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.cores: dict[str, Core] = {}
+        self.wires: dict[tuple[str, bytes], tuple[str, bytes]] = {}  # each end to the other
+        self.queues: dict[tuple[str, bytes], deque] = defaultdict(deque)  # towards each end
+        self.heard: dict[tuple[str, bytes], list] = defaultdict(list)
+        self.full: set[tuple[str, bytes]] = set()
+        self.dark: set[str] = set()  # hosts that cannot be reached
+
+    def add(self, name: str, *peers: str, roles: frozenset[Role] = frozenset(Role), **settings: Any) -> Core:
+        options = Settings(
+            id=name, peers=[f"tcp://{peer}:1" for peer in peers], heartbeat=1.0, timeout=1000.0, **settings
+        )
+        core = Core(
+            options,
+            ListTable(),
+            Codec(decode_notification, decode_filter),
+            lambda _: Identity("", roles),
+            id=name,
+            now=self.now,
+        )
+        overlay = self
+
+        class Lines:
+            def open(self, connection: bytes, peer: Any) -> None:
+                host = peer.url.removeprefix("tcp://").removesuffix(":1")
+                if host not in overlay.cores or host in overlay.dark:
+                    raise ContradaError("nobody listens there")
+                far = (host, b"%s/%s" % (name.encode(), connection))
+                overlay.wires[name, connection] = far
+                overlay.wires[far] = (name, connection)
+
+            def close(self, connection: bytes) -> None:
+                far = overlay.wires.pop((name, connection), None)
+                if far is not None:
+                    overlay.wires.pop(far, None)
+
+        core.transport = Lines()
+        self.cores[name] = core
+        return core
+
+    def kill(self, name: str) -> None:
+        """Gone without a word: what it dialled is noticed by a heartbeat, who dialled it notices at once."""
+        del self.cores[name]
+        for near, far in list(self.wires.items()):
+            if near[0] == name:
+                del self.wires[near], self.wires[far]
+                if far[0] in self.cores and self.cores[far[0]].is_dialled(far[1]):
+                    self.cores[far[0]].disconnected(far[1], "killed", self.now)
+
+    def run(self, seconds: float = 1.0) -> None:
+        """Let time pass, in steps of a tick."""
+        for _ in range(int(seconds / 0.25)):
+            self.now += 0.25
+            for core in self.cores.values():
+                core.tick(self.now)
+            self.settle()
+
+    def settle(self) -> None:
+        moving = True
+        while moving:
+            moving = False
+            for name, core in list(self.cores.items()):
+                core.turn(self.now)
+                core.flush(lambda connection, frames, name=name: self._send(name, connection, frames))
+                core._check()
+                core.router._check()
+            for (name, connection), queue in list(self.queues.items()):
+                while queue and name in self.cores:
+                    self.cores[name].receive(connection, None, queue.popleft(), self.now)
+                    moving = True
+
+    def _send(self, name: str, connection: bytes, frames: list[bytes]) -> Sent:
+        if (name, connection) in self.full:
+            return Sent.FULL
+        if connection.startswith(b"client"):
+            self.heard[name, connection].append(decode_peer(frames))
+        elif (name, connection) in self.wires:
+            self.queues[self.wires[name, connection]].append(list(frames))
+        elif not self.cores[name].is_dialled(connection):
+            return Sent.GONE
+        return Sent.OK
+
+    # Clients
+
+    def say(self, name: str, client: bytes, *messages: Any) -> None:
+        for message in messages:
+            frames = encode_peer(message) if isinstance(message, (Change, Forwards, LinkStates)) else encode(message)
+            self.cores[name].receive(client, None, frames, self.now)
+        self.settle()
+
+    def client(self, name: str, client: bytes = b"client") -> None:
+        self.say(name, client, Hello(1, 1, client.decode()))
+
+    def subscribe(self, name: str, text: str, number: int = 1, client: bytes = b"client", **options: Any) -> None:
+        from contrada.forwarding.language import parse
+
+        encoded = tuple(encode_filter(f) for f in as_filters(parse(text)))
+        defaults = {"policy": Policy.BLOCK, "credit": 10**6, "queue": 0}
+        self.say(name, client, Subscribe(100 + number, number, encoded, **{**defaults, **options}))
+
+    def publish(self, name: str, *notifications: dict, client: bytes = b"client", request: int = 7) -> None:
+        self.say(name, client, Publish(request, tuple(map(encode_notification, notifications))))
+
+    def delivered(self, name: str, client: bytes = b"client") -> list[Any]:
+        """The values of x that a client got since it was last asked."""
+        heard = self.heard.pop((name, client), [])
+        return [decode_notification(e.body)["x"] for m in heard if isinstance(m, Deliver) for e in m.entries]
+
+    def links(self) -> set[tuple[str, str]]:
+        return {(name, other) for name, core in self.cores.items() for other in core.neighbours}
+
+
+def line(*names: str, **settings: Any) -> Overlay:
+    overlay = Overlay()
+    for before, name in zip((None, *names), names, strict=False):
+        overlay.add(name, *([before] if before else []), **settings)
+        overlay.client(name)
+    overlay.run()
+    return overlay
+
+
+def test_a_notification_crosses_a_line_of_three_and_comes_once():
+    overlay = line("a", "b", "c")
+    overlay.subscribe("a", "x > 5")
+    overlay.subscribe("c", "x > 3")
+    overlay.publish("a", {"x": 4}, {"x": 6}, {"x": 1})
+    assert overlay.delivered("a") == [6]
+    assert overlay.delivered("c") == [4, 6]
+    overlay.publish("c", {"x": 4}, {"x": 6})
+    assert overlay.delivered("a") == [6]
+    assert overlay.delivered("c") == [4, 6]
+    assert overlay.cores["b"].interests["a"].totals["received"] == 2, "nobody behind wants the 1"
+    overlay.say("a", b"client", Unsubscribe(200, 1))
+    overlay.publish("c", {"x": 6})
+    assert overlay.cores["b"].interests["c"].totals["received"] == 1
+    assert not overlay.delivered("a")
+
+
+def test_subscriptions_from_before_the_first_link_are_spread():
+    overlay = Overlay()
+    overlay.add("a")
+    overlay.client("a")
+    overlay.subscribe("a", "x > 5 or x < 0")
+    overlay.add("b", "a")
+    overlay.client("b")
+    overlay.run()
+    overlay.publish("b", {"x": 6}, {"x": 3}, {"x": -1})
+    assert overlay.delivered("a") == [6, -1]
+
+
+def test_brokers_that_dial_each_other_end_with_one_link():
+    overlay = Overlay()
+    overlay.add("a", "b")
+    overlay.add("b", "a")
+    for name in "ab":
+        overlay.client(name)
+    overlay.run(20.0)
+    assert overlay.links() == {("a", "b"), ("b", "a")}
+    assert len(overlay.wires) == 2
+    assert sum(core.counters["sessions_opened"] for core in overlay.cores.values()) < 8, "and do not go on trying"
+    overlay.subscribe("b", "x = 1")
+    overlay.publish("a", {"x": 1})
+    assert overlay.delivered("b") == [1]
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_whoever_comes_first_of_two_that_dial_each_other(order):
+    overlay = Overlay()
+    for name in order:
+        overlay.add(name, *set("ab") - {name})
+        overlay.run(3.0)
+    overlay.run(10.0)
+    assert overlay.links() == {("a", "b"), ("b", "a")}
+    assert len(overlay.wires) == 2
+
+
+def test_a_ring_reroutes_around_a_killed_broker_and_takes_it_back():
+    overlay = Overlay()
+    names = "abcde"
+    for i, name in enumerate(names):
+        overlay.add(name, names[i - 1])
+        overlay.client(name)
+    overlay.run(6.0)
+    assert len(overlay.links()) == 10
+    overlay.subscribe("c", "x > 0")
+    overlay.publish("a", {"x": 1})
+    assert overlay.delivered("c") == [1]
+    overlay.kill("b")
+    overlay.run(4.0)
+    overlay.publish("a", {"x": 2})
+    assert overlay.delivered("c") == [2]
+    overlay.add("b", "a")
+    overlay.client("b")
+    overlay.run(8.0)
+    assert len(overlay.links()) == 10
+    overlay.publish("b", {"x": 3})
+    overlay.publish("a", {"x": 4})
+    assert overlay.delivered("c") == [3, 4]
+
+
+def test_a_silent_neighbour_is_lost_after_three_heartbeats_and_found_again():
+    overlay = line("a", "b")
+    wires = dict(overlay.wires)
+    overlay.wires.clear()  # packets vanish, nothing is told
+    overlay.dark = {"a"}
+    for near in wires:
+        overlay.wires[near] = ("nowhere", b"")
+    overlay.run(4.0)
+    assert overlay.links() == set()
+    overlay.wires.clear()
+    overlay.dark.clear()
+    overlay.run(12.0)
+    assert len(overlay.links()) == 2
+
+
+def test_stale_interest_is_forgotten():
+    overlay = line("a", "b", stale_after=20.0)
+    overlay.subscribe("b", "x > 0")
+    table = overlay.cores["a"].table
+    assert len(table.filters) == 1
+    overlay.kill("b")
+    overlay.run(4.0)
+    assert overlay.links() == set()
+    assert len(table.filters) == 1, "it may come back soon"
+    overlay.run(20.0)
+    assert not table.filters
+    overlay.publish("a", {"x": 1})
+
+
+def test_a_blocking_subscriber_holds_back_a_publisher_two_brokers_away():
+    overlay = line("a", "b", "c", queue=100)
+    overlay.subscribe("c", "x >= 0", credit=0, queue=10)
+    sent = 0
+    while sent < 10 * WINDOW:
+        heard = overlay.heard[("a", b"client")]
+        if sent > 20 and not any(isinstance(m, Ack) and m.entries[-1].request == 1000 + sent - 500 for m in heard):
+            break
+        overlay.publish("a", *({"x": sent + i} for i in range(500)), request=1000 + sent)
+        sent += 500
+    assert sent <= 3 * WINDOW, "the publisher was never held back"
+    while True:
+        overlay.say("c", b"client", Credit((Grant(1, 1000),)))
+        overlay.run(0.25)
+        if _count(overlay, "c") == sent:
+            break
+    assert overlay.delivered("c") == list(range(sent))
+
+
+def _count(overlay: Overlay, name: str) -> int:
+    return sum(len(m.entries) for m in overlay.heard[name, b"client"] if isinstance(m, Deliver))
+
+
+def test_a_link_that_takes_nothing_keeps_what_waits_for_it():
+    overlay = line("a", "b")
+    overlay.subscribe("b", "x >= 0")
+    (connection,) = (c.session.connection for c in overlay.cores["a"].neighbours.values())
+    overlay.full.add(("a", connection))
+    for start in range(0, 1000, 100):
+        overlay.publish("a", *({"x": start + i} for i in range(100)), request=1 + start)
+    assert not overlay.delivered("b")
+    overlay.full.clear()
+    overlay.run(0.5)
+    assert overlay.delivered("b") == list(range(1000))
+
+
+def test_links_need_the_role_peer():
+    overlay = Overlay()
+    overlay.add("a", roles=frozenset((Role.PUBLISH, Role.SUBSCRIBE)))
+    overlay.add("b", "a")
+    overlay.run(5.0)
+    assert overlay.links() == set()
+    overlay.client("a")
+    overlay.heard.clear()
+    overlay.say("a", b"client", Link("evil", False))
+    (refusal,) = overlay.heard["a", b"client"]
+    assert (refusal.code, refusal.fatal) == (Code.UNAUTHORISED, False)
+    overlay.say("a", b"client", Forwards((Forward(("x", 1), "p", 1, b""),)))
+    assert overlay.heard["a", b"client"][-1].code == Code.BAD_FRAME
+
+
+def test_a_broker_does_not_link_with_itself_or_its_namesake():
+    overlay = Overlay()
+    overlay.add("a", "a")
+    overlay.run(5.0)
+    assert overlay.links() == set()
+    overlay.client("a")
+    overlay.heard.clear()
+    overlay.say("a", b"client", Link("a", False))
+    assert overlay.heard["a", b"client"][-1].code == Code.DUPLICATE
+    overlay.say("a", b"client", Link("b", True))
+    assert overlay.heard["a", b"client"][-1].code == Code.VERSION
+
+
+def as_broker(overlay: Overlay, name: str = "a") -> list:
+    """A hostile broker, linked."""
+    overlay.client(name)
+    overlay.say(name, b"client", Link("evil", False))
+    overlay.heard[name, b"client"].clear()
+    return overlay.heard[name, b"client"]
+
+
+def test_bad_filters_end_the_link_and_leave_nothing():
+    overlay = Overlay()
+    overlay.add("a")
+    heard = as_broker(overlay)
+    overlay.say("a", b"client", Change(Flow.SUBSCRIPTIONS, (b"junk",), ()))
+    assert isinstance(heard[-1], Error)
+    assert (heard[-1].code, heard[-1].fatal) == (Code.BAD_FILTER, True)
+    assert overlay.links() == set()
+
+
+def test_notifications_are_handled_once_and_not_beyond_the_hop_limit():
+    overlay = Overlay()
+    overlay.add("a", hop_limit=3)
+    overlay.client("a", b"client-2")
+    overlay.subscribe("a", "x exists", client=b"client-2")
+    as_broker(overlay)
+    body = encode_notification({"x": 1})
+    overlay.heard[("a", b"client-2")].clear()
+    for hops, origin in ((1, ("o", 1)), (1, ("o", 1)), (4, ("o", 2)), (3, ("o", 3)), (1, ("a", 9))):
+        overlay.say("a", b"client", Forwards((Forward(origin, "p", hops, body),)))
+    overlay.say("a", b"client", Forwards((Forward(("o", 4), "p", 1, b"junk"),)))
+    got = [e for m in overlay.heard[("a", b"client-2")] if isinstance(m, Deliver) for e in m.entries]
+    assert [tuple(e.id) for e in got] == [("o", 1), ("o", 3)]
+    totals = overlay.cores["a"].interests["evil"].totals
+    assert {name: totals[name] for name in ("received", "duplicates", "expired", "invalid")} == {
+        "received": 6,
+        "duplicates": 2,
+        "expired": 1,
+        "invalid": 1,
+    }
+
+
+def test_forwards_beyond_the_window_end_the_link():
+    overlay = Overlay()
+    overlay.add("a")
+    overlay.client("a", b"client-2")
+    overlay.subscribe("a", "x exists", client=b"client-2", credit=0, queue=1)
+    heard = as_broker(overlay)
+    for start in range(0, WINDOW + 1000, 1000):
+        body = encode_notification({"x": start})
+        overlay.say("a", b"client", Forwards(tuple(Forward(("o", start + i + 1), "p", 1, body) for i in range(1000))))
+    errors = [m for m in heard if isinstance(m, Error)]
+    assert errors[0].code == Code.FLOW
