@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,3 +106,79 @@ class Comparing:
         while len(chosen) < count:
             chosen.update(self._rng.integers(0, 100, count - len(chosen)).tolist())
         return list(chosen)
+
+
+def star(rng: np.random.Generator, x: float, y: float, radius: float, vertices: int) -> list[tuple[float, float]]:
+    """A simple polygon around a point: vertices at ascending angles, at various distances."""
+    angles = (np.arange(vertices) + 0.8 * rng.random(vertices)) * (2 * math.pi / vertices)
+    reach = radius * (0.4 + 0.6 * rng.random(vertices))
+    return list(zip((x + reach * np.cos(angles)).tolist(), (y + reach * np.sin(angles)).tolist(), strict=True))
+
+
+class RegionMix:
+    """Filters of a polygon relation, a string equality and a numeric range, in a square of side 1,000.
+
+    Of the notifications half are at a point and half have a polygon.
+    """
+
+    KINDS = 100
+    RELATIONS = (Operator.INTERSECTS, Operator.INSIDE, Operator.OVERLAPS)
+
+    def __init__(self, seed: int = 3) -> None:
+        self._rng = np.random.default_rng(seed)
+        self.rows: list[tuple[list[tuple[float, float]], Operator, str, int, int]] = []
+
+    def filters(self, count: int) -> list[Filter]:
+        """Filters on area, kind and level; `rows` keeps what they are made of, for the rivals."""
+        from contrada.spatial.region import Region
+
+        made = []
+        for _ in range(count):
+            x, y = self._rng.random(2) * 1000
+            ring = star(self._rng, x, y, 20 + 80 * self._rng.random(), 20)
+            op = self.RELATIONS[int(self._rng.integers(3))]
+            kind, low = f"kind {self._rng.integers(self.KINDS)}", int(self._rng.integers(0, 80))
+            high = low + int(self._rng.integers(5, 40))
+            self.rows.append((ring, op, kind, low, high))
+            made.append(
+                Filter(
+                    [
+                        Constraint("area", op, Region(ring)),
+                        Constraint("kind", Operator.EQ, kind),
+                        Constraint("level", Operator.GT, low),
+                        Constraint("level", Operator.LT, high),
+                    ]
+                )
+            )
+        return made
+
+    def notifications(self, count: int) -> list[Notification]:
+        """Points and polygons by turns."""
+        from contrada.spatial.region import Point, Region
+
+        made: list[Notification] = []
+        for i in range(count):
+            x, y = (self._rng.random(2) * 1000).tolist()
+            area = Region(star(self._rng, x, y, 5 + 30 * self._rng.random(), 12)) if i % 2 else Point(x, y)
+            made.append(
+                {
+                    "area": area,
+                    "kind": f"kind {self._rng.integers(self.KINDS)}",
+                    "level": int(self._rng.integers(0, 100)),
+                }
+            )
+        return made
+
+
+def three_constraints(count: int, seed: int = 4) -> Iterator[Filter]:
+    """Filters of exactly three constraints with mostly different values: what a table of a million holds."""
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(0, 10_000_000, (count, 3)).tolist()
+    for i, (a, b, c) in enumerate(numbers):
+        yield Filter(
+            [
+                Constraint(f"user{a % 500}", Operator.EQ, f"account-{b}"),
+                Constraint("price", Operator.LT if i % 2 else Operator.GT, c / 100),
+                Constraint(f"tag{b % 50}", Operator.PREFIX if i % 3 else Operator.CONTAINS, f"item-{a}"),
+            ]
+        )

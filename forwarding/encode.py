@@ -180,6 +180,8 @@ def encode_notifications(
 _STRING: Final = layout.STRING
 _NUMBER: Final = layout.NUMBER
 _BOOL: Final = layout.BOOL
+_STRINGS: Final = Kind.STRING
+_NUMBERS: Final = Kind.NUMBER
 
 
 def _unusual(writer: Writer, values: Values, name: str, number: int, value: object) -> None:
@@ -196,7 +198,13 @@ def encode_constraint(
 ) -> None:
     """Write a constraint; `handle(kind, name, constraint)` numbers those of plugged-in types."""
     kind = constraint.kind
-    if kind is None:
+    if kind is _STRINGS:
+        encoded = constraint.value.encode()  # type: ignore[union-attr]
+        writer.strings.append(encoded)
+        writer.rows += (name << 8 | OPERATOR[constraint.op] << 4 | _STRING, len(encoded))
+    elif kind is _NUMBERS and type(constraint.value) is int:
+        writer.rows += (name << 8 | OPERATOR[constraint.op] << 4 | _NUMBER, constraint.value)
+    elif kind is None:
         code = name << 8 | OPERATOR[constraint.op] << 4
         if constraint.op is Operator.EXISTS:
             writer.rows += (code, 0)

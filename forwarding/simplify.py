@@ -27,13 +27,11 @@ _CANDIDATES = 128  # filters that types are asked about, for each question about
 _LOW_HALF = (1 << 32) - 1
 
 
-def split_redundant(filter: Filter) -> tuple[list[Constraint], list[Constraint], bool]:
+def split_redundant(filter: Filter) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], bool]:
     """A filter's needed constraints, its redundant ones (rule 2), and whether nothing satisfies it (rule 1)."""
     constraints = filter.constraints
-    if len({constraint.name for constraint in constraints}) == len(constraints):
-        return list(constraints), [], False
     if not is_satisfiable(filter):
-        return list(constraints), [], True
+        return constraints, (), True
     needed = list(constraints)
     redundant: list[Constraint] = []
     for constraint in constraints:
@@ -41,7 +39,7 @@ def split_redundant(filter: Filter) -> tuple[list[Constraint], list[Constraint],
         if others and covers(Filter((constraint,)), Filter(others)):
             needed.remove(constraint)
             redundant.append(constraint)
-    return needed, redundant, False
+    return tuple(needed), tuple(redundant), False
 
 
 class Weigher:

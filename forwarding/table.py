@@ -15,6 +15,7 @@ operation.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -122,8 +123,7 @@ class ForwardingTable:
                 ids += self._add(waiting[:_ADD])
                 del waiting[:_ADD]
         ids += self._add(waiting)
-        given = iter(ids)
-        return [[next(given) for _ in range(count)] for count in counts]
+        return [ids[start:end] for start, end in _runs(accumulate(counts))]
 
     def _add(self, pairs: Sequence[tuple[Hashable, Filter]]) -> list[int]:
         if not pairs:
@@ -133,16 +133,20 @@ class ForwardingTable:
             needed: list[int] = []
             owners: list[int] = []
             void: list[bool] = []
+            names, number = self._names.numbers, self._names.number
             for interface, each in pairs:
                 owners.append(self._interfaces.number(interface))
-                constraints, redundant, unsatisfiable = (
-                    split_redundant(each) if self._simplify else (each.constraints, (), False)
-                )
+                constraints = each.constraints
+                redundant: tuple[Constraint, ...] = ()
+                unsatisfiable = False
+                if self._simplify and len(constraints) > 1 and _repeats_a_name(constraints):
+                    constraints, redundant, unsatisfiable = split_redundant(each)
                 for constraint in constraints:
-                    encode_constraint(writer, self._names.number(constraint.name), constraint, self._handle)
+                    name = constraint.name
+                    encode_constraint(writer, names.get(name) or number(name), constraint, self._handle)
                 needed.append(len(writer.rows) >> 1)
                 for constraint in redundant:
-                    encode_constraint(writer, self._names.number(constraint.name), constraint, self._handle)
+                    encode_constraint(writer, number(constraint.name), constraint, self._handle)
                 void.append(unsatisfiable)
                 writer.end()
             batch = writer.batch()
@@ -429,11 +433,21 @@ class ForwardingTable:
                 plugged._check()
 
 
-def _runs(ends: list[int]) -> Iterator[tuple[int, int]]:
+def _runs(ends: Iterable[int]) -> Iterator[tuple[int, int]]:
     start = 0
     for end in ends:
         yield start, end
         start = end
+
+
+def _repeats_a_name(constraints: tuple[Constraint, ...]) -> bool:
+    """Whether two constraints of a filter, which keeps them sorted by name, speak of one name."""
+    before = None
+    for constraint in constraints:
+        if constraint.name == before:
+            return True
+        before = constraint.name
+    return False
 
 
 def _type_of(kind: int) -> int:

@@ -45,7 +45,8 @@ from contrada.forwarding.index.weighing import YES, covers_filter, first_operand
 from contrada.spatial._jit import inner_kernel
 
 _SUBSETS = 5  # names of which all subsets are looked up
-EFFORT = 64  # filters weighed for each question about a new filter
+EFFORT = 64  # filters of a group weighed for each question about a new filter
+_LATEST = 16  # filters of its interface that a new filter may cover, besides those of its own group
 
 
 @inner_kernel
@@ -182,7 +183,7 @@ def find_covered(index: Index, f: int, outcome: int, found: Ints) -> int:
         effort -= 1
         g = filters[g, F_GROUP_NEXT]
     g = filters[f, F_FOLLOWING]
-    effort = EFFORT
+    effort = _LATEST
     while g != 0 and effort > 0 and count < found.shape[0]:
         if (
             filters[g, F_MASK] & mask == mask

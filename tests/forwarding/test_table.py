@@ -327,14 +327,14 @@ def test_rules_1_and_2() -> None:
 
 def test_rule_3_and_its_undoing() -> None:
     table = ForwardingTable()
-    narrow = [table.add("I", parse(f"x > {i} and y = {i}"))[0] for i in range(10, 40)]
+    narrow = [table.add("I", parse(f"x > {i} and y = {i}"))[0] for i in range(10, 20)]
     (elsewhere,) = table.add("J", parse("x > 30"))
     assert table.stats().covered == 0
     (wide,) = table.add("I", parse("x > 5"))
-    assert table.stats().covered == 30
+    assert table.stats().covered == 10
     (wider,) = table.add("I", parse("x >= 5"))
     (equal,) = table.add("I", parse("x >= 5.0"))
-    assert (table.stats().covered, table.stats().active) == (32, 2)
+    assert (table.stats().covered, table.stats().active) == (12, 2)
     assert table.match_filters({"x": 100, "y": 12}) == sorted([narrow[2], elsewhere, wide, wider, equal])
     table._check()
     table.remove(wider)  # a ghost until what it covered has moved
@@ -349,7 +349,7 @@ def test_rule_3_and_its_undoing() -> None:
         assert table.match({"x": 6, "y": 0}) == set()
         table._check()
         table.remove(table.add("K", parse("z = 1"))[0])
-    assert (table.stats().covered, table.stats().active) == (0, 31)
+    assert (table.stats().covered, table.stats().active) == (0, 11)
     table.remove_interface("I")
     assert table.stats().filters == 1
     table._check()

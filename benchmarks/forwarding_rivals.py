@@ -1,0 +1,113 @@
+"""What one would use instead of a forwarding table for regions: shapely's STRtree with a dictionary, and koncorde."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import shapely
+
+from contrada.forwarding.constraint import Operator
+from contrada.spatial.point import Point
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Row = tuple[list[tuple[float, float]], Operator, str, int, int]
+
+_KONCORDE = """
+const { Koncorde } = require('koncorde');
+const fs = require('fs');
+(async () => {
+  const { filters, documents } = JSON.parse(fs.readFileSync(process.argv[2]));
+  const engine = new Koncorde();
+  for (const filter of filters) await engine.register(filter);
+  const run = () => { let found = 0; for (const each of documents) found += engine.test(each).length; return found; };
+  run();
+  const start = process.hrtime.bigint();
+  const found = run();
+  console.log(JSON.stringify({ seconds: Number(process.hrtime.bigint() - start) / 1e9, found }));
+})();
+"""
+
+
+class Shapely:
+    """The plain matcher: a tree over the polygons, a dictionary over the kinds, the rest by hand."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.polygons = [shapely.Polygon(ring) for ring, *_ in rows]
+        shapely.prepare(self.polygons)
+        self.tree = shapely.STRtree(self.polygons)
+        self.of_kind: dict[str, set[int]] = {}
+        for i, row in enumerate(rows):
+            self.of_kind.setdefault(row[2], set()).add(i)
+
+    def match(self, notification: dict[str, Any]) -> set[int]:
+        """The filters that match."""
+        area, level = notification["area"], notification["level"]
+        point = isinstance(area, Point)
+        shape = shapely.Point(area.x, area.y) if point else shapely.Polygon(area.coords)
+        wanted = self.of_kind.get(notification["kind"], set())
+        found = set()
+        for i in self.tree.query(shape, predicate="intersects").tolist():
+            if i not in wanted:
+                continue
+            _, op, _, low, high = self.rows[i]
+            if not low < level < high:
+                continue
+            polygon = self.polygons[i]
+            if op is Operator.INTERSECTS:
+                holds = True
+            elif op is Operator.INSIDE:
+                holds = polygon.contains_properly(shape)
+            else:
+                holds = not point and polygon.overlaps(shape)
+            if holds:
+                found.add(i)
+        return found
+
+
+def koncorde(rows: Sequence[Row], notifications: Sequence[dict[str, Any]]) -> float | str:
+    """Notifications per second of koncorde, which knows points in polygons; or why it could not be measured."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if node is None or npm is None:
+        return "there is no node, or no npm"
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        install = [npm, "install", "--no-save", "--no-audit", "--no-fund", "--prefix", directory, "koncorde"]
+        try:
+            subprocess.run(install, cwd=place, capture_output=True, text=True, check=True, timeout=240)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            return f"npm install koncorde failed ({type(error).__name__}); it compiles C++ and needs the network"
+        filters = [
+            {
+                "and": [
+                    {"equals": {"kind": kind}},
+                    {"range": {"level": {"gt": low, "lt": high}}},
+                    {"geoPolygon": {"area": {"points": [{"lat": y / 20, "lon": x / 20} for x, y in ring]}}},
+                ]
+            }
+            for ring, op, kind, low, high in rows
+            if op is not Operator.OVERLAPS
+        ]
+        documents = [
+            {
+                "area": {"lat": each["area"].y / 20, "lon": each["area"].x / 20},
+                "kind": each["kind"],
+                "level": each["level"],
+            }
+            for each in notifications
+        ]
+        (place / "run.js").write_text(_KONCORDE)
+        (place / "work.json").write_text(json.dumps({"filters": filters, "documents": documents}))
+        done = subprocess.run(
+            [node, "run.js", "work.json"], cwd=place, capture_output=True, text=True, check=False, timeout=240
+        )
+        if done.returncode:
+            return f"koncorde stopped: {done.stderr.strip().splitlines()[-1:]}"
+        return len(documents) / float(json.loads(done.stdout)["seconds"])
