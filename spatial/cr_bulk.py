@@ -4,6 +4,9 @@ Leaves are packed by sort-tile-recursive (Leutenegger et al., 1997): centres sor
 slices for k leaves, each slice sorted by y and cut into leaves; then the same for the MBRs of the leaves, and so on up.
 Cuts are spread evenly, so every node has at least 8 children, and the tree obeys the rules of one built by insertion.
 
+Rings given as coordinates are brought to the canonical form of `Region` on the way: repeated and exactly collinear
+vertices dropped, counter-clockwise from the lexicographically smallest vertex. That they are simple is trusted.
+
 Rows are then numbered from the root down, so that the children of a node, the entries below it, their rings
 and their constraints each are one run: a search reads memory nearly in order.
 """
@@ -60,7 +63,8 @@ from contrada.spatial.cr_lists import (
 from contrada.spatial.cr_nodes import hash_id
 from contrada.spatial.cr_nodes import mbr as node_mbr
 from contrada.spatial.predicates import orient
-from contrada.spatial.ring_arena import ring_hash, store
+from contrada.spatial.ring_arena import allocate, ring_boxes, ring_hash, ring_xy
+from contrada.spatial.rings import fill_boxes
 
 if TYPE_CHECKING:
     from contrada.spatial.cr_lists import Floats, Ints, Tree
@@ -145,22 +149,24 @@ def _corners(coords: Floats, low: int, high: int, corners: Floats) -> int:
 
 
 @kernel
-def canonical(coords: Floats, low: int, high: int, scratch: Floats, xy: Floats) -> int:
-    """Write ring coords[low:high] to `xy` in the canonical closed form of `Region`; return how many edges it has.
-
-    The ring is simple, closed or not and of either orientation. Repeated and exactly collinear vertices are dropped; it
-    starts at its lexicographically smallest vertex and runs counter-clockwise. Nothing else is checked.
-    """
+def _open_end(coords: Floats, low: int, high: int) -> int:
+    """Return where ring coords[low:high] ends when vertices that repeat its first are left out."""
     while high - low > 1 and coords[high - 1, 0] == coords[low, 0] and coords[high - 1, 1] == coords[low, 1]:
         high -= 1
-    size = high - low
-    if size >= 3 and _surely_turns(coords, low, high):
-        _rotate(coords, low, high, xy)
-        return size
-    size = _corners(coords, low, high, scratch)
-    if size >= 3:
-        _rotate(scratch, 0, size, xy)
-    return size
+    return high
+
+
+@kernel
+def _same_ring(coords: Floats, a: int, a_end: int, b: int, b_end: int, scratch: Floats, rings: Floats) -> bool:
+    """Whether two rings are the same in canonical form."""
+    size = _corners(coords, a, _open_end(coords, a, a_end), scratch)
+    if size < 3:
+        return False
+    _rotate(scratch, 0, size, rings[0])
+    if _corners(coords, b, _open_end(coords, b, b_end), scratch) != size:
+        return False
+    _rotate(scratch, 0, size, rings[1])
+    return np.array_equal(rings[0, :size], rings[1, :size])
 
 
 @kernel
@@ -184,8 +190,7 @@ def distinct_rings(coords: Floats, offsets: Ints, table: Ints, first: Ints, boxe
     for i in range(rings):
         longest = max(longest, offsets[i + 1] - offsets[i])
     scratch = np.empty((longest, 2))
-    one = np.empty((longest + 1, 2))
-    other = np.empty((longest + 1, 2))
+    rings_of_two = np.empty((2, longest + 1, 2))
     chain = np.empty(rings, np.int64)
     count = 0
     for i in range(rings):
@@ -202,14 +207,11 @@ def distinct_rings(coords: Floats, offsets: Ints, table: Ints, first: Ints, boxe
         boxes[count, 3] = y2 + 0.0
         bucket = _hash_box(boxes[count]) & (table.shape[0] - 1)
         k = table[bucket]
-        edges = -1
         while k >= 0:
             if x1 == boxes[k, 0] and y1 == boxes[k, 1] and x2 == boxes[k, 2] and y2 == boxes[k, 3]:
-                if edges < 0:
-                    edges = canonical(coords, offsets[i], offsets[i + 1], scratch, one)
                 f = first[k]
-                same_size = canonical(coords, offsets[f], offsets[f + 1], scratch, other) == edges
-                if same_size and np.array_equal(one[:edges], other[:edges]):
+                low, high = offsets[f], offsets[f + 1]
+                if _same_ring(coords, offsets[i], offsets[i + 1], low, high, scratch, rings_of_two):
                     break
             k = chain[k]
         if k < 0:
@@ -274,19 +276,29 @@ def store_rings(
     for i in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[i + 1] - offsets[i])
     scratch = np.empty((longest, 2))
-    xy = np.empty((longest + 1, 2))
     heap_state = t.state[HEAP_STATE:]
     last_bucket = t.table.shape[1] - 1
     slot = 0
     for entry in range(order.shape[0]):
         ring = order[entry]
         row = rows[starts[ring]]
-        edges = canonical(coords, offsets[row], offsets[row + 1], scratch, xy)
-        if edges < 3:
-            return NO_POLYGON, row
-        hashed = ring_hash(xy[: edges + 1])
+        low, high = offsets[row], _open_end(coords, offsets[row], offsets[row + 1])
+        edges = high - low
+        plain = edges >= 3 and _surely_turns(coords, low, high)
+        if not plain:
+            edges = _corners(coords, low, high, scratch)
+            if edges < 3:
+                return NO_POLYGON, row
+        block = allocate(t.heap, heap_state, edges)
+        xy = ring_xy(t.heap, block, edges)
+        if plain:
+            _rotate(coords, low, high, xy)
+        else:
+            _rotate(scratch, 0, edges, xy)
+        fill_boxes(xy, ring_boxes(t.heap, block, edges))
+        hashed = ring_hash(xy)
         t.entry[entry, FIRST] = slot
-        t.entry[entry, BLOCK] = store(t.heap, heap_state, xy[: edges + 1])
+        t.entry[entry, BLOCK] = block
         t.entry[entry, EDGES] = edges
         t.entry[entry, HASH] = hashed
         bucket = hashed & last_bucket

@@ -137,8 +137,8 @@ class CRTree:
             xy, boxes = query.ring
             count = cr_search.search_ring(tree, xy, boxes, self._mode, self._density, out, tally)
         self._tally += tally
-        # A small answer must not keep a large array alive.
-        return out[:count] if 16 * count > len(out) else out[:count].copy()
+        out.resize(count, refcheck=False)  # gives the rest back without a copy
+        return out
 
     @property
     def counters(self) -> Counters:

@@ -67,9 +67,8 @@ def has_room(heap: Floats, state: Ints, edges: int) -> bool:
 
 
 @kernel
-def store(heap: Floats, state: Ints, xy: Floats) -> int:
-    """Copy a closed ring into a block, compute its boxes, and return the block. There must be room."""
-    edges = xy.shape[0] - 1
+def allocate(heap: Floats, state: Ints, edges: int) -> int:
+    """Take a block for a ring of that many edges. There must be room."""
     which = size_class(ring_size(edges))
     block: int = state[_FREE + which]
     if block >= 0:
@@ -77,6 +76,14 @@ def store(heap: Floats, state: Ints, xy: Floats) -> int:
     else:
         block = state[USED]
         state[USED] += class_size(which)
+    return block
+
+
+@kernel
+def store(heap: Floats, state: Ints, xy: Floats) -> int:
+    """Copy a closed ring into a block, compute its boxes, and return the block. There must be room."""
+    edges = xy.shape[0] - 1
+    block = allocate(heap, state, edges)
     k = block
     for i in range(edges + 1):
         heap[k] = xy[i, 0] + 0.0  # -0.0 becomes 0.0: equal rings are equal bits
@@ -111,15 +118,16 @@ def ring_boxes(heap: Floats, block: int, edges: int) -> Floats:
 @kernel
 def ring_hash(xy: Floats) -> np.int64:
     """Return a hash of a ring's vertices, the same for rings that compare equal."""
-    h = np.uint64(xy.shape[0]) * _GOLDEN
-    for i in range(xy.shape[0] - 1):
-        h ^= np.float64(xy[i, 0] + 0.0).view(np.uint64)
-        h *= _MIX
-        h ^= h >> _SHIFT
-        h ^= np.float64(xy[i, 1] + 0.0).view(np.uint64)
-        h *= _GOLDEN
-        h ^= h >> _SHIFT
-    return np.int64(h >> np.uint64(1))
+    h = np.uint64(0)
+    place = _GOLDEN
+    for i in range(xy.shape[0]):
+        # A product for each vertex, depending on its place, and all of them added: no step waits for another.
+        x = np.float64(xy[i, 0] + 0.0).view(np.uint64)
+        y = np.float64(xy[i, 1] + 0.0).view(np.uint64)
+        h += (x ^ (x >> _SHIFT) ^ place) * ((y ^ (y >> _SHIFT)) * _MIX ^ place | np.uint64(1))
+        place += _GOLDEN
+    h = (h ^ (h >> _SHIFT)) * _MIX
+    return np.int64((h ^ (h >> _SHIFT)) >> np.uint64(1))
 
 
 @kernel
