@@ -22,10 +22,7 @@ from contrada.spatial.cr_lists import (
     AFTER,
     BEFORE,
     BLOCK,
-    BY_ID,
-    BY_RING,
     CAPACITY,
-    CHAIN,
     CHILDREN,
     CHUNK,
     CHUNKS,
@@ -34,7 +31,6 @@ from contrada.spatial.cr_lists import (
     EDGES,
     ENTRIES,
     ENTRY,
-    ENTRY_CHAIN,
     FIRST,
     HASH,
     HEAD,
@@ -60,7 +56,6 @@ from contrada.spatial.cr_lists import (
     UNION,
     new_node,
 )
-from contrada.spatial.cr_nodes import hash_id
 from contrada.spatial.cr_nodes import mbr as node_mbr
 from contrada.spatial.predicates import orient
 from contrada.spatial.ring_arena import allocate, ring_boxes, ring_hash, ring_xy
@@ -71,77 +66,43 @@ if TYPE_CHECKING:
 
 _FILTER: Final = 4e-16  # above the error bound of an orientation in doubles
 
-# Faults that `store_rings` finds.
-SOUND: Final = 0
-NO_POLYGON: Final = 1
-SAME_ID: Final = 2
+
+# From here on `coords` is flat, for speed: vertex k is (coords[2·k], coords[2·k + 1]), a ring is vertices low to high-1
+
+
+@kernel
+def _doubtful(coords: Floats, a: int, b: int, c: int) -> bool:
+    """Whether the floating filter of `orient` leaves open if vertices a, b, c are in line."""
+    left = (coords[2 * a] - coords[2 * c]) * (coords[2 * b + 1] - coords[2 * c + 1])
+    right = (coords[2 * a + 1] - coords[2 * c + 1]) * (coords[2 * b] - coords[2 * c])
+    doubtful: bool = abs(left - right) <= _FILTER * (abs(left) + abs(right))
+    return doubtful
 
 
 @kernel
 def _surely_turns(coords: Floats, low: int, high: int) -> bool:
-    """Whether each vertex is a corner by the floating filter of `orient` alone."""
-    doubtful = 0
+    """Whether each vertex is a corner by the floating filter alone."""
     last = high - 1
+    doubtful = int(_doubtful(coords, last - 1, last, low)) + int(_doubtful(coords, last, low, low + 1))
     for k in range(low + 1, last):
-        left = (coords[k - 1, 0] - coords[k + 1, 0]) * (coords[k, 1] - coords[k + 1, 1])
-        right = (coords[k - 1, 1] - coords[k + 1, 1]) * (coords[k, 0] - coords[k + 1, 0])
-        doubtful += abs(left - right) <= _FILTER * (abs(left) + abs(right))
-    for a, b, c in ((last - 1, last, low), (last, low, low + 1)):
-        left = (coords[a, 0] - coords[c, 0]) * (coords[b, 1] - coords[c, 1])
-        right = (coords[a, 1] - coords[c, 1]) * (coords[b, 0] - coords[c, 0])
-        doubtful += abs(left - right) <= _FILTER * (abs(left) + abs(right))
+        doubtful += _doubtful(coords, k - 1, k, k + 1)
     return doubtful == 0
-
-
-@kernel
-def _rotate(coords: Floats, low: int, high: int, xy: Floats) -> None:
-    """Write a ring of corners to `xy`, closed, counter-clockwise from the lexicographically smallest one."""
-    lowest = low
-    lx = coords[low, 0]
-    for k in range(low + 1, high):
-        x = coords[k, 0]
-        if x <= lx and (x < lx or coords[k, 1] < coords[lowest, 1]):
-            lx = x
-            lowest = k
-    a = lowest - 1 if lowest > low else high - 1
-    c = lowest + 1 if lowest + 1 < high else low
-    i = 0
-    if orient(coords[a, 0], coords[a, 1], coords[lowest, 0], coords[lowest, 1], coords[c, 0], coords[c, 1]) > 0:
-        for k in range(lowest, high):
-            xy[i, 0] = coords[k, 0] + 0.0
-            xy[i, 1] = coords[k, 1] + 0.0
-            i += 1
-        for k in range(low, lowest):
-            xy[i, 0] = coords[k, 0] + 0.0
-            xy[i, 1] = coords[k, 1] + 0.0
-            i += 1
-    else:
-        for k in range(lowest, low - 1, -1):
-            xy[i, 0] = coords[k, 0] + 0.0
-            xy[i, 1] = coords[k, 1] + 0.0
-            i += 1
-        for k in range(high - 1, lowest, -1):
-            xy[i, 0] = coords[k, 0] + 0.0
-            xy[i, 1] = coords[k, 1] + 0.0
-            i += 1
-    xy[i, 0] = xy[0, 0]
-    xy[i, 1] = xy[0, 1]
 
 
 @kernel
 def _corners(coords: Floats, low: int, high: int, corners: Floats) -> int:
     """Copy the vertices that are neither repeated nor collinear with their neighbours; return how many there are."""
     size = 0
-    ax, ay = coords[high - 1, 0], coords[high - 1, 1]
-    bx, by = coords[low, 0], coords[low, 1]
+    ax, ay = coords[2 * high - 2], coords[2 * high - 1]
+    bx, by = coords[2 * low], coords[2 * low + 1]
     for k in range(low, high):
         after = k + 1 if k + 1 < high else low
-        cx, cy = coords[after, 0], coords[after, 1]
+        cx, cy = coords[2 * after], coords[2 * after + 1]
         if bx == cx and by == cy:
             continue
         if orient(ax, ay, bx, by, cx, cy) != 0:
-            corners[size, 0] = bx
-            corners[size, 1] = by
+            corners[2 * size] = bx
+            corners[2 * size + 1] = by
             size += 1
         ax, ay = bx, by
         bx, by = cx, cy
@@ -149,9 +110,37 @@ def _corners(coords: Floats, low: int, high: int, corners: Floats) -> int:
 
 
 @kernel
+def _rotate(coords: Floats, low: int, high: int, target: Floats, at: int) -> None:
+    """Write a ring of corners to target[at:], closed, counter-clockwise from the lexicographically smallest one."""
+    lowest = low
+    for k in range(low + 1, high):
+        x, least = coords[2 * k], coords[2 * lowest]
+        if x <= least and (x < least or coords[2 * k + 1] < coords[2 * lowest + 1]):
+            lowest = k
+    a, b = 2 * (lowest - 1 if lowest > low else high - 1), 2 * lowest
+    c = 2 * (lowest + 1 if lowest + 1 < high else low)
+    if orient(coords[a], coords[a + 1], coords[b], coords[b + 1], coords[c], coords[c + 1]) > 0:
+        for k in range(2 * lowest, 2 * high):
+            target[at] = coords[k] + 0.0  # -0.0 becomes 0.0: equal rings are equal bits
+            at += 1
+        for k in range(2 * low, 2 * lowest + 2):
+            target[at] = coords[k] + 0.0
+            at += 1
+    else:
+        size = high - low
+        for i in range(size + 1):
+            k = lowest - i
+            if k < low:
+                k += size
+            target[at] = coords[2 * k] + 0.0
+            target[at + 1] = coords[2 * k + 1] + 0.0
+            at += 2
+
+
+@kernel
 def _open_end(coords: Floats, low: int, high: int) -> int:
-    """Return where ring coords[low:high] ends when vertices that repeat its first are left out."""
-    while high - low > 1 and coords[high - 1, 0] == coords[low, 0] and coords[high - 1, 1] == coords[low, 1]:
+    """Return where a ring ends when vertices that repeat its first are left out."""
+    while high - low > 1 and coords[2 * high - 2] == coords[2 * low] and coords[2 * high - 1] == coords[2 * low + 1]:
         high -= 1
     return high
 
@@ -160,13 +149,11 @@ def _open_end(coords: Floats, low: int, high: int) -> int:
 def _same_ring(coords: Floats, a: int, a_end: int, b: int, b_end: int, scratch: Floats, rings: Floats) -> bool:
     """Whether two rings are the same in canonical form."""
     size = _corners(coords, a, _open_end(coords, a, a_end), scratch)
-    if size < 3:
+    if size < 3 or _corners(coords, b, _open_end(coords, b, b_end), rings[1]) != size:
         return False
-    _rotate(scratch, 0, size, rings[0])
-    if _corners(coords, b, _open_end(coords, b, b_end), scratch) != size:
-        return False
-    _rotate(scratch, 0, size, rings[1])
-    return np.array_equal(rings[0, :size], rings[1, :size])
+    _rotate(rings[1], 0, size, rings[0], 0)
+    _rotate(scratch, 0, size, rings[1], 0)
+    return np.array_equal(rings[0, : 2 * size], rings[1, : 2 * size])
 
 
 @kernel
@@ -180,7 +167,7 @@ def _hash_box(box: Floats) -> np.int64:
 
 @kernel
 def distinct_rings(coords: Floats, offsets: Ints, table: Ints, first: Ints, boxes: Floats, which: Ints) -> int:
-    """Number the distinct rings among coords[offsets[i]:offsets[i+1]]; return how many there are.
+    """Number the distinct rings, ring i being vertices offsets[i] to offsets[i+1]; return how many there are.
 
     `which` gets each ring's number; `first` and `boxes` the first such ring and the MBR, by number. `table`, all -1, is
     scratch. Rings are compared only when their MBRs are equal, so rings all different cost one pass.
@@ -189,18 +176,18 @@ def distinct_rings(coords: Floats, offsets: Ints, table: Ints, first: Ints, boxe
     longest = 0
     for i in range(rings):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    scratch = np.empty((longest, 2))
-    rings_of_two = np.empty((2, longest + 1, 2))
+    scratch = np.empty(2 * longest)
+    rings_of_two = np.empty((2, 2 * longest + 2))
     chain = np.empty(rings, np.int64)
     count = 0
     for i in range(rings):
         x1 = y1 = np.inf
         x2 = y2 = -np.inf
         for j in range(offsets[i], offsets[i + 1]):
-            x1 = min(x1, coords[j, 0])
-            x2 = max(x2, coords[j, 0])
-            y1 = min(y1, coords[j, 1])
-            y2 = max(y2, coords[j, 1])
+            x1 = min(x1, coords[2 * j])
+            x2 = max(x2, coords[2 * j])
+            y1 = min(y1, coords[2 * j + 1])
+            y2 = max(y2, coords[2 * j + 1])
         boxes[count, 0] = x1 + 0.0
         boxes[count, 1] = y1 + 0.0
         boxes[count, 2] = x2 + 0.0
@@ -267,17 +254,17 @@ def pack(boxes: Floats) -> tuple[Ints, list[Ints]]:
 @kernel
 def store_rings(
     t: Tree, coords: Floats, offsets: Ints, ids: Ints, masks: Ints, order: Ints, rows: Ints, starts: Ints
-) -> tuple[int, int]:
-    """Fill in the entries, their rings and constraints. Return (SOUND, 0), or a fault and which constraint has it.
+) -> int:
+    """Fill in the entries, their rings and constraints. Return -1, or which constraint's ring is no polygon.
 
     Entry e is distinct ring order[e], with constraints rows[starts[order[e]]:starts[order[e] + 1]].
     """
     longest = 0
     for i in range(offsets.shape[0] - 1):
         longest = max(longest, offsets[i + 1] - offsets[i])
-    scratch = np.empty((longest, 2))
+    scratch = np.empty(2 * longest)
+    entry_of, constraint_of, heap = t.entry, t.constraint, t.heap
     heap_state = t.state[HEAP_STATE:]
-    last_bucket = t.table.shape[1] - 1
     slot = 0
     for entry in range(order.shape[0]):
         ring = order[entry]
@@ -288,48 +275,37 @@ def store_rings(
         if not plain:
             edges = _corners(coords, low, high, scratch)
             if edges < 3:
-                return NO_POLYGON, row
-        block = allocate(t.heap, heap_state, edges)
-        xy = ring_xy(t.heap, block, edges)
+                at: int = row
+                return at
+        block = allocate(heap, heap_state, edges)
         if plain:
-            _rotate(coords, low, high, xy)
+            _rotate(coords, low, high, heap, block)
         else:
-            _rotate(scratch, 0, edges, xy)
-        fill_boxes(xy, ring_boxes(t.heap, block, edges))
-        hashed = ring_hash(xy)
-        t.entry[entry, FIRST] = slot
-        t.entry[entry, BLOCK] = block
-        t.entry[entry, EDGES] = edges
-        t.entry[entry, HASH] = hashed
-        bucket = hashed & last_bucket
-        t.entry[entry, ENTRY_CHAIN] = t.table[BY_RING, bucket]
-        t.table[BY_RING, bucket] = entry
+            _rotate(scratch, 0, edges, heap, block)
+        xy = ring_xy(heap, block, edges)
+        fill_boxes(xy, ring_boxes(heap, block, edges))
+        entry_of[entry, FIRST] = slot
+        entry_of[entry, BLOCK] = block
+        entry_of[entry, EDGES] = edges
+        entry_of[entry, HASH] = ring_hash(xy)
         union = 0
         before = -1
         for k in range(starts[ring], starts[ring + 1]):
             row = rows[k]
-            bucket = hash_id(ids[row]) & last_bucket
-            other = t.table[BY_ID, bucket]
-            t.constraint[slot, CHAIN] = other
-            while other >= 0:
-                if t.constraint[other, ID] == ids[row]:
-                    return SAME_ID, row
-                other = t.constraint[other, CHAIN]
-            t.table[BY_ID, bucket] = slot
-            t.constraint[slot, ID] = ids[row]
-            t.constraint[slot, MASK] = masks[row]
-            t.constraint[slot, ENTRY] = entry
-            t.constraint[slot, PREVIOUS] = before
-            t.constraint[slot, NEXT] = -1
+            constraint_of[slot, ID] = ids[row]
+            constraint_of[slot, MASK] = masks[row]
+            constraint_of[slot, ENTRY] = entry
+            constraint_of[slot, PREVIOUS] = before
+            constraint_of[slot, NEXT] = -1
             if before >= 0:
-                t.constraint[before, NEXT] = slot
+                constraint_of[before, NEXT] = slot
             union |= masks[row]
             before = slot
             slot += 1
-        t.entry[entry, UNION] = union
+        entry_of[entry, UNION] = union
     t.state[ENTRIES] = t.state[REGIONS] = order.shape[0]
     t.state[SLOTS] = t.state[CONSTRAINTS] = slot
-    return SOUND, 0
+    return -1
 
 
 @kernel

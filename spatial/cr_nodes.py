@@ -116,18 +116,27 @@ def find_entry(t: Tree, hashed: np.int64, xy: Floats) -> int:
 
 
 @kernel
-def rehash(t: Tree) -> None:
-    """Fill both tables, which are all -1, from the rows in use."""
+def rehash(t: Tree) -> int:
+    """Fill both tables, which are all -1, from the rows in use; return a constraint whose id another has, or -1."""
+    entry_of, constraint_of, table = t.entry, t.constraint, t.table
+    last = table.shape[1] - 1
     for entry in range(t.state[ENTRIES]):
-        if t.entry[entry, LEAF] >= 0:
-            bucket = t.entry[entry, HASH] & (t.table.shape[1] - 1)
-            t.entry[entry, ENTRY_CHAIN] = t.table[BY_RING, bucket]
-            t.table[BY_RING, bucket] = entry
+        if entry_of[entry, LEAF] >= 0:
+            bucket = entry_of[entry, HASH] & last
+            entry_of[entry, ENTRY_CHAIN] = table[BY_RING, bucket]
+            table[BY_RING, bucket] = entry
+    twin = -1
     for slot in range(t.state[SLOTS]):
-        if t.constraint[slot, ENTRY] >= 0:
-            bucket = hash_id(t.constraint[slot, ID]) & (t.table.shape[1] - 1)
-            t.constraint[slot, CHAIN] = t.table[BY_ID, bucket]
-            t.table[BY_ID, bucket] = slot
+        if constraint_of[slot, ENTRY] >= 0:
+            bucket = hash_id(constraint_of[slot, ID]) & last
+            other = table[BY_ID, bucket]
+            constraint_of[slot, CHAIN] = other
+            table[BY_ID, bucket] = slot
+            while other >= 0:
+                if constraint_of[other, ID] == constraint_of[slot, ID]:
+                    twin = slot
+                other = constraint_of[other, CHAIN]
+    return twin
 
 
 @kernel

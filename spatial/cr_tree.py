@@ -275,7 +275,8 @@ def _build(coords: NDArray[np.float64], offsets: Ids, ids: Ids, masks: Ids) -> T
     first = np.empty(count, np.int64)
     which = np.empty(count, np.int64)
     boxes = np.empty((count + 1, 4))
-    distinct = cr_bulk.distinct_rings(coords, offsets, np.full(table_size, -1, np.int64), first, boxes, which)
+    flat = coords.reshape(-1)
+    distinct = cr_bulk.distinct_rings(flat, offsets, np.full(table_size, -1, np.int64), first, boxes, which)
     order, sizes = cr_bulk.pack(boxes[:distinct])
     if distinct == count:
         rows, starts = np.arange(count), np.arange(count + 1)
@@ -297,12 +298,13 @@ def _build(coords: NDArray[np.float64], offsets: Ids, ids: Ids, masks: Ids) -> T
         heap=5 * (2 * vertices + vertices // 3 + 10 * distinct) // 4,
         table=table_size,
     )
-    fault, at = cr_bulk.store_rings(tree, coords, offsets, ids, masks, order, rows, starts)
-    if fault == cr_bulk.NO_POLYGON:
+    at = cr_bulk.store_rings(tree, flat, offsets, ids, masks, order, rows, starts)
+    if at >= 0:
         raise InvalidValue(f"ring {at} (id {ids[at]}) has fewer than 3 corners: it is not a polygon")
-    if fault == cr_bulk.SAME_ID:
-        raise InvalidValue(f"id {ids[at]} is given twice")
     cr_bulk.hang_nodes(tree, boxes, order, np.concatenate(sizes), levels)
+    twin = cr_nodes.rehash(tree)
+    if twin >= 0:
+        raise InvalidValue(f"id {tree.constraint[twin, cr_lists.ID]} is given twice")
     cr_bulk.fill_lists(tree)
     return tree
 
