@@ -36,7 +36,7 @@ from contrada.forwarding.registers import Register
 from contrada.forwarding.simplify import Weigher, split_redundant
 from contrada.forwarding.store import Store
 from contrada.forwarding.table_file import SavedTable, save_table
-from contrada.spatial.relate import EXACT
+from contrada.spatial.relate import EXACT, Uniform
 
 if TYPE_CHECKING:
     import os
@@ -79,7 +79,7 @@ class ForwardingTable:
 
     `discretization` decides relations of regions, `geotext_index` names the index behind `matches`, `road_network` is
     what `similar` asks. With `simplify`, filters that another filter of the same interface covers are kept
-    aside; no answer depends on it.
+    aside; no answer depends on it. A table that samples relations (`Uniform`) never simplifies.
     """
 
     def __init__(
@@ -90,7 +90,8 @@ class ForwardingTable:
         simplify: bool = True,
     ) -> None:
         self._settings = Settings(discretization, geotext_index, road_network)
-        self._simplify = simplify
+        # Covers and conflicts are theorems about exact relations; sampled ones need not obey them.
+        self._simplify = simplify and not isinstance(discretization, Uniform)
         self._store = Store()
         self._names: Register[str] = Register()
         self._interfaces: Register[Hashable] = Register()

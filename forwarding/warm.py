@@ -22,7 +22,8 @@ _FILTERS: Final = (
     'x > 3 and s = "k" and t exists',
     'x < 9 and x != 4 and s prefix "a" and s suffix "b" and s contains "c"',
     'b = true and x in [1, 2.5, "k"] and d >= 2026-01-01T00:00:00Z',
-    "area overlaps POLYGON((0 0, 10 0, 10 10, 0 10)) and x >= 0",
+    "area overlaps POLYGON((0 0, 10 0, 10 10, 0 10))",
+    "area contains BOX(2 2, 3 3) or area intersects POLYGON((0 0, 3 0, 3 3)) and x >= 0",
     "area disjoint POLYGON((0 0, 1 0, 1 1)) and x <= 100",
     "place inside BOX(0 0, 2 2) or place meets POLYGON((0 0, 3 0, 3 3))",
     'post matches {"ipad", "sale"} within BOX(0 0, 5 5) or post matches {"ipad"} within POLYGON((0 0, 3 0, 3 3))',
@@ -42,8 +43,8 @@ def compile_kernels() -> None:
     for notification in notifications:
         table.match(notification)
         table.match_filters(notification)
-    table.remove(ids[0])
-    table.remove_interface("i1")
+    for id in ids:
+        table.remove(id)
 
 
 if __name__ == "__main__":
