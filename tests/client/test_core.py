@@ -339,6 +339,13 @@ def test_a_broker_that_breaks_the_protocol_is_left(nonsense: list[bytes]) -> Non
     assert line.core.phase is Phase.WAITING
 
 
+def test_nothing_may_come_before_the_welcome() -> None:
+    line = make()
+    line.core.start(0.0)
+    line.core.receive(frames.encode(Ack((Acked(1),))), 0.0)
+    assert line.core.phase is Phase.WAITING
+
+
 def test_more_deliveries_than_credit_break_the_protocol() -> None:
     line = opened()
     inbox = subscribe(line, window=1)
