@@ -36,24 +36,67 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 # Kinds of vertex: how many of its neighbours come before it.
-_START: Final = 0
-_PLACE: Final = 1
+START: Final = 0
+PLACE: Final = 1
 
-_LEVELS: Final = 18
+LEVELS: Final = 18
 
 
 @kernel
-def _smaller(xy: Floats, i: int, j: int) -> bool:
+def smaller(xy: Floats, i: int, j: int) -> bool:
     """Whether vertex i comes before vertex j in the sweep."""
     return bool(xy[i, 0] < xy[j, 0] or (xy[i, 0] == xy[j, 0] and xy[i, 1] < xy[j, 1]))
 
 
 @kernel
-def _height(xy: Floats, e: int, v: int) -> int:
-    """+1 when vertex v is above edge e, -1 when below, 0 when on its line."""
-    if _smaller(xy, e, e + 1):
-        return orient(xy[e, 0], xy[e, 1], xy[e + 1, 0], xy[e + 1, 1], xy[v, 0], xy[v, 1])
-    return orient(xy[e + 1, 0], xy[e + 1, 1], xy[e, 0], xy[e, 1], xy[v, 0], xy[v, 1])
+def height(xy: Floats, e: int, x: float, y: float) -> int:
+    """+1 when the point is above edge e, -1 when below, 0 when on its line."""
+    if smaller(xy, e, e + 1):
+        return orient(xy[e, 0], xy[e, 1], xy[e + 1, 0], xy[e + 1, 1], x, y)
+    return orient(xy[e + 1, 0], xy[e + 1, 1], xy[e, 0], xy[e, 1], x, y)
+
+
+@kernel
+def kind_of(xy: Floats, v: int) -> int:
+    """How many of a vertex's neighbours come before it: START, PLACE or END."""
+    before = v - 1 if v > 0 else xy.shape[0] - 2
+    return smaller(xy, before, v) + smaller(xy, v + 1, v)
+
+
+@kernel
+def find(xy: Floats, upper: Ints, x: float, y: float, below: Ints) -> None:
+    """Fill in, for each level, the last edge strictly below the point."""
+    head = xy.shape[0] - 1
+    at = head
+    for level in range(LEVELS - 1, -1, -1):
+        while upper[level, at] != head and height(xy, upper[level, at], x, y) > 0:
+            at = upper[level, at]
+        below[level] = at
+
+
+@kernel
+def insert(upper: Ints, levels_of: Ints, below: Ints, e: int) -> None:
+    """Put edge e above the edges in `below`, and into `below` on its levels."""
+    levels = 1
+    while levels < LEVELS and np.random.random() < 0.5:
+        levels += 1
+    levels_of[e] = levels
+    for level in range(levels):
+        upper[level, e] = upper[level, below[level]]
+        upper[level, below[level]] = e
+        below[level] = e
+
+
+@kernel
+def insert_both(xy: Floats, upper: Ints, levels_of: Ints, below: Ints, v: int) -> tuple[int, int]:
+    """Put the two edges that start at v above the edges in `below`; return the lower and the upper of them."""
+    first, second = (v - 1 if v > 0 else xy.shape[0] - 2), v
+    # The far end of the second edge tells which is above.
+    if height(xy, first, xy[v + 1, 0], xy[v + 1, 1]) < 0:
+        first, second = second, first
+    insert(upper, levels_of, below, first)
+    insert(upper, levels_of, below, second)
+    return first, second
 
 
 @kernel
@@ -66,75 +109,77 @@ def _illegal(xy: Floats, e: int, f: int) -> bool:
 
 
 @kernel
-def _order(xy: Floats, kinds: Ints) -> Ints:
-    """Sort vertices by x, then y, then kind, by stable sorts from the last key to the first."""
-    edges = xy.shape[0] - 1
-    order = np.argsort(kinds, kind="mergesort")
-    order = order[np.argsort(xy[:edges, 1][order], kind="mergesort")]
-    return order[np.argsort(xy[:edges, 0][order], kind="mergesort")]
+def _after(keys: Floats, i: int, j: int) -> bool:
+    for key in range(keys.shape[1]):
+        if keys[i, key] != keys[j, key]:
+            return bool(keys[i, key] > keys[j, key])
+    return False
 
 
 @kernel
-def _insert(upper: Ints, heights: Ints, below: Ints, e: int) -> None:
-    """Put edge e above the edges in `below`, and into `below` on its levels."""
-    levels = 1
-    while levels < _LEVELS and np.random.random() < 0.5:
-        levels += 1
-    heights[e] = levels
-    for level in range(levels):
-        upper[level, e] = upper[level, below[level]]
-        upper[level, below[level]] = e
-        below[level] = e
+def sorted_rows(keys: Floats) -> Ints:
+    """Return the numbers of the rows in ascending order. A heapsort: `argsort` takes seconds to compile."""
+    order = np.arange(keys.shape[0])
+    for turn in range(-(order.shape[0] // 2), order.shape[0]):
+        # First make a heap, from its last parent to its root; then move the largest behind it, again and again.
+        root = -turn - 1 if turn < 0 else 0
+        size = order.shape[0]
+        if turn >= 0:
+            size -= turn + 1
+            order[0], order[size] = order[size], order[0]
+        row = order[root]
+        child = 2 * root + 1
+        while child < size:
+            if child + 1 < size and _after(keys, order[child + 1], order[child]):
+                child += 1
+            if not _after(keys, order[child], row):
+                break
+            order[root] = order[child]
+            root = child
+            child = 2 * root + 1
+        order[root] = row
+    return order
 
 
 @kernel
 def sweep_contact(xy: Floats) -> tuple[int, int]:
     """Return two edges of a closed ring without spikes that touch illegally; (-1, -1) when there are none."""
     edges = xy.shape[0] - 1
-    kinds = np.empty(edges, np.int64)
+    keys = np.empty((edges, 3))
     for v in range(edges):
-        before = v - 1 if v > 0 else edges - 1
-        kinds[v] = _smaller(xy, before, v) + _smaller(xy, v + 1, v)
-    upper = np.full((_LEVELS, edges + 1), edges, np.int64)
-    heights = np.zeros(edges, np.int64)
-    below = np.empty(_LEVELS, np.int64)
-    for v in _order(xy, kinds):
-        first, second = (v - 1 if v > 0 else edges - 1), v  # the edges at v; the first is numbered as its other end
-        at = edges
-        for level in range(_LEVELS - 1, -1, -1):
-            while upper[level, at] != edges and _height(xy, upper[level, at], v) > 0:
-                at = upper[level, at]
-            below[level] = at
+        keys[v, 0], keys[v, 1], keys[v, 2] = xy[v, 0], xy[v, 1], kind_of(xy, v)
+    upper = np.full((LEVELS, edges + 1), edges, np.int64)
+    levels_of = np.zeros(edges, np.int64)
+    below = np.empty(LEVELS, np.int64)
+    for v in sorted_rows(keys):
+        x, y = xy[v, 0], xy[v, 1]
+        find(xy, upper, x, y, below)
         lower = below[0]
-        here = upper[0, lower]
-        if kinds[v] == _START:
-            if here != edges and _height(xy, here, v) == 0:
-                return first, here
-            # The other end of the second edge tells which of the two is above.
-            if _height(xy, first, v + 1) < 0:
-                first, second = second, first
-            _insert(upper, heights, below, first)
-            _insert(upper, heights, below, second)
+        if keys[v, 2] == START:
+            here = upper[0, lower]
+            if here != edges and height(xy, here, x, y) == 0:
+                return v, here
+            first, second = insert_both(xy, upper, levels_of, below, v)
             if _illegal(xy, lower, first):
                 return lower, first
             if _illegal(xy, second, upper[0, second]):
                 return second, upper[0, second]
-            continue
-        if kinds[v] == _PLACE:
-            ending, starting = (first, second) if _smaller(xy, first, v) else (second, first)
-            heights[starting] = heights[ending]
-            for level in range(heights[ending]):
+        elif keys[v, 2] == PLACE:
+            before = v - 1 if v > 0 else edges - 1  # also the number of the edge from there to v
+            ending, starting = (before, v) if smaller(xy, before, v) else (v, before)
+            levels_of[starting] = levels_of[ending]
+            for level in range(levels_of[ending]):
                 upper[level, below[level]] = starting
                 upper[level, starting] = upper[level, ending]
             if _illegal(xy, lower, starting):
                 return lower, starting
             if _illegal(xy, starting, upper[0, starting]):
                 return starting, upper[0, starting]
-            continue
-        for _ in range(2):
-            ending = upper[0, lower]
-            for level in range(heights[ending]):
-                upper[level, below[level]] = upper[level, ending]
-        if _illegal(xy, lower, upper[0, lower]):
-            return lower, upper[0, lower]
+        else:
+            for _ in range(2):
+                ending = upper[0, lower]
+                for level in range(levels_of[ending]):
+                    upper[level, below[level]] = upper[level, ending]
+            if _illegal(xy, lower, upper[0, lower]):
+                return lower, upper[0, lower]
     return -1, -1

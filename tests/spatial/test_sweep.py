@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from contrada import InvalidRegion, Region
 from contrada.spatial.rings import box_rows, edges_touch, fill_boxes, self_contact
-from contrada.spatial.sweep import sweep_contact
+from contrada.spatial.sweep import sorted_rows, sweep_contact
 from tests import strategies
 from tests.naive import relate as naive
 
@@ -63,6 +64,12 @@ def test_agrees_with_the_walk_on_larger_rings():
         assert (_contact(points) is not None) == walked
         found += walked
     assert 20 < found < 180
+
+
+@given(hnp.arrays(np.float64, st.tuples(st.integers(0, 30), st.just(3)), elements=st.integers(-2, 2)))
+def test_rows_are_sorted(keys):
+    rows = keys[sorted_rows(keys)].tolist()
+    assert rows == sorted(keys.tolist())
 
 
 def _slanted_comb(teeth):
