@@ -214,3 +214,24 @@ def measure(index: StoredIndex, messages: list[Message], *, budget: float = 3.0)
         if spent > budget:
             break
     return Cost(1_000 * spent / done, nodes / done, verified / done, matched / done)
+
+
+def measure_index(index: StoredIndex, messages: list[Message], *, budget: float = 3.0) -> Cost:
+    """As `measure`, without what all indexes share: words are looked up beforehand and answers are not sorted."""
+    import time
+
+    asked = [(index.vocabulary.lookup(m.tokens), np.array(m.box)) for m in messages]
+    index._search(*asked[0])
+    done, spent = 0, 0.0
+    nodes = verified = matched = 0
+    for tokens, box in asked:
+        start = time.perf_counter()
+        slots, visited, checked = index._search(tokens, box)
+        spent += time.perf_counter() - start
+        done += 1
+        nodes += visited
+        verified += checked
+        matched += slots.size
+        if spent > budget:
+            break
+    return Cost(1_000 * spent / done, nodes / done, verified / done, matched / done)
