@@ -7,6 +7,7 @@ finite floats, times with a zone, strings that UTF-8 can encode. About a quarter
 from __future__ import annotations
 
 from array import array
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -53,11 +54,13 @@ _PADDING: Final = bytes(8)
 class Writer:
     """A batch being written."""
 
+    __slots__ = ("ends", "floats", "rows", "strings")
+
     def __init__(self) -> None:
         self.rows: list[int] = []
         self.ends: list[int] = []
         self.floats: list[float] = []
-        self.strings: list[bytes] = []
+        self.strings: list[bytes] = []  # all lists stay the same objects, so that hot loops can hold on to them
 
     def scalar(self, code: int, kind: Kind, value: object, number: int = 0) -> None:
         """Write a row: `code` is name and operator, `number` that of a plugged-in value."""
@@ -97,9 +100,11 @@ def as_batch(rows: list[int], ends: list[int], floats: list[float], strings: lis
         numbers = array("q", rows)
     except OverflowError:
         raise InvalidValue("an integer must fit in 64 bits; one in this notification does not") from None
-    reals = np.array(floats, np.float64) if floats else _NO_FLOATS
-    if floats and not np.isfinite(reals).all():
-        raise InvalidValue("a number must be finite; one in this notification is NaN or infinite")
+    reals = _NO_FLOATS
+    if floats:
+        reals = np.frombuffer(array("d", floats), np.float64)
+        if not all(map(isfinite, floats)):
+            raise InvalidValue("a number must be finite; one in this notification is NaN or infinite")
     strings.append(_PADDING)
     return Batch(
         np.frombuffer(numbers, np.int64).reshape(-1, 2) if rows else _NO_ROWS,
@@ -115,6 +120,8 @@ _NO_FLOATS: Final = np.zeros(0, np.float64)
 
 class Values:
     """The plugged-in values of a batch, by their numbers, with the names they came under."""
+
+    __slots__ = ("kinds", "names", "values")
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -133,11 +140,8 @@ def encode_notifications(
     notifications: Iterable[Mapping[str, object]], names: Mapping[str, int]
 ) -> tuple[Batch, Values]:
     """The batch of some notifications, and the plugged-in values in them."""
-    rows: list[int] = []
-    ends: list[int] = []
     writer = Writer()
-    floats, strings = writer.floats, writer.strings
-    writer.rows = rows
+    rows, ends, floats, strings = writer.rows, writer.ends, writer.floats, writer.strings
     append = rows.append
     known = names.get
     values = Values()

@@ -283,14 +283,13 @@ class ForwardingTable:
         hits, hit_ends = self._search(values) if values.values else (_NO_HITS, _NO_HITS)
         scratch = store.take_scratch(max(map(len, notifications)))
         try:
-            cursor = scratch.cursor
-            cursor[:3] = 0
             ends = np.empty(len(notifications), np.int64)
             done = 0
             while (done := match_batch(store.index, batch, hits, hit_ends, scratch, ends, done, whole)) < len(
                 notifications
             ):
                 scratch = store.larger(scratch)
+            cursor = scratch.cursor.tolist()
             found = scratch.found[: cursor[C_FOUND]].tolist()
             if not cursor[C_PENDING]:
                 return found, ends.tolist(), [], _NO_HITS

@@ -322,6 +322,10 @@ def match_batch(
     """
     cursor = scratch.cursor
     start = 0
+    if first == 0:
+        cursor[C_FOUND] = 0
+        cursor[C_PENDING] = 0
+        cursor[C_PAIRS] = 0
     for r in range(batch.ends[first - 1] if first > 0 else 0):
         if batch.rows[r, 0] & 15 == STRING:
             start += batch.rows[r, 1]
