@@ -29,9 +29,9 @@ from contrada.spatial.textual.base import StoredIndex
 from contrada.spatial.textual.keyword_first import rarest
 from contrada.spatial.textual.postings import (
     Postings,
+    bulk_postings,
     check_postings,
     contents,
-    empty_postings,
     find_list,
     list_bounds,
     post,
@@ -98,22 +98,51 @@ def _level(cells: Cells, box: NDArray[np.float64], deepest: int) -> int:
 
 
 @kernel
-def _place(lists: Postings, cells: Cells, rows: Rows, slots: NDArray[np.int32], add: bool) -> Postings:
-    """Post the slots to their cells, or take them off."""
-    for slot in slots:
-        token = rarest(rows, slot)
-        level = _level(cells, rows.boxes[slot], _depth(cells.depth, token))
-        a, b, c, d = _range(cells, rows.boxes[slot], level)
+def _place(lists: Postings, cells: Cells, rows: Rows, slot: int, add: bool) -> Postings:
+    """Post a slot to its cells, or take it off."""
+    token = rarest(rows, slot)
+    level = _level(cells, rows.boxes[slot], _depth(cells.depth, token))
+    a, b, c, d = _range(cells, rows.boxes[slot], level)
+    for row in range(c, d + 1):
+        for column in range(a, b + 1):
+            cell = _number(level, column, row)
+            if add:
+                lists = post(lists, cell, token, slot)
+                cells.occupied[cell] += 1
+            else:
+                unpost(lists, cell, token, slot)
+                cells.occupied[cell] -= 1
+    return lists
+
+
+@kernel
+def _places(cells: Cells, rows: Rows, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return all (cell, token) keys and slots, for `bulk_postings`, and count the cells occupied."""
+    boxes, start, length, keywords = rows.boxes, rows.start, rows.length, rows.keywords
+    depths, occupied = cells.depth, cells.occupied
+    levels = np.empty(slots.size, np.int64)
+    total = 0
+    for i in range(slots.size):
+        slot = slots[i]
+        token = keywords[start[slot] + length[slot] - 1]
+        levels[i] = _level(cells, boxes[slot], _depth(depths, token))
+        a, b, c, d = _range(cells, boxes[slot], levels[i])
+        total += (b - a + 1) * (d - c + 1)
+    keys = np.empty(total, np.int64)
+    values = np.empty(total, np.int32)
+    written = 0
+    for i in range(slots.size):
+        slot = slots[i]
+        token = np.int64(keywords[start[slot] + length[slot] - 1])
+        a, b, c, d = _range(cells, boxes[slot], levels[i])
         for row in range(c, d + 1):
             for column in range(a, b + 1):
-                cell = _number(level, column, row)
-                if add:
-                    lists = post(lists, cell, token, slot)
-                    cells.occupied[cell] += 1
-                else:
-                    unpost(lists, cell, token, slot)
-                    cells.occupied[cell] -= 1
-    return lists
+                cell = _number(levels[i], column, row)
+                keys[written] = (np.int64(cell) << 32) | token
+                values[written] = slot
+                occupied[cell] += 1
+                written += 1
+    return keys, values
 
 
 @kernel
@@ -177,17 +206,17 @@ class IQTree(StoredIndex):
             self._depths(),
             np.zeros(((1 << (2 * DEEPEST + 2)) - 1) // 3, np.int32),
         )
-        self.lists = _place(empty_postings(), self.cells, self.store.rows, slots, True)
+        self.lists = bulk_postings(*_places(self.cells, self.store.rows, slots))
         self._built = len(slots)
 
     def _insert(self, slot: int) -> None:
         if len(self.store) > 2 * self._built + 64:
             self._build()
         else:
-            self.lists = _place(self.lists, self.cells, self.store.rows, np.array([slot], np.int32), True)
+            self.lists = _place(self.lists, self.cells, self.store.rows, slot, True)
 
     def _remove(self, slot: int) -> None:
-        _place(self.lists, self.cells, self.store.rows, np.array([slot], np.int32), False)
+        _place(self.lists, self.cells, self.store.rows, slot, False)
 
     def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
         return _search(self.lists, self.cells, self.store.rows, tokens, box)

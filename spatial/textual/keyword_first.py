@@ -14,9 +14,9 @@ from contrada.spatial._jit import kernel
 from contrada.spatial.textual.base import StoredIndex
 from contrada.spatial.textual.postings import (
     Postings,
+    bulk_postings,
     check_postings,
     contents,
-    empty_postings,
     find_list,
     list_bounds,
     post,
@@ -34,13 +34,6 @@ if TYPE_CHECKING:
 def rarest(rows: Rows, slot: int) -> int:
     """Return the slot's last keyword in the global order."""
     return int(rows.keywords[rows.start[slot] + rows.length[slot] - 1])
-
-
-@kernel
-def _post_all(lists: Postings, rows: Rows, slots: NDArray[np.int32]) -> Postings:
-    for slot in slots:
-        lists = post(lists, 0, rarest(rows, slot), slot)
-    return lists
 
 
 @kernel
@@ -72,7 +65,8 @@ class KeywordFirst(StoredIndex):
     name = "keyword-first"
 
     def _build(self) -> None:
-        self.lists = _post_all(empty_postings(), self.store.rows, self.store.slots)
+        rows, slots = self.store.rows, self.store.slots
+        self.lists = bulk_postings(rows.keywords[rows.start[slots] + rows.length[slots] - 1].astype(np.int64), slots)
 
     def _insert(self, slot: int) -> None:
         self.lists = post(self.lists, 0, rarest(self.store.rows, slot), slot)

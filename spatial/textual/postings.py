@@ -1,7 +1,7 @@
 """Inverted lists under the key (node, token): the textual half of every baseline and of the R^t family.
 
     table  int64 (c, 3)   open addressing, linear probing; a row is  key | start | length + capacity * 2**32
-    pool   int32 (p,)     the lists; one has room for a power of two
+    pool   int32 (p,)     the lists, each with room for its length at least
     head   int64 (3,)     rows in use, pool used, pool dead
 
 key = node * 2**32 + token, or -1 in an empty row; c is a power of two, at most two thirds used. A list that outgrows
@@ -42,6 +42,42 @@ class Postings(NamedTuple):
 def empty_postings() -> Postings:
     """Return postings without a list."""
     return Postings(np.full((16, 3), -1, np.int64), np.zeros(16, np.int32), np.zeros(3, np.int64))
+
+
+def bulk_postings(keys: NDArray[np.int64], values: NDArray[np.int32], *, directories: bool = False) -> Postings:
+    """Return the lists of all pairs of a key and a value, one after another by key and without spare room.
+
+    Far quicker than posting one by one, since sorting is kinder to the caches than hashing. With `directories`, as if
+    by `hang`.
+    """
+    order = np.argsort(keys, kind="stable")
+    keys, values = keys[order], values[order]
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if keys.size else np.empty(0, np.int64)
+    if directories:
+        distinct = keys[starts]
+        own = (distinct >> 32 << 32) | DIRECTORY
+        return bulk_postings(
+            np.concatenate([keys, own]), np.concatenate([values, (distinct & _LENGTH).astype(np.int32)])
+        )
+    size = 16
+    while 2 * size < 3 * starts.size:
+        size *= 2
+    table = np.full((size, 3), -1, np.int64)
+    _enter_lists(table, keys, starts)
+    return Postings(table, values, np.array([starts.size, values.size, 0]))
+
+
+@kernel
+def _enter_lists(table: NDArray[np.int64], keys: NDArray[np.int64], starts: NDArray[np.int64]) -> None:
+    for i in range(starts.size):
+        end = starts[i + 1] if i + 1 < starts.size else keys.size
+        length = end - starts[i]
+        row = _home(keys[starts[i]], table.shape[0])
+        while table[row, 0] >= 0:
+            row = (row + 1) & (table.shape[0] - 1)
+        table[row, 0] = keys[starts[i]]
+        table[row, 1] = starts[i]
+        table[row, 2] = length | (length << 32)
 
 
 @kernel

@@ -27,9 +27,9 @@ import numpy as np
 from contrada.spatial._jit import kernel
 from contrada.spatial.textual.postings import (
     Postings,
+    bulk_postings,
     check_postings,
     contents,
-    empty_postings,
     find_list,
     hang,
     list_bounds,
@@ -63,14 +63,36 @@ def _posting(slot: int, tokens: NDArray[np.int32], token: int) -> int:
 
 
 @kernel
-def _hang_up(lists: Postings, tree: RTree, rows: Rows, order: TokenOrder, slots: NDArray[np.int32]) -> Postings:
+def _all_postings(
+    tree: RTree, rows: Rows, order: TokenOrder, slots: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the (node, token) keys and postings of all lists."""
+    total = 0
+    for slot in slots:
+        total += rows.length[slot]
+    keys = np.empty(total, np.int64)
+    values = np.empty(total, np.int32)
+    written = 0
     for slot in slots:
         tokens = ordered_tokens(order, rows, slot)
-        node = tree.home[slot]
+        node = int(tree.home[slot])
         while node >= 0:
             for token in _placed_tokens(tree, tokens, node):
-                lists = hang(lists, node, token, _posting(slot, tokens, token))
-            node = tree.parent[node]
+                keys[written] = (np.int64(node) << 32) | np.int64(token)
+                values[written] = _posting(slot, tokens, token)
+                written += 1
+            node = int(tree.parent[node])
+    return keys, values
+
+
+@kernel
+def _hang_up(lists: Postings, tree: RTree, rows: Rows, order: TokenOrder, slot: int) -> Postings:
+    tokens = ordered_tokens(order, rows, slot)
+    node = int(tree.home[slot])
+    while node >= 0:
+        for token in _placed_tokens(tree, tokens, node):
+            lists = hang(lists, node, token, _posting(slot, tokens, token))
+        node = int(tree.parent[node])
     return lists
 
 
@@ -182,8 +204,8 @@ class RtPlusPlusTree(RTreeIndex):
     def _attach_all(self) -> None:
         indexed = np.flatnonzero(self.tree.home >= 0).astype(np.int32)
         self.order = measured_order(self.options, self.vocabulary.df, self.store.rows, indexed)
-        by_leaf = indexed[np.argsort(self.tree.home[indexed], kind="stable")]
-        self.lists = _hang_up(empty_postings(), self.tree, self.store.rows, self.order, by_leaf)
+        keys, values = _all_postings(self.tree, self.store.rows, self.order, indexed)
+        self.lists = bulk_postings(keys, values, directories=True)
 
     def _attach(self, slot: int, splits: NDArray[np.int32], *, grew: bool) -> None:
         if grew:
@@ -191,7 +213,7 @@ class RtPlusPlusTree(RTreeIndex):
             return
         if len(splits):
             self.lists = _follow_splits(self.lists, self.tree, self.store.rows, self.order, splits, slot)
-        self.lists = _hang_up(self.lists, self.tree, self.store.rows, self.order, np.array([slot], np.int32))
+        self.lists = _hang_up(self.lists, self.tree, self.store.rows, self.order, slot)
 
     def _detach(self, slot: int) -> None:
         _take_down(self.lists, self.tree, self.store.rows, self.order, slot)

@@ -21,10 +21,10 @@ import numpy as np
 from contrada.spatial._jit import kernel
 from contrada.spatial.textual.postings import (
     Postings,
+    bulk_postings,
     check_postings,
     contents,
     drop_list,
-    empty_postings,
     find_list,
     hang,
     posted,
@@ -50,18 +50,34 @@ def representing(rows: Rows, representative: NDArray[np.int32], slot: int) -> ND
 
 
 @kernel
-def _hang_up(
-    lists: Postings, tree: RTree, rows: Rows, representative: NDArray[np.int32], slots: NDArray[np.int32]
-) -> Postings:
+def _leaf_postings(
+    tree: RTree, rows: Rows, representative: NDArray[np.int32], slots: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the (leaf, token) keys and slots of all the leaves' lists."""
+    total = 0
+    for slot in slots:
+        total += representing(rows, representative, slot).size
+    keys = np.empty(total, np.int64)
+    values = np.empty(total, np.int32)
+    written = 0
     for slot in slots:
         for token in representing(rows, representative, slot):
-            value, node = slot, tree.home[slot]
-            while node >= 0:
-                known = find_list(lists.table, node, token) >= 0
-                lists = hang(lists, node, token, value)
-                if known:
-                    break
-                value, node = node, tree.parent[node]
+            keys[written] = (np.int64(tree.home[slot]) << 32) | np.int64(token)
+            values[written] = slot
+            written += 1
+    return keys, values
+
+
+@kernel
+def _hang_up(lists: Postings, tree: RTree, rows: Rows, representative: NDArray[np.int32], slot: int) -> Postings:
+    for token in representing(rows, representative, slot):
+        value, node = slot, int(tree.home[slot])
+        while node >= 0:
+            known = find_list(lists.table, node, token) >= 0
+            lists = hang(lists, node, token, value)
+            if known:
+                break
+            value, node = node, int(tree.parent[node])
     return lists
 
 
@@ -125,8 +141,16 @@ class TokenRTreeIndex(RTreeIndex):
     def _attach_all(self) -> None:
         indexed = np.flatnonzero(self.tree.home >= 0).astype(np.int32)
         self.representative = self._representatives(indexed)
-        by_leaf = indexed[np.argsort(self.tree.home[indexed], kind="stable")]
-        self.lists = _hang_up(empty_postings(), self.tree, self.store.rows, self.representative, by_leaf)
+        keys, values = _leaf_postings(self.tree, self.store.rows, self.representative, indexed)
+        level_keys, level_values = [keys], [values]
+        while keys.size:
+            keys = np.unique(keys)
+            nodes = keys >> 32
+            above = self.tree.parent[nodes].astype(np.int64)
+            keys = (above[above >= 0] << 32) | (keys[above >= 0] & 0xFFFFFFFF)
+            level_keys.append(keys)
+            level_values.append(nodes[above >= 0].astype(np.int32))
+        self.lists = bulk_postings(np.concatenate(level_keys), np.concatenate(level_values), directories=True)
 
     def _attach(self, slot: int, splits: NDArray[np.int32], *, grew: bool) -> None:
         if grew:
@@ -135,7 +159,7 @@ class TokenRTreeIndex(RTreeIndex):
         self._representative(slot)
         if len(splits):
             self.lists = _deal_again(self.lists, self.tree, self.store.rows, self.representative, splits, slot)
-        self.lists = _hang_up(self.lists, self.tree, self.store.rows, self.representative, np.array([slot], np.int32))
+        self.lists = _hang_up(self.lists, self.tree, self.store.rows, self.representative, slot)
 
     def _detach(self, slot: int) -> None:
         _take_down(self.lists, self.tree, self.store.rows, self.representative, slot)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.spatial.textual.postings import (
+    bulk_postings,
     check_postings,
     contents,
     drop_list,
@@ -58,6 +59,22 @@ def test_lists_are_dictionaries_of_lists(steps: list[tuple[str, tuple[int, int],
         for node in range(4):
             side = set(shorter_side(lists.table, lists.pool, node, tokens).tolist())
             assert {t for t in range(4) if naive[node, t]} <= side
+
+
+@settings(max_examples=30)
+@given(st.lists(st.tuples(keys, st.integers(0, 9)), max_size=60), st.booleans())
+def test_lists_in_bulk(pairs: list[tuple[tuple[int, int], int]], directory: bool) -> None:
+    flat = np.array([(node << 32) + token for (node, token), _ in pairs], np.int64)
+    lists = bulk_postings(flat, np.array([value for _, value in pairs], np.int32), directories=directory)
+    check_postings(lists)
+    naive = defaultdict[tuple[int, int], list[int]](list)
+    for key, value in pairs:
+        naive[key].append(value)
+    assert contents(lists) == naive
+    for (node, token), value in pairs:
+        lists = hang(lists, node, token, value + 100) if directory else post(lists, node, token, value + 100)
+    check_postings(lists)
+    assert sum(map(len, contents(lists).values())) == 2 * len(pairs)
 
 
 def test_a_long_list_moves_and_its_old_room_is_reclaimed() -> None:
