@@ -413,13 +413,14 @@ def main() -> int:
         bare = rate(run_forwarder, [], bodies, 1, everyone=1000)
         ours = rate(run_broker, [], bodies, 1, everyone=1000)
         report.table(
-            "Fan-out 1 to 1,000",
+            "Fan-out 1 to 1,000, published in one burst",
             [{"what": "bare forwarder", "deliveries/s": bare}, {"what": "broker", "deliveries/s": ours}],
         )
         report.target("fan-out 1 to 1,000 / bare forwarder", ours / bare, 0.5)
     if "churn" in wanted:
-        rows = churn(int(1000 * max(scale, 0.05)), 100, 8)
-        report.table("1,000 clients with 100 subscriptions each, churning", rows)
+        clients = int(1000 * max(scale, 0.05))
+        rows = churn(clients, 100, 8)
+        report.table(f"{clients:,} clients with 100 subscriptions each, churning", rows)
         report.target(
             "memory after 8 rounds of churn / after 4",
             rows[7]["broker MB"] / rows[3]["broker MB"],
