@@ -56,7 +56,7 @@ def figure_6(report: Report, world: World, subscriptions: Subscriptions, count: 
     )
     groups = list(GROUPS)
     report.plot(
-        "geotext-paper2-fig6",
+        f"{report.name}-fig6",
         {r["order"]: (range(len(groups)), [r[f"{g}, ms"] for g in groups]) for r in rows},
         x=" | ".join(groups),
         y="ms per message",
@@ -94,7 +94,7 @@ def figure_7(report: Report, world: World, subscriptions: Subscriptions, count: 
             f"Paper 2, Fig. 7: ms per {kind} message by its tokens, {len(subscriptions):,} subscriptions", rows
         )
         report.plot(
-            f"geotext-paper2-fig7-{kind}",
+            f"{report.name}-fig7-{kind}",
             {name: (lengths, line) for name, line in times.items()},
             x="tokens in the message",
             y="ms per message",
@@ -113,7 +113,7 @@ def figure_8(report: Report, world: World, subscriptions: Subscriptions, count: 
     report.table(f"Paper 2, Fig. 8: against existing methods, {len(subscriptions):,} subscriptions", rows)
     groups = list(GROUPS)
     report.plot(
-        "geotext-paper2-fig8",
+        f"{report.name}-fig8",
         {r["index"]: (range(len(groups)), [r[f"{g}, ms"] for g in groups]) for r in rows},
         x=" | ".join(groups),
         y="ms per message",
@@ -132,7 +132,7 @@ def figure_10(report: Report, world: World, subscriptions: Subscriptions, count:
         "Paper 2, Fig. 10: rt++ as subscriptions grow (printed: sublinear; 2 ms per tweet at 10 million)", rows
     )
     report.plot(
-        "geotext-paper2-fig10",
+        f"{report.name}-fig10",
         {g: (sizes, [r[f"{g}, ms"] for r in rows]) for g in GROUPS},
         x="subscriptions",
         y="ms per message",

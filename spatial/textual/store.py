@@ -75,12 +75,6 @@ def has_all(table: NDArray[np.int32], keywords: NDArray[np.int32], first: int, l
 
 
 @kernel
-def has_keywords(table: NDArray[np.int32], rows: Rows, slot: int) -> bool:
-    """Whether the message has every keyword of the slot."""
-    return has_all(table, rows.keywords, rows.start[slot], rows.length[slot])
-
-
-@kernel
 def meets(boxes: NDArray[np.float64], row: int, box: NDArray[np.float64]) -> bool:
     """Whether the closed box in a row and the message's closed box have a point in common (interval test)."""
     return bool(
@@ -95,7 +89,7 @@ def verify(table: NDArray[np.int32], rows: Rows, slot: int, box: NDArray[np.floa
     Not for inner loops: passing all the store's arrays costs more than the test. Take the arrays out of `rows` first,
     then ask `meets` and `has_all`.
     """
-    return meets(rows.boxes, slot, box) and has_keywords(table, rows, slot)
+    return meets(rows.boxes, slot, box) and has_all(table, rows.keywords, rows.start[slot], rows.length[slot])
 
 
 @kernel
