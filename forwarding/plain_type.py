@@ -108,6 +108,10 @@ class PlainType:
         """Whether the second handle's constraint implies the first's."""
         return self.constraint(first, "x").covers(self.constraint(second, "x"))
 
+    def __len__(self) -> int:
+        """How many handles there are."""
+        return len(self._handles)
+
     def _key(self, handle: int) -> tuple[int, Operator, Operand]:
         key = self._keys[handle]
         assert key is not None

@@ -81,6 +81,10 @@ class PluggedType(Protocol):
         """Whether whatever satisfies the second handle's constraint satisfies the first's. May miss some."""
         ...
 
+    def __len__(self) -> int:
+        """How many handles there are."""
+        ...
+
     def _check(self) -> None:
         """Assert every invariant."""
         ...

@@ -20,7 +20,7 @@ from contrada.spatial.exact import relate_rings
 from contrada.spatial.point import Point
 from contrada.spatial.rcc8 import covers
 from contrada.spatial.region import Region
-from contrada.spatial.relate import Uniform, pack
+from contrada.spatial.relate import EXACT, Uniform, pack
 from contrada.spatial.relation import DISJOINT, INSIDE, MEETS
 from contrada.spatial.ring_arena import ring_boxes, ring_xy
 from contrada.spatial.rings import IN, ON, locate
@@ -118,7 +118,9 @@ class RegionType(PlainType):
         return held
 
     def covers(self, first: int, second: int) -> bool:
-        """Whether the relations to the two regions imply it."""
+        """Whether the relations to the two regions imply it. Sampled relations imply nothing for certain."""
+        if self.settings.discretization != EXACT:
+            return False
         _, one, a = self._key(first)
         _, two, b = self._key(second)
         return covers(one.mask, cast("Region", a), two.mask, cast("Region", b))

@@ -16,26 +16,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.encode import Values, Writer, as_ints, encode_constraint, encode_notifications
+from contrada.forwarding.encode import Writer, as_ints, encode_constraint
 from contrada.forwarding.explain import Explanation, explain
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.index import layout
 from contrada.forwarding.index.adding import I_COUNT, I_FIRST
 from contrada.forwarding.index.changing import MOVES, add_filters, remove_filter
-from contrada.forwarding.index.matching import match_batch
-from contrada.forwarding.index.verifying import C_FOUND, C_PAIRS, C_PENDING
 from contrada.forwarding.lock import ReadersWriter
+from contrada.forwarding.matcher import match_notifications
 from contrada.forwarding.plugged import TYPES, Settings, make_type
 from contrada.forwarding.rebuild import Rebuilder
 from contrada.forwarding.registers import Register
 from contrada.forwarding.simplify import Weigher, split_redundant
 from contrada.forwarding.store import Store
 from contrada.forwarding.table_file import SavedTable, save_table
+from contrada.forwarding.values import Kind
 from contrada.spatial.relate import EXACT, Uniform
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.filter import Expression, Filter
+    from contrada.forwarding.index.batch import Batch
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.operands import Roads
     from contrada.forwarding.plugged import PluggedType
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 _ADD: Final = 256  # filters added, and
 _MATCH: Final = 1024  # notifications matched, before others get their turn
 _SLOT: Final = (1 << 32) - 1
-_NO_HITS: Final = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,7 @@ class ForwardingTable:
         self._types: dict[int, PluggedType] = {}
         self._lock = ReadersWriter()
         self._room: Ints = np.empty(64, np.int64)
+        self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
 
     def __len__(self) -> int:
         """How many filters there are."""
@@ -130,27 +131,12 @@ class ForwardingTable:
         if not pairs:
             return []
         with self._lock.writing():
-            writer = Writer()
-            needed: list[int] = []
-            owners: list[int] = []
-            void: list[bool] = []
-            names, number = self._names.numbers, self._names.number
-            for interface, each in pairs:
-                owners.append(self._interfaces.number(interface))
-                constraints = each.constraints
-                redundant: tuple[Constraint, ...] = ()
-                unsatisfiable = False
-                if self._simplify and len(constraints) > 1 and _repeats_a_name(constraints):
-                    constraints, redundant, unsatisfiable = split_redundant(each)
-                for constraint in constraints:
-                    name = constraint.name
-                    encode_constraint(writer, names.get(name) or number(name), constraint, self._handle)
-                needed.append(len(writer.rows) >> 1)
-                for constraint in redundant:
-                    encode_constraint(writer, number(constraint.name), constraint, self._handle)
-                void.append(unsatisfiable)
-                writer.end()
-            batch = writer.batch()
+            self._fresh.clear()
+            try:
+                batch, needed, owners, void = self._encode(pairs)
+            except BaseException:
+                self._forget(pairs)
+                raise
             moved = MOVES * int(self._store.state[layout.S_LARGEST])
             self._reserve(len(batch.rows) + moved, len(pairs) + MOVES, len(batch.text))
             made = np.empty(len(pairs), np.int64)
@@ -170,6 +156,49 @@ class ForwardingTable:
             if self._simplify and self._types:
                 self._weigh(made)
             return self._ids(made)
+
+    def _encode(self, pairs: Sequence[tuple[Hashable, Filter]]) -> tuple[Batch, list[int], list[int], list[bool]]:
+        """The batch of some filters; where the needed rows of each end, its interface, whether nothing satisfies it."""
+        writer = Writer()
+        needed: list[int] = []
+        owners: list[int] = []
+        void: list[bool] = []
+        names, number = self._names.numbers, self._names.number
+        for interface, each in pairs:
+            owners.append(self._interfaces.number(interface))
+            constraints = each.constraints
+            redundant: tuple[Constraint, ...] = ()
+            unsatisfiable = False
+            if self._simplify and len(constraints) > 1 and _repeats_a_name(constraints) and self._is_exact(each):
+                constraints, redundant, unsatisfiable = split_redundant(each)
+            for constraint in constraints:
+                name = constraint.name
+                encode_constraint(writer, names.get(name) or number(name), constraint, self._handle)
+            needed.append(len(writer.rows) >> 1)
+            for constraint in redundant:
+                encode_constraint(writer, number(constraint.name), constraint, self._handle)
+            void.append(unsatisfiable)
+            writer.end()
+        return writer.batch(), needed, owners, void
+
+    def _forget(self, pairs: Sequence[tuple[Hashable, Filter]]) -> None:
+        """Undo what encoding filters that are not added, one being refused, has registered."""
+        for kind, handle in self._fresh:
+            self._types[kind].release(handle)
+        counts, fields = self._store.interfaces.array, self._store.index.fields
+        for interface, each in pairs:
+            number = self._interfaces.find(interface)
+            if number and (number >= len(counts) or not counts[number, I_COUNT]):
+                self._interfaces.release(number)
+            for constraint in each:
+                number = self._names.find(constraint.name)
+                row = number * layout.KINDS
+                if number and (row >= len(fields) or not fields[row, layout.N_USES]):
+                    self._names.release(number)
+
+    def _is_exact(self, filter: Filter) -> bool:
+        """Whether rules 1 and 2 may reason about a filter: about sampled relations nothing is certain."""
+        return self._settings.discretization == EXACT or all(each.kind is not Kind.REGION for each in filter)
 
     def _weigh(self, rows: Ints) -> None:
         """Let plugged-in types decide whether new filters cover, or are covered."""
@@ -277,52 +306,7 @@ class ForwardingTable:
     def _match(
         self, notifications: Sequence[Mapping[str, object]], *, whole: bool
     ) -> tuple[list[int], list[int], list[int], Ints]:
-        """What was found and where each notification's part ends; then notifications and filters decided late."""
-        batch, values = encode_notifications(notifications, self._names.numbers)
-        store = self._store
-        hits, hit_ends = self._search(values) if values.values else (_NO_HITS, _NO_HITS)
-        scratch = store.take_scratch(max(map(len, notifications)))
-        try:
-            ends = np.empty(len(notifications), np.int64)
-            done = 0
-            while (done := match_batch(store.index, batch, hits, hit_ends, scratch, ends, done, whole)) < len(
-                notifications
-            ):
-                scratch = store.larger(scratch)
-            cursor = scratch.cursor.tolist()
-            found = scratch.found[: cursor[C_FOUND]].tolist()
-            if not cursor[C_PENDING]:
-                return found, ends.tolist(), [], _NO_HITS
-            pending = scratch.pending[: cursor[C_PENDING]]
-            held = self._decide(scratch.pairs[: cursor[C_PAIRS]], values)
-            starts = np.concatenate(([0], pending[:-1, 2]))
-            late = pending[np.logical_and.reduceat(held, starts)]
-            return found, ends.tolist(), late[:, 0].tolist(), late[:, 1].copy()
-        finally:
-            store.give_scratch(scratch)
-
-    def _search(self, values: Values) -> tuple[Ints, Ints]:
-        """The posted handles that each plugged-in value hits."""
-        found: list[Ints | None] = [None] * len(values.values)
-        for kind, plugged in self._types.items():
-            mine = [i for i, k in enumerate(values.kinds) if _type_of(k) == kind]
-            answers = plugged.search([values.names[i] for i in mine], [values.values[i] for i in mine])
-            for i, answer in zip(mine, answers, strict=True):
-                found[i] = answer
-        ends = np.cumsum([0 if each is None else len(each) for each in found])
-        some = [each for each in found if each is not None]
-        return np.concatenate(some) if some else _NO_HITS, ends
-
-    def _decide(self, pairs: Ints, values: Values) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Whether each pending (value, kind, handle) holds."""
-        held = np.empty(len(pairs), np.bool_)
-        for kind, plugged in self._types.items():
-            mine = pairs[:, 1] == kind
-            if mine.all():
-                held[:] = plugged.holds(pairs[:, 0].copy(), pairs[:, 2].copy(), values.values)
-            elif mine.any():
-                held[mine] = plugged.holds(pairs[mine, 0], pairs[mine, 2], values.values)
-        return held
+        return match_notifications(notifications, self._names.numbers, self._store, self._types, whole=whole)
 
     def explain(self, notification: Mapping[str, object], id: int) -> Explanation:
         """Constraint by constraint, whether the filter of that id holds and why; `str()` of it is readable."""
@@ -405,7 +389,12 @@ class ForwardingTable:
             if kind not in TYPES:
                 raise InvalidValue(f"{constraint}: this table has no index for {constraint.op}")
             self._types[kind] = make_type(kind, self._settings)
-        return self._types[kind].handle(name, constraint)
+        plugged = self._types[kind]
+        before = len(plugged)
+        handle = plugged.handle(name, constraint)
+        if len(plugged) > before:
+            self._fresh.append((kind, handle))
+        return handle
 
     def _ids(self, rows: Ints) -> list[int]:
         """Rows as ids: a row's generation tells its filters, one after another, apart."""
@@ -448,7 +437,3 @@ def _repeats_a_name(constraints: tuple[Constraint, ...]) -> bool:
             return True
         before = constraint.name
     return False
-
-
-def _type_of(kind: int) -> int:
-    return layout.REGION if kind == layout.POINT else kind

@@ -19,6 +19,8 @@ from contrada.forwarding.constraint import Constraint, Operator
 from contrada.forwarding.filter import Filter
 from contrada.forwarding.language import parse
 from contrada.forwarding.table import ForwardingTable
+from contrada.spatial.geotext import GeoText
+from contrada.spatial.relate import Uniform
 from tests.forwarding.strategies import filters, notifications, predicates
 from tests.naive.table import NaiveTable
 
@@ -425,3 +427,29 @@ def test_what_cannot_be_saved_or_loaded(tmp_path: Path) -> None:
         (tmp_path / "damaged").write_bytes(damaged)
         with pytest.raises(CorruptFile):
             ForwardingTable.load(tmp_path / "damaged")
+
+
+@given(st.lists(st.tuples(interfaces, filters()), max_size=12), st.lists(notifications(), max_size=6))
+@settings(max_examples=40)
+def test_sampled_relations(pairs: list[Any], batch: list[Any]) -> None:
+    uniform = Uniform(density=1.5, halo=True)
+    table, naive = ForwardingTable(uniform, geotext_index="scan"), NaiveTable(uniform)
+    for (interface, each), ids in zip(pairs, table.add_many(pairs), strict=True):
+        naive.add(interface, each, ids)
+    assert table.match_many_filters(batch) == [naive.match_filters(each) for each in batch]
+
+
+def test_geotext_by_the_default_index() -> None:
+    table = ForwardingTable()
+    table.add("sale", parse('post matches {"ipad", "sale"} within BOX(0 0, 5 5)'))
+    table.add("corner", parse('post matches {"ipad"} within POLYGON((0 0, 4 0, 0 4)) and price < 10'))
+    table.add("any", parse('post matches {"ipad"}'))
+    assert table.match({"post": GeoText("iPad on SALE", at=(1, 1)), "price": 5}) == {"sale", "corner", "any"}
+    assert table.match({"post": GeoText("iPad on SALE", at=(4, 4)), "price": 5}) == {"sale", "any"}
+    assert table.match({"post": GeoText("sale", at=(1, 1))}) == set()
+    table.remove_interface("any")
+    assert table.match({"post": GeoText("ipad", at=(9, 9))}) == set()
+    with pytest.raises(InvalidValue, match="road network"):
+        table.add("near", parse('a inside BOX(0 0, 1 1) and post similar {"ipad"} at POINT(1 2) alpha 0.4 tau 0.7'))
+    assert len(table) == 2
+    table._check()

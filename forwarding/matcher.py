@@ -1,0 +1,87 @@
+"""Matching a batch: encode it, search plugged-in types, run the kernel, and let the types decide what is pending."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from contrada.forwarding.encode import Values, encode_notifications
+from contrada.forwarding.index import layout
+from contrada.forwarding.index.matching import match_batch
+from contrada.forwarding.index.verifying import C_FOUND, C_PAIRS, C_PENDING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contrada.forwarding.index.layout import Ints
+    from contrada.forwarding.plugged import PluggedType
+    from contrada.forwarding.store import Store
+
+    Types: TypeAlias = Mapping[int, PluggedType]
+
+_NO_HITS: Final = np.zeros(0, np.int64)
+
+
+def match_notifications(
+    notifications: Sequence[Mapping[str, object]],
+    names: Mapping[str, int],
+    store: Store,
+    types: Types,
+    *,
+    whole: bool,
+) -> tuple[list[int], list[int], list[int], Ints]:
+    """What was found and where each notification's part ends; then notifications and filters decided late.
+
+    What is found is numbers of interfaces, or with `whole` rows of filters.
+    """
+    batch, values = encode_notifications(notifications, names)
+    hits, hit_ends = _search(values, types) if values.values else (_NO_HITS, _NO_HITS)
+    scratch = store.take_scratch(max(map(len, notifications)))
+    try:
+        ends = np.empty(len(notifications), np.int64)
+        done = 0
+        while (done := match_batch(store.index, batch, hits, hit_ends, scratch, ends, done, whole)) < len(
+            notifications
+        ):
+            scratch = store.larger(scratch)
+        cursor = scratch.cursor.tolist()
+        found = scratch.found[: cursor[C_FOUND]].tolist()
+        if not cursor[C_PENDING]:
+            return found, ends.tolist(), [], _NO_HITS
+        pending = scratch.pending[: cursor[C_PENDING]]
+        held = _decide(scratch.pairs[: cursor[C_PAIRS]], values, types)
+        starts = np.concatenate(([0], pending[:-1, 2]))
+        late = pending[np.logical_and.reduceat(held, starts)]
+        return found, ends.tolist(), late[:, 0].tolist(), late[:, 1].copy()
+    finally:
+        store.give_scratch(scratch)
+
+
+def _search(values: Values, types: Types) -> tuple[Ints, Ints]:
+    """The posted handles that each plugged-in value hits."""
+    found: list[Ints | None] = [None] * len(values.values)
+    for kind, plugged in types.items():
+        mine = [i for i, k in enumerate(values.kinds) if _type_of(k) == kind]
+        answers = plugged.search([values.names[i] for i in mine], [values.values[i] for i in mine])
+        for i, answer in zip(mine, answers, strict=True):
+            found[i] = answer
+    ends = np.cumsum([0 if each is None else len(each) for each in found])
+    some = [each for each in found if each is not None]
+    return np.concatenate(some) if some else _NO_HITS, ends
+
+
+def _decide(pairs: Ints, values: Values, types: Types) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether each pending (value, kind, handle) holds."""
+    held = np.empty(len(pairs), np.bool_)
+    for kind, plugged in types.items():
+        mine = pairs[:, 1] == kind
+        if mine.all():
+            held[:] = plugged.holds(pairs[:, 0].copy(), pairs[:, 2].copy(), values.values)
+        elif mine.any():
+            held[mine] = plugged.holds(pairs[mine, 0], pairs[mine, 2], values.values)
+    return held
+
+
+def _type_of(kind: int) -> int:
+    return layout.REGION if kind == layout.POINT else kind
