@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 SAMPLE = 1024
 GAIN = 0.75  # a partition must bring the expected cost below this share of its node's weight
 DEEPEST_GRID = 12  # spatial nodes on one path
+LOOKAHEAD = 16  # how many shared keywords the judgement of a partition looks past
 ADAPTIVE, KEYWORD_FIRST, SPATIAL_FIRST = 0, 1, 2
 
 
@@ -125,7 +126,7 @@ def _judge_keywords(
         for slot in sample:
             longest = max(longest, rows.length[slot])
         further = offset + 1
-        while further < longest:
+        while further < min(longest, offset + LOOKAHEAD):
             later_cost, later = _keyword_plan(rows, sample, further, False, count, settings)
             if later.size > 1 or later_cost <= GAIN:
                 return later_cost, starts
