@@ -272,6 +272,9 @@ def point_queries(report: Report, polygons: Polygons, seeds: range) -> None:
 def building(report: Report, polygons: Polygons, seeds: range) -> None:
     """Loading a file of polygons at once, and one by one."""
     rows = []
+    compiled = CRTree()
+    compiled.insert(0, polygons.universe, 1)
+    compiled.remove(0)
     for seed in seeds:
         random = np.random.default_rng(seed)
         ids = np.arange(len(polygons))

@@ -59,7 +59,7 @@ from contrada.spatial.cr_lists import (
 from contrada.spatial.cr_nodes import mbr as node_mbr
 from contrada.spatial.predicates import orient
 from contrada.spatial.ring_arena import allocate, ring_boxes, ring_hash, ring_xy
-from contrada.spatial.rings import fill_boxes
+from contrada.spatial.rings import RUN, fill_boxes
 
 if TYPE_CHECKING:
     from contrada.spatial.cr_lists import Floats, Ints, Tree
@@ -253,11 +253,11 @@ def pack(boxes: Floats) -> tuple[Ints, list[Ints]]:
 
 @kernel
 def store_rings(
-    t: Tree, coords: Floats, offsets: Ints, ids: Ints, masks: Ints, order: Ints, rows: Ints, starts: Ints
+    t: Tree, coords: Floats, offsets: Ints, ids: Ints, masks: Ints, boxes: Floats, order: Ints, rows: Ints, starts: Ints
 ) -> int:
     """Fill in the entries, their rings and constraints. Return -1, or which constraint's ring is no polygon.
 
-    Entry e is distinct ring order[e], with constraints rows[starts[order[e]]:starts[order[e] + 1]].
+    Entry e is distinct ring r = order[e], with MBR boxes[r] and constraints rows[starts[r]:starts[r + 1]].
     """
     longest = 0
     for i in range(offsets.shape[0] - 1):
@@ -282,12 +282,15 @@ def store_rings(
             _rotate(coords, low, high, heap, block)
         else:
             _rotate(scratch, 0, edges, heap, block)
-        xy = ring_xy(heap, block, edges)
-        fill_boxes(xy, ring_boxes(heap, block, edges))
+        if edges <= RUN:  # one run, whose box is the MBR: most rings, spared a view
+            for side in range(4):
+                heap[block + 2 * (edges + 1) + side] = boxes[ring, side]
+        else:
+            fill_boxes(ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
         entry_of[entry, FIRST] = slot
         entry_of[entry, BLOCK] = block
         entry_of[entry, EDGES] = edges
-        entry_of[entry, HASH] = ring_hash(xy)
+        entry_of[entry, HASH] = ring_hash(heap, block, edges)
         union = 0
         before = -1
         for k in range(starts[ring], starts[ring + 1]):

@@ -78,7 +78,7 @@ def _check_entry(t: Tree, entry: int, box: NDArray[Any]) -> set[int]:
     xy = ring_arena.ring_xy(t.heap, int(t.entry[entry, c.BLOCK]), int(t.entry[entry, c.EDGES]))
     assert (xy[0] == xy[-1]).all()
     assert (box == [*xy.min(axis=0), *xy.max(axis=0)]).all()
-    assert t.entry[entry, c.HASH] == ring_arena.ring_hash(xy)
+    assert t.entry[entry, c.HASH] == ring_arena.ring_hash(xy.reshape(-1), 0, len(xy) - 1)
     slots: set[int] = set()
     union, before, slot = 0, -1, int(t.entry[entry, c.FIRST])
     while slot >= 0:

@@ -423,7 +423,7 @@ def insert(t: Tree, id: int, mask: int, xy: Floats) -> int:
     t.constraint[slot, PREVIOUS] = -1
     t.state[CONSTRAINTS] += 1
 
-    hashed = ring_hash(xy)
+    hashed = ring_hash(xy.reshape(-1), 0, xy.shape[0] - 1)
     entry = find_entry(t, hashed, xy)
     if entry >= 0:
         first = t.entry[entry, FIRST]

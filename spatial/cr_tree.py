@@ -298,7 +298,7 @@ def _build(coords: NDArray[np.float64], offsets: Ids, ids: Ids, masks: Ids) -> T
         heap=5 * (2 * vertices + vertices // 3 + 10 * distinct) // 4,
         table=table_size,
     )
-    at = cr_bulk.store_rings(tree, flat, offsets, ids, masks, order, rows, starts)
+    at = cr_bulk.store_rings(tree, flat, offsets, ids, masks, boxes, order, rows, starts)
     if at >= 0:
         raise InvalidValue(f"ring {at} (id {ids[at]}) has fewer than 3 corners: it is not a polygon")
     cr_bulk.hang_nodes(tree, boxes, order, np.concatenate(sizes), levels)
