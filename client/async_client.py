@@ -17,7 +17,7 @@ from contrada.client.async_subscription import Subscription
 from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification
 from contrada.client.events import Connect, Finished, Hangup, Moved, Phase, Ready, Room, Send
-from contrada.client.options import Options
+from contrada.client.options import OptionNames, Options
 from contrada.client.settle import CHUNK, as_id, check_subscription, chunks
 from contrada.client.waiting import wait_in, wake
 from contrada.errors import ContradaError, Disconnected
@@ -25,7 +25,7 @@ from contrada.errors import ContradaError, Disconnected
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
     from types import TracebackType
-    from typing import Self
+    from typing import Self, Unpack
 
     from contrada.broker.messages import NotificationId
     from contrada.client.outbox import Parcel, Ticket
@@ -37,7 +37,7 @@ log = logging.getLogger("contrada.client")
 _TURN = 64  # messages read before other tasks get a turn
 
 
-def connect(url: str, **options: Any) -> AsyncClient:
+def connect(url: str, **options: Unpack[OptionNames]) -> AsyncClient:
     """Make a client of a broker, to be entered or awaited: `async with contrada.connect(url) as c`.
 
     Options are those of `contrada.client.options.Options`.

@@ -19,14 +19,14 @@ from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification
 from contrada.client.events import Connect, Hangup, Phase, Send
 from contrada.client.inbox import Stage
-from contrada.client.options import Options
+from contrada.client.options import OptionNames, Options
 from contrada.client.settle import CHUNK, as_id, check_subscription, chunks, subscription_failure
 from contrada.errors import ContradaError, Disconnected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
-    from typing import Self
+    from typing import Self, Unpack
 
     from contrada.broker.messages import NotificationId
     from contrada.client.inbox import Inbox
@@ -43,7 +43,7 @@ _TURN = 64  # messages read before the lock is given to others
 class Client:
     """A connection to a broker, made when the object is. Options are those of `client.Options`."""
 
-    def __init__(self, url: str, **options: Any) -> None:
+    def __init__(self, url: str, **options: Unpack[OptionNames]) -> None:
         from contrada.client.transport import Transport
 
         random = Random()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from contrada.errors import InvalidValue
 
@@ -13,6 +13,22 @@ if TYPE_CHECKING:
     from random import Random
 
     Key = str | Path
+
+
+class OptionNames(TypedDict, total=False):
+    """The fields of `Options`, as keyword arguments."""
+
+    name: str
+    connect_timeout: float
+    attempt_timeout: float
+    close_timeout: float
+    reconnect: bool
+    give_up_after: float | None
+    backoff: float
+    backoff_max: float
+    outstanding: int
+    key: Key | None
+    server_key: Key | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,8 +28,18 @@ class ReferenceTable:
             ids.append(self.last)
         return ids
 
+    def remove(self, filter_id: int) -> None:
+        del self.filters[filter_id]
+
+    def filter(self, filter_id: int) -> Filter:
+        return self.filters[filter_id][1]
+
     def remove_interface(self, interface: int) -> None:
-        self.filters = {id: row for id, row in self.filters.items() if row[0] != interface}
+        ids = [id for id, row in self.filters.items() if row[0] == interface]
+        if not ids:
+            raise KeyError(interface)
+        for id in ids:
+            del self.filters[id]
 
     def match_many(self, notifications: list[Any]) -> list[set[int]]:
         return [{interface for interface, each in self.filters.values() if each.matches(n)} for n in notifications]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import fields
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from contrada.broker.wire import Code, Policy
 from contrada.client.core import Core
 from contrada.client.events import Phase, Ready
 from contrada.client.inbox import Inbox, Stage
-from contrada.client.options import Options
+from contrada.client.options import OptionNames, Options
 from contrada.errors import Disconnected, InvalidValue, Refused
 from tests.client.script import Line, ScriptedBroker
 
@@ -381,6 +382,10 @@ def test_pauses_double_up_to_a_bound_and_are_jittered() -> None:
 def test_bad_options_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidValue, match=r"must be|needs both"):
         Options(**options)  # type: ignore[arg-type]
+
+
+def test_the_keyword_arguments_are_the_options() -> None:
+    assert set(OptionNames.__annotations__) == {field.name for field in fields(Options)}
 
 
 class AnyOrder(RuleBasedStateMachine):
