@@ -72,18 +72,24 @@ class Shapely:
         return found
 
 
-def koncorde(rows: Sequence[Row], notifications: Sequence[dict[str, Any]]) -> float | str:
-    """Notifications per second of koncorde, which knows points in polygons; or why it could not be measured."""
+def koncorde(rows: Sequence[Row], notifications: Sequence[dict[str, Any]], installed: Path | None) -> float | str:
+    """Notifications per second of koncorde, which knows points in polygons; or why it could not be measured.
+
+    `installed` is a directory with its `node_modules`; without one it is installed for the occasion.
+    """
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         return "there is no node, or no npm"
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
-        install = [npm, "install", "--no-save", "--no-audit", "--no-fund", "--prefix", directory, "koncorde"]
-        try:
-            subprocess.run(install, cwd=place, capture_output=True, text=True, check=True, timeout=240)
-        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            return f"npm install koncorde failed ({type(error).__name__}); it compiles C++ and needs the network"
+        if installed is not None:
+            (place / "node_modules").symlink_to(installed.resolve() / "node_modules")
+        else:
+            install = [npm, "install", "--no-save", "--no-audit", "--no-fund", "--prefix", directory, "koncorde"]
+            try:
+                subprocess.run(install, cwd=place, capture_output=True, text=True, check=True, timeout=240)
+            except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+                return f"npm install koncorde failed ({type(error).__name__}); it compiles C++ and needs the network"
         filters = [
             {
                 "and": [

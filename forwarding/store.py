@@ -47,6 +47,9 @@ class Store:
         self.events: Ints = np.zeros((64, 3), np.int64)
         self.index: Index = self._view()
         self._pool: list[Scratch] = []
+        # What earlier calls of `reserve` made room for and changes have not taken since.
+        self._rows_left = self._filters_left = self._text_left = 0
+        self._names = self._interfaces = 0
 
     @classmethod
     def over(cls, arenas: dict[str, Arena], interfaces: Arena, state: Ints) -> Self:
@@ -66,14 +69,30 @@ class Store:
         """Make room for a change: so many constraint rows, filters and bytes of strings, and this many names at all.
 
         Every constraint may need an operand, a gram or two cells, and a block for each; words are asked for three
-        times over because directories of thresholds double. What is not used costs no memory.
+        times over because directories of thresholds double. What is not used costs no memory, so room is made for many
+        small changes at once.
         """
+        # Each filter that is made may cover some dozens, each of which is taken out of its type's search.
+        if len(self.events) < 8 * rows + 64 * filters + 512:
+            self.events = np.zeros((16 * rows + 128 * filters + 512, 3), np.int64)
+        self._rows_left -= rows
+        self._filters_left -= filters
+        self._text_left -= text
+        if (
+            min(self._rows_left, self._filters_left, self._text_left) >= 0
+            and names < self._names
+            and interfaces < self._interfaces
+        ):
+            return
+        rows, filters, text = rows + 4096, filters + 1024, text + 65536
+        self._rows_left, self._filters_left, self._text_left = 4096, 1024, 65536
+        self._names, self._interfaces = 2 * names + 64, 2 * interfaces + 64
         state = self.state
         operands = int(state[layout.S_OPERANDS]) + 4 * rows + 4 * filters + 8
         need = {
             "operands": operands,
             "filters": int(state[layout.S_FILTERS]) + filters + 1,
-            "fields": (names + 1) * layout.KINDS,
+            "fields": (self._names + 1) * layout.KINDS,
             "postings": int(state[layout.S_POSTINGS]) + _BLOCK * (3 * rows + 2 * filters + 1),
             "thresholds": int(state[layout.S_THRESHOLDS]) + _BLOCK * (2 * filters + 1),
             "heads": operands,
@@ -84,10 +103,7 @@ class Store:
             for name, arena in self.arenas.items():
                 arena.reserve(need[name])
             self.index = self._view()
-        self.interfaces.reserve(interfaces + 1)
-        # Each filter that is made may cover some dozens, each of which is taken out of its type's search.
-        if len(self.events) < 8 * rows + 64 * filters + 512:
-            self.events = np.zeros((16 * rows + 128 * filters + 512, 3), np.int64)
+        self.interfaces.reserve(self._interfaces + 1)
 
     def take_scratch(self, attributes: int) -> Scratch:
         """Scratch for a call that decodes notifications of up to that many attributes; give it back afterwards."""
