@@ -87,10 +87,13 @@ class APTree(StoredIndex):
         if o["first"] not in _PRIORITIES:
             raise InvalidValue(f"ap-tree: first is {o['first']!r}; choose 'cost', 'keyword' or 'space'")
         for name, least, most in (("fanout", 4, 4096), ("leaf", 1, 1 << 20), ("rebuild", 1, 1 << 30)):
-            if not least <= o[name] <= most:
+            if not (isinstance(o[name], int) and least <= o[name] <= most):
                 raise InvalidValue(f"ap-tree: {name} is {o[name]!r}; it must lie in {least}..{most}")
-        if not (o["drift"] >= 0 and o["tokens"] > 0):
-            raise InvalidValue("ap-tree: drift must not be negative, tokens must be positive")
+        for name in ("drift", "tokens"):
+            if not (isinstance(o[name], (int, float)) and 0 <= o[name] < 1e12 and (o[name] or name == "drift")):
+                raise InvalidValue(
+                    f"ap-tree: {name} is {o[name]!r}; drift must not be negative, tokens must be positive"
+                )
         return Settings(
             int(o["fanout"]),
             int(o["leaf"]),

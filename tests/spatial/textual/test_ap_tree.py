@@ -270,7 +270,17 @@ def test_freed_blocks_are_used_again() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"fanout": 1}, {"leaf": 0}, {"drift": -1.0}, {"tokens": 0.0}, {"cuts": "best"}, {"first": "text"}, {"rebuild": 0}],
+    [
+        {"fanout": 1},
+        {"leaf": 0},
+        {"drift": -1.0},
+        {"tokens": 0.0},
+        {"cuts": "best"},
+        {"first": "text"},
+        {"rebuild": 0},
+        {"leaf": "40"},
+        {"tokens": float("nan")},
+    ],
 )
 def test_senseless_options_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidValue, match="ap-tree"):
