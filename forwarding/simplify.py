@@ -7,14 +7,18 @@ plugged-in types: then the kernel says which pairs of filters remain to be decid
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
+from contrada.forwarding.constraint import Operator
 from contrada.forwarding.covering import covers, is_satisfiable
 from contrada.forwarding.filter import Filter
 from contrada.forwarding.index import layout
 from contrada.forwarding.index.changing import cover_filter, weigh_filter
+from contrada.forwarding.values import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,21 +29,39 @@ if TYPE_CHECKING:
 
 _CANDIDATES = 128  # filters that types are asked about, for each question about a new filter
 _LOW_HALF = (1 << 32) - 1
+_BELOW: Final = (Operator.LT, Operator.LE)
+_ABOVE: Final = (Operator.GT, Operator.GE)
 
 
 def split_redundant(filter: Filter) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], bool]:
     """A filter's needed constraints, its redundant ones (rule 2), and whether nothing satisfies it (rule 1)."""
-    constraints = filter.constraints
-    if not is_satisfiable(filter):
-        return constraints, (), True
-    needed = list(constraints)
+    needed: list[Constraint] = []
     redundant: list[Constraint] = []
-    for constraint in constraints:
-        others = [each for each in needed if each is not constraint and each.name == constraint.name]
-        if others and covers(Filter((constraint,)), Filter(others)):
-            needed.remove(constraint)
-            redundant.append(constraint)
+    for _, group in groupby(filter.constraints, attrgetter("name")):
+        together = tuple(group)
+        if len(together) == 1 or _is_range(together):
+            needed += together
+            continue
+        if not is_satisfiable(Filter(together)):
+            return filter.constraints, (), True
+        kept = list(together)
+        for constraint in together:
+            others = [each for each in kept if each is not constraint]
+            if others and covers(Filter((constraint,)), Filter(others)):
+                kept = others
+                redundant.append(constraint)
+        needed += kept
     return tuple(needed), tuple(redundant), False
+
+
+def _is_range(constraints: tuple[Constraint, ...]) -> bool:
+    """Whether these are `x > a and x < b` with a below b, of which neither is redundant: the usual case."""
+    if len(constraints) != 2 or constraints[0].kind is not Kind.NUMBER or constraints[1].kind is not Kind.NUMBER:
+        return False
+    first, second = constraints
+    if first.op in _ABOVE:
+        first, second = second, first
+    return first.op in _BELOW and second.op in _ABOVE and cast("float", second.value) < cast("float", first.value)
 
 
 class Weigher:
