@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup test check pytest format demo clean
+.PHONY: setup test check pytest format demo cluster-demo clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
@@ -37,6 +37,9 @@ bench-%: setup
 
 demo: setup
 	$(BIN)/contrada demo
+
+cluster-demo: setup
+	$(BIN)/contrada cluster examples/cluster.toml --demo
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .hypothesis

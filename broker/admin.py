@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from contrada.broker.overlay.report import overlay
 from contrada.broker.wire import LIST_LENGTH
 from contrada.errors import Refused
 
@@ -29,6 +30,7 @@ def status(core: Core, now: float) -> dict[str, Any]:
         "totals": {**core.counters, "dropped": sum(core.drops.values())},
         "clients": [_client(session, now) for session in sessions[:LIST_LENGTH]],
         "table": plain(core.table.stats()),
+        "overlay": overlay(core, now),
     }
 
 

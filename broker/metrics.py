@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from prometheus_client import CollectorRegistry, Histogram, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from contrada.broker.overlay import report
 from contrada.errors import ContradaError, InvalidValue
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ COUNTERS = {
     "received": "Messages received, heartbeats included",
     "published": "Notifications accepted from publishers",
     "delivered": "Deliveries made, one per notification and subscription",
+    "forwarded": "Notifications sent to neighbours, one per notification and link",
     "bad_frames": "Messages that were not valid protocol",
     "banned": "Connections banned for bad frames",
     "refused": "Requests and sessions refused",
@@ -113,6 +115,18 @@ class Metrics:
         }
         for name, (text, value) in gauges.items():
             yield GaugeMetricFamily(f"contrada_{name}", text, value=value)
+        yield from self._links(core)
+
+    @staticmethod
+    def _links(core: Core) -> Iterator[Metric]:
+        """Per neighbour, from the rows that the core made at its last tick."""
+        rows = core.link_rows
+        for kind, names in ((CounterMetricFamily, report.COUNTERS), (GaugeMetricFamily, report.GAUGES)):
+            for name, text in names.items():
+                family = kind(f"contrada_link_{name}", text, labels=["neighbour"])
+                for row in rows:
+                    family.add_metric([row["neighbour"]], float(row[name]))
+                yield family
 
 
 class MetricsServer(NamedTuple):

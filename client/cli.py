@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from contrada.client.commands import bench, broker, demo, explain, keygen, pub, status, sub
+from contrada.client.commands import bench, broker, cluster, demo, explain, keygen, pub, status, sub
 from contrada.client.commands.common import Exit, examples, say
 from contrada.errors import ContradaError, Disconnected
 
@@ -27,6 +27,7 @@ app = typer.Typer(
 )
 for _command, _examples in (
     (broker.broker, broker.EXAMPLES),
+    (cluster.cluster, cluster.EXAMPLES),
     (pub.pub, pub.EXAMPLES),
     (sub.sub, sub.EXAMPLES),
     (status.status, status.EXAMPLES),

@@ -24,6 +24,7 @@ from contrada.broker.overlay.dialling import Dial, NoTransport, Peer, Transport
 from contrada.broker.overlay.frames import encode_peer, forward_frames, split
 from contrada.broker.overlay.messages import Change, Digest, Forward, Forwards, LinkStates, PeerMessage, Replace
 from contrada.broker.overlay.neighbour import Interest, Neighbour
+from contrada.broker.overlay.report import links
 from contrada.broker.overlay.router import Action, Install, Router, Send
 from contrada.broker.session import Session
 from contrada.broker.subscription import Publication, Subscription
@@ -66,6 +67,7 @@ class Linking(Switchboard):
             stale_after=settings.stale_after,
             hop_limit=settings.hop_limit,
         )
+        self.link_rows: list[dict[str, Any]] = []  # what `report.links` said lately, for other threads to read
         self._awake = False
         self._tree_links: frozenset[str] = frozenset()
         self._dialled: dict[bytes, Dial] = {}
@@ -108,6 +110,7 @@ class Linking(Switchboard):
                     self._farewell(connection, Hello(OLDEST_VERSION, VERSION, self.id))
         if self._awake:
             self._act(self.router.tick(now))
+            self.link_rows = links(self, now)
 
     def disconnected(self, connection: bytes, reason: str, now: float) -> None:
         """A dialled connection is gone, or came to nothing."""

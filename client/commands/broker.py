@@ -14,6 +14,7 @@ EXAMPLES = (
     "contrada broker",
     "contrada broker --listen 'tcp://127.0.0.1:*' --metrics 127.0.0.1:0",
     "contrada broker --listen 'tcp://*:7400' --keys keys",
+    "contrada broker --listen tcp://127.0.0.1:7401 --id north --peer tcp://127.0.0.1:7400",
 )
 
 
@@ -24,6 +25,9 @@ def broker(
     id: Annotated[str | None, typer.Option(help="A name that stays the same across restarts.")] = None,
     keys: Annotated[Path | None, typer.Option(help="The key directory: encrypt, and admit only its keys.")] = None,
     insecure: Annotated[bool | None, typer.Option("--insecure", help="Allow other machines in without keys.")] = None,
+    peer: Annotated[
+        list[str] | None, typer.Option("--peer", help="A broker to link with, URL or KEY@URL; again for more.")
+    ] = None,
     metrics: Annotated[str | None, typer.Option(help="HOST:PORT to serve Prometheus metrics on.")] = None,
     config: ConfigFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")] = False,
@@ -37,7 +41,7 @@ def broker(
     from contrada.broker.settings import Settings
 
     configure(logging.WARNING if quiet else logging.INFO)
-    given = {"listen": listen, "id": id, "keys": keys, "insecure": insecure, "metrics": metrics}
+    given = {"listen": listen, "id": id, "keys": keys, "insecure": insecure, "metrics": metrics, "peers": peer or None}
     options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
     options.update({name: value for name, value in given.items() if value is not None})
     settings = Settings.of(options)  # what is wrong with them should not wait for the kernels

@@ -11,11 +11,14 @@ import typer
 from contrada.client.commands.common import ConfigFile, ConnectTimeout, Key, ServerKey, Url, connected, default_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import RenderableType
 
 EXAMPLES = (
     "contrada status",
     "contrada status --json",
+    "contrada status --cluster",
     "contrada status --watch --count 2 --interval 0.5",
 )
 _COLUMNS = {  # of a client in the document: the heading
@@ -30,8 +33,25 @@ _COLUMNS = {  # of a client in the document: the heading
 }
 
 
+_LINK_COLUMNS = {
+    "neighbour": "link to",
+    "up": "up",
+    "in_tree": "in tree",
+    "held": "filters held",
+    "wanted": "wanted",
+    "shown": "sent",
+    "saved": "saved",
+    "forwarded": "forwarded",
+    "received": "received",
+    "duplicates": "twice",
+    "lost": "lost",
+    "queued": "queued",
+}
+
+
 def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print the document as JSON.")] = False,
+    cluster: Annotated[bool, typer.Option("--cluster", help="Show the linked brokers and this one's links.")] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on until Ctrl-C.")] = False,
     interval: Annotated[float, typer.Option(min=0.05, help="Seconds between looks, with --watch.")] = 1.0,
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="With --watch: stop after so many.")] = None,
@@ -46,6 +66,7 @@ def status(
     from rich.live import Live
 
     looks = (count if watch else 1) or None
+    draw = overlay_table if cluster else table
     with connected(
         url, config, key=key, server_key=server_key, connect_timeout=connect_timeout, name=default_name("status")
     ) as client:
@@ -54,20 +75,55 @@ def status(
             console.width = 160  # nobody looks at the right edge of a file
         document = client.status(timeout=30.0)
         if as_json or not watch:
-            _print(console, document, client.url, as_json=as_json)
+            _print(console, draw, document, client.url, as_json=as_json)
             for _ in _ticks(looks, interval):
-                _print(console, client.status(timeout=30.0), client.url, as_json=as_json)
+                _print(console, draw, client.status(timeout=30.0), client.url, as_json=as_json)
             return
-        with Live(table(document, client.url), console=console, auto_refresh=False) as live:
+        with Live(draw(document, client.url), console=console, auto_refresh=False) as live:
             for _ in _ticks(looks, interval):
-                live.update(table(client.status(timeout=30.0), client.url), refresh=True)
+                live.update(draw(client.status(timeout=30.0), client.url), refresh=True)
 
 
-def _print(console: Any, document: dict[str, Any], url: str, *, as_json: bool) -> None:
+def overlay_table(document: dict[str, Any], url: str) -> RenderableType:
+    """Draw the overlay as a broker sees it: the topology, then each of its links."""
+    from rich.console import Group
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    overlay = document.get("overlay", {})
+    brokers = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for heading in ("broker", "linked with", "on the tree"):
+        brokers.add_column(heading)
+    for row in overlay.get("brokers", []):
+        name = escape(row["broker"]) + (" (here)" if row["broker"] == document.get("broker") else "")
+        tree = " ".join(row["tree"]) if row["reachable"] else "out of reach"
+        brokers.add_row(
+            name, escape(" ".join(row["neighbours"])), escape(tree), style=None if row["reachable"] else "red"
+        )
+    links = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column, heading in _LINK_COLUMNS.items():
+        links.add_column(heading, justify="left" if column == "neighbour" else "right")
+    for row in overlay.get("links", []):
+        cells = [row.get(column) for column in _LINK_COLUMNS]
+        links.add_row(*(_cell(cell) for cell in cells), style=None if row.get("up") else "red")
+    head = Text.assemble((str(document.get("broker", "?")), "bold cyan"), f" at {url}")
+    dialling = [Text(f"dialling {peer}") for peer in overlay.get("dialling", [])]
+    return Group(head, brokers, Text(), links, *dialling, Text())
+
+
+def _print(
+    console: Any,
+    draw: Callable[[dict[str, Any], str], RenderableType],
+    document: dict[str, Any],
+    url: str,
+    *,
+    as_json: bool,
+) -> None:
     if as_json:
         print(json.dumps(document, ensure_ascii=False), flush=True)
     else:
-        console.print(table(document, url))
+        console.print(draw(document, url))
 
 
 def _ticks(looks: int | None, interval: float) -> Any:
@@ -111,6 +167,8 @@ def table(document: dict[str, Any], url: str) -> RenderableType:
 def _cell(value: Any) -> str:
     from rich.markup import escape
 
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         return escape(" ".join(map(str, value)))
     return f"{value:,}" if isinstance(value, int) else escape(str(value))

@@ -1,0 +1,73 @@
+"""What operators see of the overlay: the topology as this broker knows it, and each of its links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from contrada.broker.overlay.linking import Linking
+
+COUNTERS: Final = {
+    "forwarded": "Notifications sent to the neighbour",
+    "received": "Notifications that the neighbour sent",
+    "duplicates": "Of those received, the ones that had come before",
+    "expired": "Of those received, the ones that had crossed too many links",
+    "invalid": "Of those received, the ones that could not be read",
+    "lost": "Notifications that waited for the neighbour when its link was lost",
+    "ups": "Times that the link came up",
+}
+GAUGES: Final = {
+    "up": "1 while the link is up",
+    "in_tree": "1 while the tree uses the link",
+    "held": "Filters that the neighbour wants",
+    "wanted": "Filters that this side of the link wants",
+    "shown": "Of those wanted, the ones that the neighbour is told",
+    "saved": "Of those wanted, the ones that covering kept from the link",
+    "queued": "Notifications waiting for the link",
+}
+
+
+def overlay(core: Linking, now: float) -> dict[str, Any]:
+    """Topology and links, as plain values."""
+    topology = core.router.topology
+    tree = topology.tree()
+    return {
+        "brokers": [
+            {
+                "broker": state.broker,
+                "neighbours": sorted(topology.neighbours(state.broker)),
+                "tree": sorted(tree.get(state.broker, ())),
+                "reachable": state.broker in tree,
+            }
+            for state in topology.states
+        ],
+        "links": links(core, now),
+        "dialling": [dial.peer.url for dial in core.dials if dial.neighbour not in core.neighbours],
+    }
+
+
+def links(core: Linking, now: float) -> list[dict[str, Any]]:
+    """One row per known neighbour."""
+    rows = []
+    for broker, up in sorted(core.router.links.items()):
+        link = core.neighbours.get(broker)
+        totals = dict(core.interests[broker].totals) if broker in core.interests else {}
+        state = core.router.flow_state(broker)
+        wanted, shown = len(state.wanted), len(state.wanted.shown)
+        rows.append(
+            {
+                "neighbour": broker,
+                "up": up,
+                "in_tree": broker in core.router.tree_links,
+                "dialled": link is not None and link.dial is not None,
+                "idle": now - link.session.heard if link is not None else None,
+                "held": len(state.held),
+                "wanted": wanted,
+                "shown": shown,
+                "saved": wanted - shown,
+                "queued": len(link.outlet.queue) if link is not None else 0,
+                **{name: totals.get(name, 0) for name in COUNTERS},
+                "forwarded": totals.get("forwarded", 0) + (link.outlet.delivered if link is not None else 0),
+            }
+        )
+    return rows
