@@ -123,6 +123,8 @@ def _show(brokers: dict[str, dict[str, Any]]) -> None:
     from contrada.client.commands.status import overlay_table
 
     console = Console()
+    if not console.is_terminal:
+        console.width = 160  # nobody looks at the right edge of a file
     with ExitStack() as stack:
         clients = {name: stack.enter_context(Client(o["listen"], name="demo")) for name, o in brokers.items()}
         subscriptions = {}

@@ -32,7 +32,7 @@ class BrokerProcess:
     """One broker. `start` again after `kill` brings it back at the same address."""
 
     def __init__(self, directory: Path, prefix: tuple[str, ...] = (), **settings: Any) -> None:
-        self.settings = {"listen": "tcp://127.0.0.1:*", "heartbeat": 1.0, "timeout": 30.0, **settings}
+        self.settings = {"listen": "tcp://127.0.0.1:*", "heartbeat": 3.0, "timeout": 30.0, **settings}
         self.log = directory / f"{settings['id']}.log"
         self.prefix = prefix
         self.start()

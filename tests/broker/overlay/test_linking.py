@@ -196,6 +196,18 @@ def test_a_notification_crosses_a_line_of_three_and_comes_once():
     assert not overlay.delivered("a")
 
 
+def test_unsubscribing_a_cover_brings_back_what_it_hid():
+    overlay = line("a", "b", "c")
+    overlay.subscribe("c", "x > 0", 1)
+    overlay.subscribe("c", "x > 5", 2)
+    overlay.subscribe("b", "y > 5")
+    assert sorted(str(f) for _, f in overlay.cores["a"].table.filters.values()) == ["x > 0", "y > 5"]
+    overlay.say("c", b"client", Unsubscribe(200, 1))
+    assert sorted(str(f) for _, f in overlay.cores["a"].table.filters.values()) == ["x > 5", "y > 5"]
+    overlay.publish("a", {"x": 6}, {"x": 3})
+    assert overlay.delivered("c") == [6]
+
+
 def test_subscriptions_from_before_the_first_link_are_spread():
     overlay = Overlay()
     overlay.add("a")

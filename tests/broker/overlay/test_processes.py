@@ -136,9 +136,9 @@ def until_logged(broker, event: str, reason: str) -> None:
 # Network namespaces
 
 
-@pytest.fixture
-def namespaces():
-    """Two hosts on one cable, with delay and loss; the name of each and its address."""
+@pytest.fixture(params=["clean", "lossy"])
+def namespaces(request):
+    """Two hosts on one cable, with or without delay and loss; the names of the hosts and of the cable's ends."""
     names = [f"contrada-{os.getpid()}-{end}" for end in "ab"]
     cable = [f"ct{os.getpid() % 100_000}{end}" for end in "ab"]
     if sys.platform != "linux" or shutil.which("ip") is None or shutil.which("tc") is None:
@@ -158,14 +158,15 @@ def namespaces():
             run("ip", "-n", name, "addr", "add", f"10.213.7.{end + 1}/24", "dev", cable[end])
             run("ip", "-n", name, "link", "set", "lo", "up")
             run("ip", "-n", name, "link", "set", cable[end], "up")
-            run("tc", "-n", name, "qdisc", "add", "dev", cable[end], "root", "netem", "delay", "5ms", "loss", "2%")
+            if request.param == "lossy":
+                run("tc", "-n", name, "qdisc", "add", "dev", cable[end], "root", "netem", "delay", "5ms", "loss", "2%")
         yield names, cable
     finally:
         for name in names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=PATIENCE, check=False)
 
 
-def test_a_lossy_cable_that_is_unplugged_and_plugged_in_again(tmp_path, namespaces):
+def test_a_cable_that_is_unplugged_and_plugged_in_again(tmp_path, namespaces):
     names, cable = namespaces
     with cluster(tmp_path) as start:
         first, second = (

@@ -1,0 +1,337 @@
+"""Routing between brokers: correctness in the simulator, what covering saves, and real brokers in lines and rings.
+
+    python -m benchmarks.routing [--scenarios 400] [--only simulator covering line ring propagation scaling]
+
+The simulator drives the real `Router` at every broker with a virtual clock, so its figures do not depend on the
+machine. Lines and rings are processes over loopback. A line of three brokers with its publisher and subscriber keeps
+five processes busy: with fewer cores, its end-to-end rate says how many cores there are. So the processor time of each
+broker is measured as well, and with fewer than five cores the figure is the rate at which the busiest broker of the
+line would run on a core of its own, over that of one broker alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.broker import Party, child, filters, notifications, publish_all, receive, run_subscriber
+from benchmarks.harness import Report
+from contrada import Box, Broker, Client, attr
+from contrada.forwarding.filter import as_filters
+from tests.broker.overlay.clusters import await_overlay, cluster, holds_filters, reaches
+from tests.broker.overlay.scenarios import random_filter, random_notification, random_overlay
+from tests.broker.overlay.simulator import DETECTION
+
+if TYPE_CHECKING:
+    from contrada.forwarding.filter import Filter
+    from tests.broker.overlay.clusters import BrokerProcess
+    from tests.broker.overlay.simulator import Simulator
+
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+# -- simulator ---------------------------------------------------------------------------------------------
+
+
+def populate(simulator: Simulator, count: int) -> None:
+    """Subscribe at random brokers, with pauses in which some of it spreads."""
+    rng = simulator.random
+    names = sorted(simulator.brokers)
+    for _ in range(count):
+        simulator.subscribe(rng.choice(names), as_filters(random_filter(rng))[0])
+        if rng.random() < 0.1:
+            simulator.run_for(rng.random())
+
+
+def break_and_heal(simulator: Simulator, events: int) -> int:
+    """Cut, crash and heal while publishing; how often a notification came to a subscription twice."""
+    rng = simulator.random
+    names = sorted(simulator.brokers)
+    for _ in range(events):
+        wire = rng.choice(sorted(simulator.wires.values(), key=lambda w: w.ends))
+        if rng.random() < 0.15:
+            simulator.crash(rng.choice(names))
+        elif wire.up:
+            simulator.cut(*wire.ends)
+        else:
+            simulator.connect(*wire.ends)
+        simulator.publish(rng.choice(names), random_notification(rng))
+        simulator.run_for(rng.choice([0.1, 1.0, 2 * DETECTION]))
+    for wire in simulator.wires.values():
+        if not wire.up:
+            simulator.connect(*wire.ends)
+    simulator.run()
+    return sum(count > 1 for count in simulator.deliveries.values())
+
+
+def publish_and_compare(simulator: Simulator, count: int) -> dict[str, int]:
+    """Deliveries against the central matcher, and links crossed against the fewest that the tree allows."""
+    rng = simulator.random
+    names = sorted(simulator.brokers)
+    tally = dict.fromkeys(("wanted", "missed", "unwanted", "twice", "crossings", "fewest"), 0)
+    for _ in range(count):
+        origin, notification = rng.choice(names), random_notification(rng)
+        expected = simulator.expected(origin, notification)
+        tally["fewest"] += simulator.fewest_crossings(origin, notification)
+        simulator.deliveries.clear()
+        id = simulator.publish(origin, notification)
+        simulator.run()
+        got = {subscription for subscription, _ in simulator.deliveries}
+        tally["wanted"] += len(expected)
+        tally["missed"] += len(expected - got)
+        tally["unwanted"] += len(got - expected)
+        tally["twice"] += sum(n > 1 for n in simulator.deliveries.values())
+        tally["crossings"] += simulator.crossings.pop(id, 0)
+    return tally
+
+
+def simulate(report: Report, scenarios: int) -> None:
+    rows = []
+    for kind in ("no fault", "after faults healed"):
+        total: dict[str, int] = {}
+        start = time.perf_counter()
+        during = 0
+        count = scenarios if kind == "no fault" else max(1, scenarios // 4)
+        for seed in range(count):
+            rng = random.Random(seed)
+            simulator = random_overlay(seed, brokers=rng.randint(2, 50), extra_links=rng.randint(0, 20))
+            populate(simulator, 40)
+            simulator.run()
+            if kind != "no fault":
+                during += break_and_heal(simulator, 8)
+            simulator.check_quiet()
+            for name, value in publish_and_compare(simulator, 5).items():
+                total[name] = total.get(name, 0) + value
+        right = 1.0 - (total["missed"] + total["unwanted"] + total["twice"]) / total["wanted"]
+        rows.append(
+            {"scenarios": kind, "run": count, **total, "twice during": during, "s": time.perf_counter() - start}
+        )
+        report.target(f"deliveries equal a central matcher, {kind}, {count} scenarios", right, 1.0, unit="of all")
+        report.target(
+            f"links crossed over the fewest, {kind}", total["crossings"] / total["fewest"], 1.0, at_least=False
+        )
+    report.target("deliveries made twice during faults", float(during), 0.0, at_least=False, unit="")
+    report.table("Random overlays of 2 to 50 brokers", rows)
+
+
+# -- covering ----------------------------------------------------------------------------------------------
+
+
+def nested(rng: random.Random, number: int) -> Filter:
+    """Ranges and boxes of all sizes, so that many lie in others."""
+    if number % 2:
+        low, width = rng.uniform(0, 1000), rng.choice([1, 5, 20, 100, 300])
+        return as_filters((attr("price") >= low) & (attr("price") <= low + width))[0]
+    x, y, side = rng.uniform(0, 1000), rng.uniform(0, 1000), rng.choice([2, 10, 40, 150, 400])
+    return as_filters(attr("area").inside(Box(x, y, x + side, y + side)))[0]
+
+
+def covered(brokers: int, subscriptions: int) -> dict[str, Any]:
+    """Filters on the links of a random tree, with covering and without."""
+    simulator = random_overlay(5, brokers=brokers, extra_links=0)
+    simulator.run()
+    rng = random.Random(1)
+    names = sorted(simulator.brokers)
+    start = time.perf_counter()
+    simulator.messages.clear()
+    for number in range(subscriptions):
+        simulator.subscribe(rng.choice(names), nested(rng, number))
+        if number % 100 == 99:
+            simulator.run()
+    simulator.run()
+    routers = {name: broker.router for name, broker in simulator.brokers.items()}
+    sent = [len(r.flow_state(other).wanted.shown) for r in routers.values() for other in r.tree_links]
+    held = [sum(len(r.flow_state(other).held) for other in r.tree_links) for r in routers.values()]
+    without = (brokers - 1) * subscriptions  # each link carries what is on its one side, and what is on its other
+    return {
+        "brokers": brokers,
+        "subscriptions": subscriptions,
+        "on links": sum(sent),
+        "without covering": without,
+        "ratio": sum(sent) / without,
+        "most on a link": max(sent),
+        "most held by a broker": max(held),
+        "messages per subscription": simulator.messages["Change"] / subscriptions,
+        "s": time.perf_counter() - start,
+    }
+
+
+def covering(report: Report) -> None:
+    row = covered(10, 10_000)
+    report.table("What covering saves: nested boxes and ranges", [row])
+    report.target("filters on links, with covering over without", row["ratio"], 0.3, at_least=False)
+
+
+def scaling(report: Report) -> None:
+    """The curves of docs/scaling.md."""
+    by_size = [covered(10, count) for count in (500, 1000, 2000, 4000, 8000)]
+    by_brokers = [covered(brokers, 1000) for brokers in (5, 10, 20, 40, 80)]
+    report.table("Filters as subscriptions grow", by_size)
+    report.table("Filters as the overlay grows", by_brokers)
+    xs = [row["subscriptions"] for row in by_size]
+    report.plot(
+        "routing_scaling",
+        {
+            "on the fullest link": (xs, [row["most on a link"] for row in by_size]),
+            "held by the fullest broker": (xs, [row["most held by a broker"] for row in by_size]),
+            "subscriptions": (xs, xs),
+        },
+        x="subscriptions in 10 brokers",
+        y="filters",
+        log="xy",
+    )
+
+
+# -- processes ---------------------------------------------------------------------------------------------
+
+
+def cpu_seconds(broker: BrokerProcess) -> float:
+    """Processor time of a broker so far."""
+    fields = Path(f"/proc/{broker.popen.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def line_rate(length: int, bodies: list[bytes], encoded: list[bytes], batch: int) -> dict[str, Any]:
+    """Publish at one end of a line of brokers, subscribe at the other."""
+    names = [f"b{number}" for number in range(length)]
+    with tempfile.TemporaryDirectory() as directory, cluster(Path(directory)) as start:
+        brokers: list[BrokerProcess] = []
+        for name in names:
+            brokers.append(start(name, peers=[brokers[-1].url] if brokers else [], heartbeat=5.0))
+        with Client(brokers[0].url) as client:
+            await_overlay(client, reaches(*names))
+            with child(run_subscriber, brokers[-1].url, len(bodies), encoded, 1) as (subscriber, _):
+                assert receive(subscriber, 120.0) == "ready"
+                if length > 1:
+                    await_overlay(client, lambda overlay: any(link["held"] for link in overlay["links"]))
+                publisher = Party(brokers[0].url, name="publisher")
+                before = [cpu_seconds(broker) for broker in brokers]
+                publish_all(publisher, bodies, batch, acks=True)
+                first, last, _ = receive(subscriber)
+                spent = [cpu_seconds(broker) - b for broker, b in zip(brokers, before, strict=True)]
+                subscriber.send("done")
+                publisher.socket.close()
+    return {
+        "brokers": length,
+        "batch": batch,
+        "notifications/s": len(bodies) / (last - first),
+        "busiest broker, µs each": 1e6 * max(spent) / len(bodies),
+        "all brokers, µs each": 1e6 * sum(spent) / len(bodies),
+    }
+
+
+def line(report: Report) -> None:
+    bodies, encoded = notifications(40_000), filters(200)
+    rows = [line_rate(length, bodies, encoded, batch) for batch in (1, 32) for length in (1, 3)]
+    report.table("A line of brokers, 200 filters and one that takes everything", rows)
+    for alone, three in (rows[:2], rows[2:]):
+        if (os.cpu_count() or 1) >= 5:
+            measured, what = three["notifications/s"] / alone["notifications/s"], "end-to-end rate"
+        else:
+            cost = "busiest broker, µs each"
+            measured, what = alone[cost] / three[cost], "rate with a core per broker"
+        report.target(f"3-broker line over one broker, {what}, batch {alone['batch']}", measured, 0.7)
+
+
+def ring(report: Report) -> None:
+    """Kill the broker between publisher and subscriber; how long nothing arrives."""
+    names = "abcde"
+    rows = []
+    for silent in (False, True):
+        with tempfile.TemporaryDirectory() as directory, cluster(Path(directory)) as start:
+            brokers = {"a": start("a", heartbeat=1.0)}
+            for before, name in pairwise(names):
+                peers = [brokers[before].url] + ([brokers["a"].url] if name == "e" else [])
+                brokers[name] = start(name, peers=peers, heartbeat=1.0)
+            with Client(brokers["a"].url) as at_a, Client(brokers["c"].url) as at_c:
+                await_overlay(at_a, reaches(*names))
+                got = at_c.subscribe("t exists")
+                await_overlay(at_a, holds_filters(1))
+                if silent:
+                    brokers["b"].popen.send_signal(signal.SIGSTOP)  # the connections stay, nobody answers
+                else:
+                    brokers["b"].kill()
+                killed = time.perf_counter()
+                while True:
+                    at_a.publish({"t": 0})
+                    try:
+                        got.get(timeout=0.01)
+                        break
+                    except TimeoutError:
+                        continue
+                took = time.perf_counter() - killed
+                if silent:
+                    brokers["b"].popen.send_signal(signal.SIGCONT)
+        rows.append({"broker between": "stopped, connections open" if silent else "killed", "s": took})
+        report.target(
+            f"re-route in a ring of 5, heartbeat 1 s, {rows[-1]['broker between']}", took, 4.0, at_least=False, unit="s"
+        )
+    report.table("Ring of five", rows)
+
+
+def propagation(report: Report) -> None:
+    """Subscribe at one end of ten brokers in a line; when the other end forwards what it asks for."""
+    brokers: list[Broker] = []
+    try:
+        for number in range(10):
+            peers = [brokers[-1].url] if brokers else []
+            brokers.append(Broker(id=f"b{number}", peers=peers, heartbeat=5.0, timeout=30.0).start())
+        with Client(brokers[0].url) as near, Client(brokers[-1].url) as far:
+            await_overlay(near, reaches(*(broker.id for broker in brokers)))
+            await_overlay(far, reaches(*(broker.id for broker in brokers)))
+            times = []
+            for round in range(20):
+                start = time.perf_counter()
+                subscription = far.subscribe(f"n > 0 and round = {round}")
+                sent: list[float] = []
+                while True:
+                    sent.append(time.perf_counter())
+                    near.publish({"n": len(sent), "round": round})
+                    try:
+                        first = subscription.get(timeout=0.001)["n"]
+                        break
+                    except TimeoutError:
+                        continue
+                times.append(sent[int(str(first)) - 1] - start)
+                subscription.close()
+    finally:
+        for broker in reversed(brokers):
+            broker.stop()
+    times.sort()
+    report.table("Ten brokers in a line", [{"median ms": 1e3 * times[10], "worst of 20, ms": 1e3 * times[-1]}])
+    report.target(
+        "subscription propagation across 10 brokers, worst of 20", 1e3 * times[-1], 100.0, at_least=False, unit="ms"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scenarios", type=int, default=300, help="overlays without faults; a quarter as many with")
+    experiments = {
+        "covering": covering,
+        "line": line,
+        "ring": ring,
+        "propagation": propagation,
+        "scaling": scaling,
+    }
+    parser.add_argument("--only", nargs="+", choices=["simulator", *experiments])
+    arguments = parser.parse_args()
+    report = Report("routing" if not arguments.only else f"routing_{'_'.join(arguments.only)}")
+    if not arguments.only or "simulator" in arguments.only:
+        simulate(report, arguments.scenarios)
+    for name, experiment in experiments.items():
+        if not arguments.only or name in arguments.only:
+            experiment(report)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
