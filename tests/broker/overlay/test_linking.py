@@ -20,38 +20,7 @@ from contrada.broker.wire import Code, Policy, Role
 from contrada.errors import ContradaError
 from contrada.forwarding.codec import decode_filter, decode_notification, encode_filter, encode_notification
 from contrada.forwarding.filter import as_filters
-
-
-class ListTable:
-    """A forwarding table by definition."""
-
-    def __init__(self) -> None:
-        self.filters: dict[int, tuple[int, Any]] = {}
-
-    def add(self, interface: int, expression: Any) -> list[int]:
-        ids = []
-        for f in as_filters(expression):
-            self.filters[id := max(self.filters, default=0) + 1] = (interface, f)
-            ids.append(id)
-        return ids
-
-    def remove(self, id: int) -> None:
-        del self.filters[id]
-
-    def filter(self, id: int) -> Any:
-        return self.filters[id][1]
-
-    def remove_interface(self, interface: int) -> None:
-        self.filters = {id: entry for id, entry in self.filters.items() if entry[0] != interface}
-
-    def match_many(self, notifications: list[Any]) -> list[set[int]]:
-        return [{i for i, f in self.filters.values() if f.matches(n)} for n in notifications]
-
-    def explain(self, notification: Any, filter_id: int) -> Any:
-        return str(self.filter(filter_id))
-
-    def stats(self) -> dict[str, int]:
-        return {"filters": len(self.filters)}
+from tests.client.reference import ReferenceTable
 
 
 class Overlay:
@@ -72,7 +41,7 @@ class Overlay:
         )
         core = Core(
             options,
-            ListTable(),
+            ReferenceTable(),
             Codec(decode_notification, decode_filter),
             lambda _: Identity("", roles),
             id=name,
