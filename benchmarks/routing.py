@@ -107,7 +107,8 @@ def simulate(report: Report, scenarios: int) -> None:
             simulator.run()
             if kind != "no fault":
                 during += break_and_heal(simulator, 8)
-            simulator.check_quiet()
+            if seed % 10 == 0:
+                simulator.check_quiet()
             for name, value in publish_and_compare(simulator, 5).items():
                 total[name] = total.get(name, 0) + value
         right = 1.0 - (total["missed"] + total["unwanted"] + total["twice"]) / total["wanted"]
@@ -255,11 +256,11 @@ def ring(report: Report) -> None:
                 await_overlay(at_a, reaches(*names))
                 got = at_c.subscribe("t exists")
                 await_overlay(at_a, holds_filters(1))
+                killed = time.perf_counter()
                 if silent:
                     brokers["b"].popen.send_signal(signal.SIGSTOP)  # the connections stay, nobody answers
                 else:
                     brokers["b"].kill()
-                killed = time.perf_counter()
                 while True:
                     at_a.publish({"t": 0})
                     try:
