@@ -7,7 +7,7 @@ decided anew whether going on (Eq. 5) or verifying what is left of the lists (Eq
 
 The paper compares the filter steps alone (Eq. 1 and 3), with tokens spread evenly over the vocabulary. Under Zipf's
 law both estimates are off by orders of magnitude, and what decides is how much there is to verify (Eq. 2 and 4). So
-each equation is kept and its averages are replaced by what the message itself says, which costs one probe per token:
+each equation is kept and its averages are replaced by what the message itself says, at one probe per token looked up:
 
     Eq. 1  the level-1 nodes of the message's tokens are looked up; below them, subscriptions beyond a node's own
            list are reached with the probability that their next keyword is also in the message
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 PROBE = 8.0  # a step of a binary search, or a hash probe
 NODE = 100.0  # a trie node, besides its probes
 BOX = 8.0  # a subscription of a run, whose box alone is checked
+SAMPLED = 64  # tokens of a long message that the estimate looks up
 CANDIDATE = 24.0  # an entry of a list, fetched at random, box and keywords
 
 
@@ -79,18 +80,19 @@ def trie_cost(
     begin, end = child[0], child[1]
     steps = np.log2(end - begin + 1.0)
     cost = NODE + BOX * (own[0] - first[0])
-    for i in range(message.size):
-        cost += PROBE * steps
+    step = max(1, message.size // SAMPLED)
+    for i in range(0, message.size, step):
+        cost += PROBE * steps * step
         at = find_label(labels, begin, end, message[i])
         if at < end and labels[at] == message[i] and overlaps_node(mbrs, at, rounded):
             fanout = child[at + 1] - child[at]
             remaining = message.size - 1 - i
             probes = min(remaining * np.log2(fanout + 1.0), fanout * np.log2(remaining + 1.0))
-            cost += NODE + BOX * (own[at] - first[at]) + PROBE * probes
+            cost += step * (NODE + BOX * (own[at] - first[at]) + PROBE * probes)
             if fanout:
                 # Children reached, as if the remaining tokens were drawn from them: each with what it has on average.
                 reached = min(float(fanout), remaining * fanout / (fanout + (end - begin)))
-                cost += reached * (NODE + BOX * (last[at] - own[at]) / fanout)
+                cost += step * reached * (NODE + BOX * (last[at] - own[at]) / fanout)
     return float(cost)
 
 
@@ -251,7 +253,9 @@ def search_both(
 ) -> tuple[NDArray[np.int32], int, int]:
     """LFILTER (Algorithm 3): slots that match, nodes visited, candidates verified."""
     by_trie = trie_cost(trie.labels, trie.child, trie.first, trie.last, trie.own, trie.mbrs, message, rounded)
-    if by_trie <= direct_cost(_entries_at_root(tree, tokens), average):
+    # Asking the quadtree must be likely to pay: what it costs is known, and it saves at most what the trie costs.
+    asking = 20 * NODE + 6 * PROBE * tokens.size
+    if by_trie <= 4 * asking or by_trie <= direct_cost(_entries_at_root(tree, tokens), average):
         return search_trie(trie, order, boxes, rows, message, rounded, box, PROBE_BY_COST)
     table = token_table(tokens)
     groups, nodes, entries = filter_quadtree(tree, tokens, table, box)
