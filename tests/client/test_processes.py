@@ -52,6 +52,25 @@ def test_examples_of_broker(example: str, tmp_path: Path) -> None:
         assert process.wait(30) == 0
 
 
+def test_two_brokers_carry_what_matches_to_each_other() -> None:
+    with (
+        broker_process("--listen", "tcp://127.0.0.1:*") as (_, first),
+        broker_process("--listen", "tcp://127.0.0.1:*", "--peer", first) as (_, second),
+        contrada.Client(first) as near,
+        contrada.Client(second) as far,
+    ):
+        sub = near.subscribe("wind > 90")
+        for n in range(1000):
+            far.publish({"wind": 95, "n": n})
+            try:
+                notification = sub.get(timeout=0.1)  # until the subscription has crossed the link
+            except TimeoutError:
+                continue
+            assert notification.id.broker == far.broker
+            return
+    pytest.fail("nothing crossed the link")
+
+
 def test_a_broker_that_cannot_start_says_why() -> None:
     with pytest.raises(contrada.ContradaError, match="other machines"), broker_process("--listen", "tcp://*:*"):
         pass
