@@ -136,6 +136,9 @@ class Values:
         return len(self.values) - 1
 
 
+_NO_VALUES: Final = Values()
+
+
 def encode_notifications(
     notifications: Iterable[Mapping[str, object]], names: Mapping[str, int]
 ) -> tuple[Batch, Values]:
@@ -144,7 +147,7 @@ def encode_notifications(
     rows, ends, floats, strings = writer.rows, writer.ends, writer.floats, writer.strings
     append = rows.append
     known = names.get
-    values = Values()
+    values = None
     for notification in notifications:
         try:
             items = notification.items()
@@ -176,9 +179,10 @@ def encode_notifications(
                 append(code | _BOOL)
                 append(1 if value else 0)
             else:
+                values = values or Values()
                 _unusual(writer, values, name, number, value)
         ends.append(len(rows) >> 1)
-    return as_batch(rows, ends, floats, strings), values
+    return as_batch(rows, ends, floats, strings), values or _NO_VALUES
 
 
 _STRING: Final = layout.STRING

@@ -14,21 +14,21 @@ class ReadersWriter:
     """Readers share; a writer is alone, and a waiting writer goes before new readers. Not reentrant."""
 
     def __init__(self) -> None:
-        self._turn = threading.Lock()  # held while entering, and by a writer until it leaves
+        self._turn = threading.Lock()  # held while entering, and by a writer until it is done
         self._quiet = threading.Condition(threading.Lock())
-        self._readers = 0
+        self._entered = 0  # guarded by the turn
+        self._left = 0  # guarded by the condition: a reader takes one lock each way
 
     def enter(self) -> None:
         """Begin reading."""
-        with self._turn, self._quiet:
-            self._readers += 1
+        with self._turn:
+            self._entered += 1
 
     def leave(self) -> None:
         """Stop reading."""
         with self._quiet:
-            self._readers -= 1
-            if not self._readers:
-                self._quiet.notify()
+            self._left += 1
+            self._quiet.notify()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -44,6 +44,6 @@ class ReadersWriter:
         """Write inside the block."""
         with self._turn:
             with self._quiet:
-                while self._readers:
+                while self._left < self._entered:
                     self._quiet.wait()
             yield
