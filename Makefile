@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup test check pytest format demo cluster-demo clean
+.PHONY: setup test check pytest format demo cluster-demo clean clean-kernels
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
@@ -40,6 +40,9 @@ demo: setup
 
 cluster-demo: setup
 	$(BIN)/contrada cluster examples/cluster.toml --demo
+
+clean-kernels:
+	find . -name '*.nb[ic]' -not -path './$(VENV)/*' -delete
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .hypothesis
