@@ -1,6 +1,6 @@
 """Routing between brokers: correctness in the simulator, what covering saves, and real brokers in lines and rings.
 
-    python -m benchmarks.routing [--scenarios 400] [--only simulator covering line ring propagation scaling]
+    python -m benchmarks.routing [--scenarios 100] [--only simulator covering line ring propagation scaling]
 
 The simulator drives the real `Router` at every broker with a virtual clock, so its figures do not depend on the
 machine. Lines and rings are processes over loopback. A line of three brokers with its publisher and subscriber keeps
@@ -315,7 +315,7 @@ def propagation(report: Report) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenarios", type=int, default=300, help="overlays without faults; a quarter as many with")
+    parser.add_argument("--scenarios", type=int, default=100, help="overlays without faults; a quarter as many with")
     experiments = {
         "covering": covering,
         "line": line,
