@@ -110,13 +110,19 @@ def _corners(coords: Floats, low: int, high: int, corners: Floats) -> int:
 
 
 @kernel
-def _rotate(coords: Floats, low: int, high: int, target: Floats, at: int) -> None:
-    """Write a ring of corners to target[at:], closed, counter-clockwise from the lexicographically smallest one."""
+def _lowest(coords: Floats, low: int, high: int) -> int:
+    """Return the lexicographically smallest vertex."""
     lowest = low
     for k in range(low + 1, high):
         x, least = coords[2 * k], coords[2 * lowest]
         if x <= least and (x < least or coords[2 * k + 1] < coords[2 * lowest + 1]):
             lowest = k
+    return lowest
+
+
+@kernel
+def _rotate(coords: Floats, low: int, high: int, lowest: int, target: Floats, at: int) -> None:
+    """Write a ring of corners to target[at:], closed, counter-clockwise from its smallest, which is `lowest`."""
     a, b = 2 * (lowest - 1 if lowest > low else high - 1), 2 * lowest
     c = 2 * (lowest + 1 if lowest + 1 < high else low)
     if orient(coords[a], coords[a + 1], coords[b], coords[b + 1], coords[c], coords[c + 1]) > 0:
@@ -151,8 +157,8 @@ def _same_ring(coords: Floats, a: int, a_end: int, b: int, b_end: int, scratch: 
     size = _corners(coords, a, _open_end(coords, a, a_end), scratch)
     if size < 3 or _corners(coords, b, _open_end(coords, b, b_end), rings[1]) != size:
         return False
-    _rotate(rings[1], 0, size, rings[0], 0)
-    _rotate(scratch, 0, size, rings[1], 0)
+    _rotate(rings[1], 0, size, _lowest(rings[1], 0, size), rings[0], 0)
+    _rotate(scratch, 0, size, _lowest(scratch, 0, size), rings[1], 0)
     return np.array_equal(rings[0, : 2 * size], rings[1, : 2 * size])
 
 
@@ -166,11 +172,14 @@ def _hash_box(box: Floats) -> np.int64:
 
 
 @kernel
-def distinct_rings(coords: Floats, offsets: Ints, table: Ints, first: Ints, boxes: Floats, which: Ints) -> int:
+def distinct_rings(
+    coords: Floats, offsets: Ints, table: Ints, first: Ints, boxes: Floats, which: Ints, lowest: Ints
+) -> int:
     """Number the distinct rings, ring i being vertices offsets[i] to offsets[i+1]; return how many there are.
 
-    `which` gets each ring's number; `first` and `boxes` the first such ring and the MBR, by number. `table`, all -1, is
-    scratch. Rings are compared only when their MBRs are equal, so rings all different cost one pass.
+    `which` gets each ring's number, and `lowest` its smallest vertex, or -1 when some vertices may be no corners;
+    `first` and `boxes` get the first such ring and the MBR, by number. `table`, all -1, is scratch. Rings are
+    compared only when their MBRs are equal, so rings all different cost one pass.
     """
     rings = offsets.shape[0] - 1
     longest = 0
@@ -188,6 +197,9 @@ def distinct_rings(coords: Floats, offsets: Ints, table: Ints, first: Ints, boxe
             x2 = max(x2, coords[2 * j])
             y1 = min(y1, coords[2 * j + 1])
             y2 = max(y2, coords[2 * j + 1])
+        start, end = offsets[i], _open_end(coords, offsets[i], offsets[i + 1])
+        plain = end - start >= 3 and _surely_turns(coords, start, end)
+        lowest[i] = _lowest(coords, start, end) if plain else -1
         boxes[count, 0] = x1 + 0.0
         boxes[count, 1] = y1 + 0.0
         boxes[count, 2] = x2 + 0.0
@@ -253,11 +265,21 @@ def pack(boxes: Floats) -> tuple[Ints, list[Ints]]:
 
 @kernel
 def store_rings(
-    t: Tree, coords: Floats, offsets: Ints, ids: Ints, masks: Ints, boxes: Floats, order: Ints, rows: Ints, starts: Ints
+    t: Tree,
+    coords: Floats,
+    offsets: Ints,
+    ids: Ints,
+    masks: Ints,
+    boxes: Floats,
+    lowest: Ints,
+    order: Ints,
+    rows: Ints,
+    starts: Ints,
 ) -> int:
     """Fill in the entries, their rings and constraints. Return -1, or which constraint's ring is no polygon.
 
     Entry e is distinct ring r = order[e], with MBR boxes[r] and constraints rows[starts[r]:starts[r + 1]].
+    `lowest` is as `distinct_rings` leaves it.
     """
     longest = 0
     for i in range(offsets.shape[0] - 1):
@@ -271,17 +293,16 @@ def store_rings(
         row = rows[starts[ring]]
         low, high = offsets[row], _open_end(coords, offsets[row], offsets[row + 1])
         edges = high - low
-        plain = edges >= 3 and _surely_turns(coords, low, high)
-        if not plain:
+        if lowest[row] < 0:
             edges = _corners(coords, low, high, scratch)
             if edges < 3:
                 at: int = row
                 return at
         block = allocate(heap, heap_state, edges)
-        if plain:
-            _rotate(coords, low, high, heap, block)
+        if lowest[row] >= 0:
+            _rotate(coords, low, high, lowest[row], heap, block)
         else:
-            _rotate(scratch, 0, edges, heap, block)
+            _rotate(scratch, 0, edges, _lowest(scratch, 0, edges), heap, block)
         if edges <= RUN:  # one run, whose box is the MBR: most rings, spared a view
             for side in range(4):
                 heap[block + 2 * (edges + 1) + side] = boxes[ring, side]

@@ -274,9 +274,10 @@ def _build(coords: NDArray[np.float64], offsets: Ids, ids: Ids, masks: Ids) -> T
     table_size = _table_size(count)
     first = np.empty(count, np.int64)
     which = np.empty(count, np.int64)
+    lowest = np.empty(count, np.int64)
     boxes = np.empty((count + 1, 4))
     flat = coords.reshape(-1)
-    distinct = cr_bulk.distinct_rings(flat, offsets, np.full(table_size, -1, np.int64), first, boxes, which)
+    distinct = cr_bulk.distinct_rings(flat, offsets, np.full(table_size, -1, np.int64), first, boxes, which, lowest)
     order, sizes = cr_bulk.pack(boxes[:distinct])
     if distinct == count:
         rows, starts = np.arange(count), np.arange(count + 1)
@@ -298,7 +299,7 @@ def _build(coords: NDArray[np.float64], offsets: Ids, ids: Ids, masks: Ids) -> T
         heap=5 * (2 * vertices + vertices // 3 + 10 * distinct) // 4,
         table=table_size,
     )
-    at = cr_bulk.store_rings(tree, flat, offsets, ids, masks, boxes, order, rows, starts)
+    at = cr_bulk.store_rings(tree, flat, offsets, ids, masks, boxes, lowest, order, rows, starts)
     if at >= 0:
         raise InvalidValue(f"ring {at} (id {ids[at]}) has fewer than 3 corners: it is not a polygon")
     cr_bulk.hang_nodes(tree, boxes, order, np.concatenate(sizes), levels)
