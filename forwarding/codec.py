@@ -54,7 +54,7 @@ _CORNERS: Final = struct.Struct("<4d")
 _MAP16: Final = struct.Struct(">H")
 _MAP32: Final = struct.Struct(">I")
 _SELF_CONTAINED: Final = frozenset((bool, str, datetime))
-_MALFORMED: Final = (ValueError, TypeError, OverflowError, RecursionError, MemoryError)
+_MALFORMED: Final = (BufferError, ValueError, TypeError, OverflowError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,12 @@ class Filter:
     ) -> bool:
         """Whether every constraint holds: the definition, without any index. An absent attribute satisfies nothing."""
         for constraint in self.constraints:
-            value = notification.get(constraint.name)
+            try:
+                value = notification.get(constraint.name)
+            except AttributeError:
+                raise InvalidValue(
+                    f"a notification is a mapping of names to values, not {type(notification).__name__}"
+                ) from None
             if value is None or not constraint.holds(value, discretization=discretization, roads=roads):
                 return False
         return True

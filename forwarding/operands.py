@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, cast
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.values import INT_MAX, INT_MIN, Kind, check_float, check_value, kind_of
+from contrada.forwarding.values import INT_MAX, INT_MIN, Kind, check_float, check_time, check_value, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -79,7 +79,10 @@ class ValueSet:
         return self._members
 
     def __contains__(self, value: object) -> bool:
-        return (kind_of(cast("Value", value)), value) in self._members
+        kind = kind_of(cast("Value", value))
+        if kind is Kind.TIME:  # an instant, whatever the zone: Python tells apart some equal times of unlike zones
+            value = check_time(cast("datetime", value))
+        return (kind, value) in self._members
 
     def __iter__(self) -> Iterator[Scalar]:
         return iter(self.values)

@@ -14,9 +14,11 @@ operation.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from operator import index
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import numpy as np
 
@@ -36,11 +38,12 @@ from contrada.forwarding.simplify import Weigher, split_redundant
 from contrada.forwarding.store import Store
 from contrada.forwarding.table_file import SavedTable, save_table
 from contrada.forwarding.values import Kind
-from contrada.spatial.relate import EXACT, Uniform
+from contrada.spatial.relate import EXACT, Discretization, Uniform
+from contrada.spatial.textual.registry import NAMES
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.filter import Expression, Filter
@@ -48,7 +51,6 @@ if TYPE_CHECKING:
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.operands import Roads
     from contrada.forwarding.plugged import PluggedType
-    from contrada.spatial.relate import Discretization
 
 _ADD: Final = 256  # filters added, and
 _MATCH: Final = 1024  # notifications matched, before others get their turn
@@ -89,6 +91,10 @@ class ForwardingTable:
         road_network: Roads | None = None,
         simplify: bool = True,
     ) -> None:
+        if not isinstance(discretization, Discretization):
+            raise InvalidValue(f"discretization is EXACT or a Uniform, not {discretization!r}")
+        if geotext_index not in NAMES:
+            raise InvalidValue(f"no geotext index is called {geotext_index!r}; choose one of: {', '.join(NAMES)}")
         self._settings = Settings(discretization, geotext_index, road_network)
         # Covers and conflicts are theorems about exact relations; sampled ones need not obey them.
         self._simplify = simplify and not isinstance(discretization, Uniform)
@@ -99,6 +105,10 @@ class ForwardingTable:
         self._lock = ReadersWriter()
         self._room: Ints = np.empty(64, np.int64)
         self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: two tables must not share one memory."""
+        raise InvalidValue("a forwarding table is not copied or pickled; save it, and load as many as you need")
 
     def __len__(self) -> int:
         """How many filters there are."""
@@ -252,22 +262,24 @@ class ForwardingTable:
         """Every interface with at least one filter that matches."""
         return self._interfaces_of([notification])[0]
 
-    def match_many(self, notifications: Sequence[Mapping[str, object]]) -> list[set[Hashable]]:
+    def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[Hashable]]:
         """As `match` of each, much cheaper per notification."""
         answers: list[set[Hashable]] = []
-        for start in range(0, len(notifications), _MATCH):
-            answers += self._interfaces_of(notifications[start : start + _MATCH])
+        given = _listed(notifications)
+        for start in range(0, len(given), _MATCH):
+            answers += self._interfaces_of(given[start : start + _MATCH])
         return answers
 
     def match_filters(self, notification: Mapping[str, object]) -> list[int]:
         """The ids of the filters that match, in ascending order."""
         return self._filters_of([notification])[0]
 
-    def match_many_filters(self, notifications: Sequence[Mapping[str, object]]) -> list[list[int]]:
+    def match_many_filters(self, notifications: Iterable[Mapping[str, object]]) -> list[list[int]]:
         """As `match_filters` of each, much cheaper per notification."""
         answers: list[list[int]] = []
-        for start in range(0, len(notifications), _MATCH):
-            answers += self._filters_of(notifications[start : start + _MATCH])
+        given = _listed(notifications)
+        for start in range(0, len(given), _MATCH):
+            answers += self._filters_of(given[start : start + _MATCH])
         return answers
 
     def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[Hashable]]:
@@ -402,7 +414,8 @@ class ForwardingTable:
         return ids
 
     def _row(self, id: int) -> int:
-        row = id & _SLOT if isinstance(id, int) else 0
+        id = -1 if isinstance(id, bool) or not hasattr(id, "__index__") else index(id)
+        row = id & _SLOT if id > 0 else 0
         if 0 < row < self._store.state[layout.S_FILTERS]:
             state = int(self._store.index.filters[row, layout.F_STATE])
             if state & 255 not in (layout.FREE, layout.GHOST) and state >> 8 == id >> 32:
@@ -420,6 +433,14 @@ class ForwardingTable:
             check_table(self._store, self._names, self._interfaces)
             for plugged in self._types.values():
                 plugged._check()
+
+
+def _listed(notifications: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    if isinstance(notifications, list):
+        return notifications
+    if isinstance(notifications, Mapping) or not isinstance(notifications, Iterable):
+        raise InvalidValue(f"expected a list of notifications, not {type(notifications).__name__}; one goes to match")
+    return list(notifications)
 
 
 def _runs(ends: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ imported only for shapes that come from it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any
@@ -59,13 +59,15 @@ def only_ring(geometry: Geometry) -> object:
 
 def positions(coordinates: object) -> NDArray[np.float64]:
     """Return loose coordinates as a fresh (m, 2) array of doubles, not yet judged as a ring."""
+    if isinstance(coordinates, np.ma.MaskedArray):
+        raise InvalidRegion("a masked array; fill or leave out what is masked")
     if isinstance(coordinates, np.ndarray):
         if coordinates.dtype.kind not in "fiu":
             raise InvalidRegion(f"coordinates of type {coordinates.dtype}; expected real numbers")
         if coordinates.ndim != 2 or coordinates.shape[1] != 2:
             raise InvalidRegion(f"coordinates of shape {coordinates.shape}; expected (n, 2): x and y of each vertex")
         return np.array(coordinates, dtype=np.float64, order="C")
-    if isinstance(coordinates, (str, bytes)) or not isinstance(coordinates, Iterable):
+    if isinstance(coordinates, (str, bytes, Set)) or not isinstance(coordinates, Iterable):
         raise InvalidRegion(f"expected a sequence of (x, y) positions, not {_name(coordinates)}")
     points = list(coordinates)
     try:

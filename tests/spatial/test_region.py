@@ -427,3 +427,12 @@ def test_parts_of_a_partition_are_accepted():
         else:
             with pytest.raises(InvalidRegion, match="zero area"):
                 Region(ring)
+
+
+@pytest.mark.parametrize(
+    "unordered",
+    [{(0, 0), (1, 0), (0, 1)}, np.ma.masked_array([[0.0, 0], [1, 0], [0, 1]], mask=[[0, 0]] * 2 + [[1, 1]])],
+)
+def test_what_has_no_order_or_is_masked_is_no_ring(unordered):
+    with pytest.raises(InvalidRegion):
+        Region(unordered)
