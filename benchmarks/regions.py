@@ -109,9 +109,9 @@ def relations(report: Report, seeds: range, quick: bool) -> None:
         shapes = np.array([region.to_shapely() for region in regions])
         prepared = query.to_shapely()
         shapely.prepare(prepared)
-        exact = seconds(lambda: relate_codes(query, rings))  # noqa: B023
-        sampled = seconds(lambda: relate_codes(query, rings, density[PAPER_DENSITY]))  # noqa: B023
-        geos = seconds(lambda: shapely.relate(prepared, shapes))  # noqa: B023
+        exact = seconds(lambda: relate_codes(query, rings))  # noqa: B023  # called at once
+        sampled = seconds(lambda: relate_codes(query, rings, density[PAPER_DENSITY]))  # noqa: B023  # called at once
+        geos = seconds(lambda: shapely.relate(prepared, shapes))  # noqa: B023  # called at once
         codes = relate_codes(query, rings)
         checked = range(50 if quick else 250)
         truth = [rational.relate(query.coords.tolist(), regions[i].coords.tolist()).code for i in checked]
@@ -157,8 +157,8 @@ def figure_4a(report: Report, quick: bool) -> None:
         sampled_tree = CRTree.bulk(stored.ids, stored.regions, stored.masks, sampled)
         shapes = {id(q): q.to_shapely() for q in queries}
         times = {
-            "shapely, linear": each(lambda q: shapely.relate(shapes[id(q)], stored.shapes), queries),  # noqa: B023
-            "Uniform(2000), linear": each(lambda q: stored.scan(q, sampled), queries),  # noqa: B023
+            "shapely, linear": each(lambda q: shapely.relate(shapes[id(q)], stored.shapes), queries),  # noqa: B023  # called at once
+            "Uniform(2000), linear": each(lambda q: stored.scan(q, sampled), queries),  # noqa: B023  # called at once
             "Uniform(2000), CR-tree": each(sampled_tree.search, queries),
             "exact, linear": each(stored.scan, queries),
             "exact, CR-tree": each(stored.tree.search, queries),
@@ -220,7 +220,7 @@ def table_3(report: Report, sets: list[Polygons], seeds: range, quick: bool) -> 
                 searches = after.searches - before.searches
                 runs.append(
                     {
-                        "Uniform, linear": 1e3 * each(lambda q: stored.scan(q, sampled), queries[:3], 1.0),  # noqa: B023
+                        "Uniform, linear": 1e3 * each(lambda q: stored.scan(q, sampled), queries[:3], 1.0),  # noqa: B023  # called at once
                         "Uniform, CR-tree": 1e3 * each(sampled_tree.search, queries),
                         "exact, linear": 1e3 * each(stored.scan, queries),
                         "STRtree": 1e3 * each(stored.peer, shapes),
@@ -279,7 +279,7 @@ def building(report: Report, polygons: Polygons, seeds: range) -> None:
         random = np.random.default_rng(seed)
         ids = np.arange(len(polygons))
         masks = 1 << random.integers(0, 8, len(ids))
-        bulk = seconds(lambda: CRTree.bulk(ids, (polygons.coords, polygons.offsets), masks))  # noqa: B023
+        bulk = seconds(lambda: CRTree.bulk(ids, (polygons.coords, polygons.offsets), masks))  # noqa: B023  # called at once
         of_id = masks.tolist()
         rings = list(enumerate(polygons.rings()))
         start = time.perf_counter()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack  # type: ignore[import-untyped]  # it ships no types
 
 from contrada.broker.wire import INLINE_BYTES, LIST_LENGTH, MAX_INTEGER, NAME_BYTES
 from contrada.errors import ProtocolError

@@ -135,6 +135,6 @@ def _key(document: dict[str, Any], field: str, path: str | Path) -> str:
 
 def _role(role: object, where: object) -> Role:
     try:
-        return Role(role)  # type: ignore[arg-type]
+        return Role(role)  # type: ignore[arg-type]  # whatever it is, Role judges it
     except ValueError:
         raise InvalidValue(f"{where}: {role!r} is not a role; the roles are {', '.join(Role)}") from None

@@ -27,7 +27,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack  # type: ignore[import-untyped]  # it ships no types
 
 from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.constraint import Constraint, Operator

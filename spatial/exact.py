@@ -17,9 +17,9 @@ here both boundaries are classified at each contact, so that case is decided lik
 Let W be the common window of the two MBRs. The ring with the larger MBR offers its edges that meet W, found through
 its run boxes, and each is compared with the other ring's edges near it, found likewise. For rings of n and m edges
 this costs O(n/16 + m/16) plus the edges near one another. Where all of them are near, as for combs of long slanted
-teeth, that would be n·m; so the walk has a budget in proportion to n + m, and beyond it a plane sweep finds the
-contacts in O((n + m) log (n + m)) (`red_blue`). The result is the same from either side and for any start vertex,
-since it is a function of the two point sets.
+teeth, that would be n·m; so the walk has a budget of edges in proportion to n + m (tests of boxes are not counted),
+and beyond it a plane sweep finds the contacts in O((n + m) log (n + m)) (`red_blue`). The result is the same from
+either side and for any start vertex, since it is a function of the two point sets.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack  # type: ignore[import-untyped]  # it ships no types
 
 from contrada.broker import wire
 from contrada.broker.fields import arity, array, bad, integer, member, read_bodies, text, unpack

@@ -199,7 +199,7 @@ class RtPlusPlusTree(RTreeIndex):
     """Occurrence counts instead of verification. Options: `order`, `grid` (cells per side for `locality`)."""
 
     name = "rt++"
-    defaults = {"order": "locality", "grid": 100}  # noqa: RUF012
+    defaults = {"order": "locality", "grid": 100}  # noqa: RUF012  # read, never changed
 
     def _attach_all(self) -> None:
         indexed = np.flatnonzero(self.tree.home >= 0).astype(np.int32)

@@ -96,7 +96,7 @@ class RtPlusTree(RtTree):
     """One representative token per subscription. Options: `order`, `grid` (cells per side for `locality`)."""
 
     name = "rt+"
-    defaults = {"order": "locality", "grid": 100}  # noqa: RUF012
+    defaults = {"order": "locality", "grid": 100}  # noqa: RUF012  # read, never changed
 
     def _representatives(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
         self.order = measured_order(self.options, self.vocabulary.df, self.store.rows, slots)

@@ -93,7 +93,7 @@ def test_shapes_from_anywhere_are_regions_and_points(url: str) -> None:
     region = Region(ring)
 
     class Field:
-        __geo_interface__ = {"type": "Polygon", "coordinates": [[*ring, ring[0]]]}  # noqa: RUF012
+        __geo_interface__ = {"type": "Polygon", "coordinates": [[*ring, ring[0]]]}  # noqa: RUF012  # read, never changed
 
     shapes = [region, Box(0, 0, 2, 2), shapely.Polygon(ring), Field(), Field.__geo_interface__, Region.of(region.wkt)]
 
