@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from contrada.client.async_client import connect
 from contrada.client.demo import scenario
-from contrada.errors import ContradaError
 from contrada.spatial.relate import relate
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ class Picture:
     published: Counter[str] = field(default_factory=Counter)
     delivered: Counter[str] = field(default_factory=Counter)
     subscriptions: int = 0
-    posts: bool = True  # whether the broker takes `matches` constraints
     story: deque[Line] = field(default_factory=lambda: deque(maxlen=200))
     reached: dict[str, set[str]] = field(default_factory=dict)  # storm: names of those warned
     strongest: dict[str, float] = field(default_factory=dict)
@@ -82,8 +80,11 @@ class Show:
         counties = scenario.load_counties()
         self._index = {county.name: i for i, county in enumerate(counties)}
         self.picture = Picture(counties, seconds)
-        self._subscribers = scenario.facilities(counties, self._rng) + scenario.rivers(counties, self._rng)
-        self._desks = scenario.desks(counties, self._rng)
+        self._subscribers = [
+            subscriber
+            for invent in (scenario.facilities, scenario.rivers, scenario.desks)
+            for subscriber in invent(counties, self._rng)
+        ]
         self._sent: list[dict[str, Any]] = []
         self._received: Counter[str] = Counter()
         self._subscriptions: dict[str, Subscription] = {}
@@ -117,12 +118,6 @@ class Show:
     async def _subscribe(self, office: AsyncClient) -> None:
         for subscriber in self._subscribers:
             self._subscriptions[subscriber.name] = await office.subscribe(subscriber.filter, policy="block")
-        try:
-            for desk in self._desks:
-                self._subscriptions[desk.name] = await office.subscribe(desk.filter, policy="block")
-                self._subscribers.append(desk)
-        except ContradaError:
-            self.picture.posts = False  # this broker has no spatio-textual index
         self.picture.subscriptions = len(self._subscriptions)
 
     async def _publish(self, weather: AsyncClient) -> None:
@@ -133,7 +128,7 @@ class Show:
             picture.storms = [state for storm in scenario.STORMS if (state := storm.at(now)) is not None]
             for state in picture.storms:
                 await self._announce(weather, state)
-            for _ in range(POSTS_PER_STEP if picture.posts else 0):
+            for _ in range(POSTS_PER_STEP):
                 await self._send(weather, "posts", scenario.post(picture.counties, picture.storms, self._rng))
             for _ in range(GAUGES_PER_STEP):
                 gauge = scenario.gauge(picture.counties, picture.storms, self._rng)

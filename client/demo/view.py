@@ -138,7 +138,7 @@ def summary(picture: Picture) -> RenderableType:
         checked = Text("every delivery agrees with evaluating each filter by itself", "bold green")
     else:
         checked = Text(f"{picture.wrong} deliveries differ from evaluating each filter by itself", "bold red")
-    parts: list[RenderableType] = [
+    return Group(
         Text(f"{picture.subscriptions} subscriptions, {picture.playing:.1f} s, {rate}"),
         Text(),
         table,
@@ -146,7 +146,4 @@ def summary(picture: Picture) -> RenderableType:
         *storms,
         Text(),
         checked,
-    ]
-    if not picture.posts:
-        parts.append(Text("geo-tagged posts were left out: this broker does not take `matches` constraints", "yellow"))
-    return Group(*parts)
+    )
