@@ -1,0 +1,408 @@
+"""A broker's recording: what it accepted, who subscribed, and where everything went, in files that survive a kill.
+
+A directory holds `00000001.rec`, `00000002.rec`, …, each:
+
+    header     "contrada-rec", and uint32 little-endian: format version, life, CRC-32 of the header before it
+    blocks     byte C7 and "BLK", uint32 length of the payload, uint32 CRC-32 of length and payload, payload
+    payload    msgpack [sequence of its first record, records counted, UTC time in µs, [record, …]]
+    record     msgpack [kind, field, …], see `Kind`
+
+A block is what a broker did in one turn of its loop, written by one `write`. Every record has a sequence number, one
+for each notification of an ACCEPTED, without gaps over the whole directory, restarts of the broker included. Blocks
+that count none stand at the beginning of a file and *restate* what was subscribed then, so that each file can be read
+by itself and the oldest may be deleted. Interfaces are small numbers that a broker begins anew whenever it starts; the
+life, which is the number of that start's first file, makes them unique in the directory.
+
+What a notification's `interfaces` mean: the local subscriptions that it matched at that moment, in whose queues or
+connections it was put; a `Dropped` tells which of them lost it afterwards. Neighbours are no subscriptions.
+
+A file may end in the middle of a block, if the broker or its machine died: the reader stops at the last whole one and
+says so in `problems`. A damaged block with a good one behind it is another matter: `CorruptFile`, unless `strict` is
+off.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections import deque
+from enum import IntEnum, StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple, TypeAlias
+
+import msgpack  # type: ignore[import-untyped]  # it ships no types
+
+from contrada.errors import CorruptFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+MAGIC: Final = b"contrada-rec"
+VERSION: Final = 1
+HEADER_BYTES: Final = 24
+_MARK: Final = b"\xc7BLK"
+_LENGTH: Final = struct.Struct("<I")
+_HEAD: Final = struct.Struct("<4sII")  # mark, length, checksum
+_LIFE: Final = 1 << 32  # a life has fewer interfaces
+
+
+class Kind(IntEnum):
+    """The first field of a record; behind it come those named here."""
+
+    STARTED = 1  # broker: the subscriptions of the life before have ended
+    STOPPED = 2  # a clean shutdown
+    SUBSCRIBED = 3  # interface, client, session, subscription, [filter, …] as the codec encodes them
+    UNSUBSCRIBED = 4  # interface
+    ACCEPTED = 5  # broker, number of the first, publisher, [body, …], [[interface, …], …]
+    DROPPED = 6  # interface, reason, [[broker, number], …]
+    INDEXED = 7  # path, digest, interfaces, filters: standing subscriptions were loaded, replacing those before
+    STANDING = 8  # interface, name: a standing subscription, named when it is first matched
+
+
+class Started(NamedTuple):
+    """The broker began to serve. Whatever was subscribed before is not any more."""
+
+    sequence: int
+    time: int  # µs since 1970, UTC, here and below
+    broker: str
+
+
+class Stopped(NamedTuple):
+    """The broker shut down cleanly."""
+
+    sequence: int
+    time: int
+
+
+class Subscribed(NamedTuple):
+    """A subscription began, or is `restated` at the beginning of a file because it goes on."""
+
+    sequence: int
+    time: int
+    interface: int
+    client: str
+    session: int
+    subscription: int  # the client's own number for it
+    filters: tuple[bytes, ...]  # each a predicate, for `codec.decode_filter`
+    restated: bool
+
+
+class Unsubscribed(NamedTuple):
+    """A subscription ended."""
+
+    sequence: int
+    time: int
+    interface: int
+
+
+class Accepted(NamedTuple):
+    """A notification, published here or come from a neighbour, and the subscriptions that it went to."""
+
+    sequence: int
+    time: int
+    broker: str  # that first accepted it; with `number` the notification's id
+    number: int
+    publisher: str
+    body: bytes  # for `codec.decode_notification`
+    interfaces: tuple[int, ...]
+
+    @property
+    def id(self) -> str:
+        """The notification's id as clients see it."""
+        return f"{self.broker}:{self.number}"
+
+
+class Dropped(NamedTuple):
+    """Notifications that matched a subscription and never reached its client."""
+
+    sequence: int
+    time: int
+    interface: int
+    reason: str
+    notifications: tuple[tuple[str, int], ...]  # broker and number of each
+
+
+class Indexed(NamedTuple):
+    """An index was loaded: its interfaces are standing subscriptions from here on, in place of any index before."""
+
+    sequence: int
+    time: int
+    path: str
+    digest: str
+    interfaces: int
+    filters: int
+    restated: bool
+
+
+class Standing(NamedTuple):
+    """The name that an interface number has in the index; told when the interface is first matched."""
+
+    sequence: int
+    time: int
+    interface: int
+    name: str
+    restated: bool
+
+
+class Gap(NamedTuple):
+    """Not written but noticed: `missing` records before this point were lost.
+
+    At the beginning of a file (`reset`), all that is subscribed is restated next and replaces what was known.
+    """
+
+    sequence: int
+    time: int
+    missing: int
+    reset: bool
+
+
+Record: TypeAlias = Started | Stopped | Subscribed | Unsubscribed | Accepted | Dropped | Indexed | Standing | Gap
+
+
+class Fault(StrEnum):
+    """What a reader may find wrong without having to stop."""
+
+    TORN = "torn"  # a file ends in the middle of a block: the broker or its machine died
+    GAP = "gap"  # sequence numbers are missing: the disk was full, or files are
+    DAMAGED = "damaged"  # a block is unreadable, and others follow
+
+
+class Problem(NamedTuple):
+    """Something that is not as it was written."""
+
+    path: Path
+    offset: int
+    fault: Fault
+    detail: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.fault} at byte {self.offset}: {self.detail}"
+
+
+# -- writing -----------------------------------------------------------------------------------------------
+
+
+_pack: Callable[[Any], bytes] = msgpack.Packer(autoreset=True, default=list).pack  # sets of interfaces become arrays
+
+
+def encode_block(first: int, count: int, time: int, records: Sequence[tuple[Any, ...]]) -> bytes:
+    """Write records, of which `count` have sequence numbers, from `first` on, as one block."""
+    payload = _pack((first, count, time, records))
+    length = _LENGTH.pack(len(payload))
+    return b"".join((_MARK, length, _LENGTH.pack(zlib.crc32(payload, zlib.crc32(length))), payload))
+
+
+def encode_header(life: int) -> bytes:
+    """Begin a file of a life of the broker: the number of the first file of that life."""
+    header = MAGIC + struct.pack("<II", VERSION, life)
+    return header + _LENGTH.pack(zlib.crc32(header))
+
+
+def recording_files(directory: str | os.PathLike[str]) -> list[Path]:
+    """The files of a recording, oldest first."""
+    path = Path(directory)
+    try:
+        found = [each for each in path.iterdir() if each.suffix == ".rec" and each.stem.isdigit()]
+    except OSError as error:
+        raise CorruptFile(f"{path}: not a recording's directory: {error.strerror or error}") from error
+    return sorted(found, key=file_number)
+
+
+def file_number(path: Path) -> int:
+    """The number that names a file of a recording."""
+    return int(path.stem)
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+
+
+class Recording:
+    """A recording to be read: a directory of files, or one of them.
+
+        recording = Recording("log")
+        for record in recording: ...
+        recording.problems                      what was not whole
+
+    Records come in order of their sequence numbers. What later files restate is left out: only the first file begins
+    with subscriptions that go on. `problems` are those of the latest walk so far. A recording that is still being
+    written may be read; its end is where the last whole block was.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, strict: bool = True) -> None:
+        path = Path(path)
+        self.files = [path] if path.is_file() else recording_files(path)
+        if not self.files:
+            raise CorruptFile(f"{path}: no recording: it holds no file NNNNNNNN.rec")
+        self.problems: list[Problem] = []
+        self._strict = strict
+
+    def __iter__(self) -> Iterator[Record]:
+        self.problems = []
+        walk = _Walk(self.problems, self._strict)
+        for path in self.files:
+            yield from walk.file(path)
+
+    def end(self) -> int:
+        """The sequence number that the next record would have."""
+        for path in reversed(self.files):
+            last = deque(_blocks(path, [], strict=False), maxlen=1)
+            if last:
+                first, count, _, _ = _unpack(path, *last[0][1:])
+                return first + count
+        return 1
+
+
+class _Walk:
+    """Reads files one after the other, and watches that sequence numbers go on."""
+
+    def __init__(self, problems: list[Problem], strict: bool) -> None:
+        self._problems = problems
+        self._strict = strict
+        self._next: int | None = None
+
+    def file(self, path: Path) -> Iterator[Record]:
+        """The records of the next file; those it restates only if they are news."""
+        expected = self._next
+        news = True
+        for life, offset, payload in _blocks(path, self._problems, self._strict):
+            first, count, time, rows = _unpack(path, offset, payload)
+            begins = offset == HEADER_BYTES
+            if begins:
+                news = first != expected
+            if expected is not None and first != expected:
+                detail = f"record {expected} is expected and {first} follows"
+                if first < expected:
+                    raise CorruptFile(f"{path}: block at byte {offset}: {detail}")
+                self._problems.append(Problem(path, offset, Fault.GAP, detail))
+                yield Gap(first, time, first - expected, begins)
+            expected = self._next = first + count
+            try:
+                yield from _read(first, count, time, rows, life * _LIFE, news)
+            except (TypeError, ValueError, IndexError) as error:
+                raise CorruptFile(f"{path}: block at byte {offset}: not as a broker writes it: {error}") from error
+
+
+def _read(first: int, count: int, time: int, rows: Sequence[Any], base: int, news: bool) -> Iterator[Record]:
+    """The records of a block; what it restates only if that is news. Raises TypeError or ValueError for any others."""
+    restated = count == 0
+    sequence = first
+    for kind, *fields in rows:
+        if kind == Kind.ACCEPTED:
+            broker, number, publisher, bodies, interfaces = fields
+            for at, (body, matched) in enumerate(zip(bodies, interfaces, strict=True)):
+                everyone = tuple([base + each for each in matched])
+                yield Accepted(sequence, time, broker, number + at, publisher, body, everyone)
+                sequence += 1
+        else:
+            record = _record(kind, sequence, time, fields, base, restated)
+            if news or not restated:
+                yield record
+            sequence += not restated
+    if sequence != first + count:
+        raise ValueError(f"it has {sequence - first} records and counts {count}")
+
+
+def _record(kind: int, sequence: int, time: int, fields: Sequence[Any], base: int, restated: bool) -> Record:
+    if kind == Kind.SUBSCRIBED:
+        interface, client, session, subscription, filters = fields
+        return Subscribed(sequence, time, base + interface, client, session, subscription, tuple(filters), restated)
+    if kind == Kind.UNSUBSCRIBED:
+        (interface,) = fields
+        return Unsubscribed(sequence, time, base + interface)
+    if kind == Kind.DROPPED:
+        interface, reason, lost = fields
+        return Dropped(sequence, time, base + interface, reason, tuple((broker, number) for broker, number in lost))
+    if kind == Kind.STANDING:
+        interface, name = fields
+        return Standing(sequence, time, base + interface, name, restated)
+    if kind == Kind.INDEXED:
+        path, digest, interfaces, filters = fields
+        return Indexed(sequence, time, path, digest, interfaces, filters, restated)
+    if kind == Kind.STARTED:
+        (broker,) = fields
+        return Started(sequence, time, broker)
+    if kind == Kind.STOPPED:
+        return Stopped(sequence, time, *fields)
+    raise ValueError(f"no record is of kind {kind!r}")
+
+
+def _unpack(path: Path, offset: int, payload: bytes) -> tuple[int, int, int, Sequence[Any]]:
+    try:
+        first, count, time, rows = msgpack.unpackb(payload, use_list=False)
+        if not (type(first) is type(count) is type(time) is int and type(rows) is tuple):
+            raise ValueError("its head is not [sequence, count, time, records]")
+    except (ValueError, TypeError, msgpack.UnpackException) as error:
+        raise CorruptFile(f"{path}: block at byte {offset}: not as a broker writes it: {error}") from error
+    return first, count, time, rows
+
+
+def _blocks(path: Path, problems: list[Problem], strict: bool) -> Iterator[tuple[int, int, bytes]]:
+    """Life, offset and payload of each whole block."""
+    try:
+        file = path.open("rb", buffering=1 << 20)
+    except OSError as error:
+        raise CorruptFile(f"{path}: cannot be read: {error.strerror or error}") from error
+    with file:
+        size = os.fstat(file.fileno()).st_size
+        life = _read_header(path, file.read(HEADER_BYTES))
+        if life is None:
+            problems.append(Problem(path, 0, Fault.TORN, "the header is not whole"))
+            return
+        offset = HEADER_BYTES
+        while offset < size:
+            payload = _block(file, size - offset)
+            if payload is not None:
+                yield life, offset, payload
+                offset += _HEAD.size + len(payload)
+                continue
+            after = _next_whole(file, offset + 1, size)
+            if after is None:
+                problems.append(Problem(path, offset, Fault.TORN, f"{size - offset} bytes are not a whole block"))
+                return
+            if strict:
+                raise CorruptFile(f"{path}: damaged at byte {offset}; the next whole block is at byte {after}")
+            problems.append(Problem(path, offset, Fault.DAMAGED, f"{after - offset} bytes are unreadable"))
+            offset = after
+            file.seek(offset)
+
+
+def _read_header(path: Path, header: bytes) -> int | None:
+    """The life that a file belongs to, None if its header was cut short."""
+    if not header.startswith(MAGIC[: len(header)]):
+        raise CorruptFile(f"{path}: not a recording (no magic number)")
+    if len(header) < HEADER_BYTES:
+        return None
+    version, life, checksum = struct.unpack("<3I", header[len(MAGIC) :])
+    if version != VERSION:
+        raise CorruptFile(f"{path}: a recording of format {version}, this version reads {VERSION}")
+    if checksum != zlib.crc32(header[:-4]):
+        raise CorruptFile(f"{path}: a recording whose header is damaged")
+    return int(life)
+
+
+def _block(file: BinaryIO, room: int) -> bytes | None:
+    """The payload of the block at the file's position, None when there is no whole one."""
+    head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        return None
+    mark, length, checksum = _HEAD.unpack(head)
+    if mark != _MARK or length > room - _HEAD.size:
+        return None
+    payload = file.read(length)
+    if len(payload) != length or zlib.crc32(payload, zlib.crc32(head[4:8])) != checksum:
+        return None
+    return payload
+
+
+def _next_whole(file: BinaryIO, start: int, size: int) -> int | None:
+    """Where the first whole block at or behind `start` begins."""
+    file.seek(start)
+    rest = file.read(size - start)
+    at = rest.find(_MARK)
+    while at >= 0:
+        file.seek(start + at)
+        if _block(file, size - start - at) is not None:
+            return start + at
+        at = rest.find(_MARK, at + 1)
+    return None
