@@ -3,8 +3,9 @@
     index/        the arrays and the kernels over them: `layout` says what they hold, `filing` how a filter is posted,
                   `matching` how a notification finds it, `simplifying` what is left out meanwhile
     encode        Python objects into the batches that kernels read
+    changer       adding and removing around the kernels; `matcher` the same for matching
     plugged       types with indexes of their own: regions, geotext
-    store, arena  memory
+    parts         what these share; `store` and `arena` are its memory, `table_file` its form on disk
 
 With n filters, a notification costs what its attributes look up plus the postings they meet: the filters whose most
 selective constraint it satisfies, whatever n. Adding and removing a filter are O(constraints · log n), without pauses:
@@ -15,29 +16,23 @@ operation.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from itertools import accumulate
 from operator import index
 from typing import TYPE_CHECKING, Final, NoReturn
 
-import numpy as np
-
 from contrada.errors import InvalidValue
-from contrada.forwarding.encode import Writer, as_ints, encode_constraint
+from contrada.forwarding.changer import Changer
+from contrada.forwarding.encode import as_ints
 from contrada.forwarding.explain import Explanation, explain
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.index import layout
-from contrada.forwarding.index.adding import I_COUNT, I_FIRST
-from contrada.forwarding.index.changing import MOVES, add_filters, remove_filter
+from contrada.forwarding.index.adding import I_FIRST
 from contrada.forwarding.lock import ReadersWriter
 from contrada.forwarding.matcher import match_notifications
-from contrada.forwarding.plugged import TYPES, Settings, make_type
+from contrada.forwarding.parts import Parts, TableStats, table_stats
+from contrada.forwarding.plugged import Settings
 from contrada.forwarding.rebuild import Rebuilder
-from contrada.forwarding.registers import Register
-from contrada.forwarding.simplify import Weigher, split_redundant
-from contrada.forwarding.store import Store
-from contrada.forwarding.table_file import SavedTable, save_table
-from contrada.forwarding.values import Kind
+from contrada.forwarding.table_file import load_table, save_table
 from contrada.spatial.relate import EXACT, Discretization, Uniform
 from contrada.spatial.textual.registry import NAMES
 
@@ -45,32 +40,13 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Hashable, Iterator, Sequence
 
-    from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.filter import Expression, Filter
-    from contrada.forwarding.index.batch import Batch
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.operands import Roads
-    from contrada.forwarding.plugged import PluggedType
 
 _ADD: Final = 256  # filters added, and
 _MATCH: Final = 1024  # notifications matched, before others get their turn
 _SLOT: Final = (1 << 32) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class TableStats:
-    """What a table holds."""
-
-    filters: int
-    active: int  # posted
-    covered: int  # by another filter of the same interface (rule 3)
-    unsatisfiable: int  # (rule 1)
-    constraints: int  # to be verified: without the redundant ones (rule 2)
-    operands: int  # different (name, value) pairs that constraints compare with
-    names: int
-    interfaces: int
-    postings: int
-    bytes: int  # in use by the table's own arrays, without plugged-in types
 
 
 class ForwardingTable:
@@ -95,16 +71,17 @@ class ForwardingTable:
             raise InvalidValue(f"discretization is EXACT or a Uniform, not {discretization!r}")
         if geotext_index not in NAMES:
             raise InvalidValue(f"no geotext index is called {geotext_index!r}; choose one of: {', '.join(NAMES)}")
-        self._settings = Settings(discretization, geotext_index, road_network)
         # Covers and conflicts are theorems about exact relations; sampled ones need not obey them.
-        self._simplify = simplify and not isinstance(discretization, Uniform)
-        self._store = Store()
-        self._names: Register[str] = Register()
-        self._interfaces: Register[Hashable] = Register()
-        self._types: dict[int, PluggedType] = {}
+        simplify = simplify and not isinstance(discretization, Uniform)
+        self._take(Parts(Settings(discretization, geotext_index, road_network), simplify))
+
+    def _take(self, parts: Parts) -> None:
+        """Be the table of these parts."""
+        self._parts = parts
+        self._store, self._names, self._interfaces = parts.store, parts.names, parts.interfaces
+        self._types = parts.types
+        self._changer = Changer(parts)
         self._lock = ReadersWriter()
-        self._room: Ints = np.empty(64, np.int64)
-        self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: two tables must not share one memory."""
@@ -141,92 +118,12 @@ class ForwardingTable:
         if not pairs:
             return []
         with self._lock.writing():
-            self._fresh.clear()
-            try:
-                batch, needed, owners, void = self._encode(pairs)
-            except BaseException:
-                self._forget(pairs)
-                raise
-            moved = MOVES * int(self._store.state[layout.S_LARGEST])
-            self._reserve(len(batch.rows) + moved, len(pairs) + MOVES, len(batch.text))
-            made = np.empty(len(pairs), np.int64)
-            add_filters(
-                self._store.index,
-                self._store.interfaces.array,
-                batch,
-                as_ints(needed),
-                as_ints(owners),
-                as_ints(void),
-                self._simplify,
-                self._store.events,
-                np.empty(2 * len(batch.rows) + 64, np.int64),
-                made,
-            )
-            self._heed_events()
-            if self._simplify and self._types:
-                self._weigh(made)
-            return self._ids(made)
-
-    def _encode(self, pairs: Sequence[tuple[Hashable, Filter]]) -> tuple[Batch, list[int], list[int], list[bool]]:
-        """The batch of some filters; where the needed rows of each end, its interface, whether nothing satisfies it."""
-        writer = Writer()
-        needed: list[int] = []
-        owners: list[int] = []
-        void: list[bool] = []
-        names, number = self._names.numbers, self._names.number
-        for interface, each in pairs:
-            owners.append(self._interfaces.number(interface))
-            constraints = each.constraints
-            redundant: tuple[Constraint, ...] = ()
-            unsatisfiable = False
-            if self._simplify and len(constraints) > 1 and _repeats_a_name(constraints) and self._is_exact(each):
-                constraints, redundant, unsatisfiable = split_redundant(each)
-            for constraint in constraints:
-                name = constraint.name
-                encode_constraint(writer, names.get(name) or number(name), constraint, self._handle)
-            needed.append(len(writer.rows) >> 1)
-            for constraint in redundant:
-                encode_constraint(writer, number(constraint.name), constraint, self._handle)
-            void.append(unsatisfiable)
-            writer.end()
-        return writer.batch(), needed, owners, void
-
-    def _forget(self, pairs: Sequence[tuple[Hashable, Filter]]) -> None:
-        """Undo what encoding filters that are not added, one being refused, has registered."""
-        for kind, handle in self._fresh:
-            self._types[kind].release(handle)
-        counts, fields = self._store.interfaces.array, self._store.index.fields
-        for interface, each in pairs:
-            number = self._interfaces.find(interface)
-            if number and (number >= len(counts) or not counts[number, I_COUNT]):
-                self._interfaces.release(number)
-            for constraint in each:
-                number = self._names.find(constraint.name)
-                row = number * layout.KINDS
-                if number and (row >= len(fields) or not fields[row, layout.N_USES]):
-                    self._names.release(number)
-
-    def _is_exact(self, filter: Filter) -> bool:
-        """Whether rules 1 and 2 may reason about a filter: about sampled relations nothing is certain."""
-        return self._settings.discretization == EXACT or all(each.kind is not Kind.REGION for each in filter)
-
-    def _weigh(self, rows: Ints) -> None:
-        """Let plugged-in types decide whether new filters cover, or are covered."""
-        weigher = Weigher(self._store.index, self._types)
-        for row in rows.tolist():
-            last = self._store.index.filters[row]
-            word = int(self._store.index.words[int(last[layout.F_CODE]) + (int(last[layout.F_SIZE]) & _SLOT) - 1])
-            first = int(self._store.index.words[int(last[layout.F_CODE])])
-            plugged = layout.PLUG in (word & 15, first & 15)
-            if plugged and int(last[layout.F_STATE]) & 255 == layout.ACTIVE:
-                self._store.state[layout.S_EVENTS] = 0
-                weigher.weigh(row, self._store.events)
-                self._heed_events()
+            return self._ids(self._changer.add(pairs))
 
     def remove(self, id: int) -> None:
         """Take a filter out. `KeyError` when there is none of that id."""
         with self._lock.writing():
-            self._remove(self._row(id))
+            self._changer.remove(self._row(id))
 
     def remove_interface(self, interface: Hashable) -> None:
         """Take all filters of an interface out. `KeyError` when it has none.
@@ -245,18 +142,7 @@ class ForwardingTable:
                     more = first != 0
                     if not more:
                         break
-                    self._remove(first)
-
-    def _remove(self, row: int) -> None:
-        interface = int(self._store.index.filters[row, layout.F_IFACE])
-        # Filters may come back from under the one that goes: room for as many as move at once.
-        self._reserve(MOVES * int(self._store.state[layout.S_LARGEST]), MOVES, 0)
-        remove_filter(
-            self._store.index, self._store.interfaces.array, row, self._simplify, self._store.events, self._room
-        )
-        self._heed_events()
-        if not self._store.interfaces.array[interface, I_COUNT]:
-            self._interfaces.release(interface)
+                    self._changer.remove(first)
 
     def match(self, notification: Mapping[str, object]) -> set[Hashable]:
         """Every interface with at least one filter that matches."""
@@ -326,7 +212,8 @@ class ForwardingTable:
             row = self._row(id)
             interface = self._interfaces.objects[int(self._store.index.filters[row, layout.F_IFACE])]
             found = self._rebuilder().filter(row)
-        return explain(found, interface, notification, self._settings.discretization, self._settings.road_network)
+        settings = self._parts.settings
+        return explain(found, interface, notification, settings.discretization, settings.road_network)
 
     def filter(self, id: int) -> Filter:
         """The filter of that id, equal to what was added. `KeyError` when there is none."""
@@ -336,9 +223,7 @@ class ForwardingTable:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to one file. Interfaces must be strings; the road network is not part of it."""
         with self._lock.reading():
-            save_table(
-                path, self._store, self._names, self._interfaces.objects, self._types, self._settings, self._simplify
-            )
+            save_table(path, self._parts)
 
     @classmethod
     def load(
@@ -348,65 +233,14 @@ class ForwardingTable:
 
         With `verify` every byte is checked first; `CorruptFile` for what `save` did not write whole.
         """
-        saved = SavedTable(path, verify)
-        table = cls(saved.discretization, saved.geotext_index, road_network, saved.simplify)
-        table._store, table._names, table._interfaces = saved.store, saved.names, saved.interfaces
-        for kind, constraints in saved.plugged().items():
-            table._types[kind] = make_type(kind, table._settings)
-            table._types[kind].restore(constraints)
+        table = cls.__new__(cls)
+        table._take(load_table(path, road_network, verify))
         return table
 
     def stats(self) -> TableStats:
         """How much the table holds."""
         with self._lock.reading():
-            state = self._store.state
-            return TableStats(
-                filters=int(state[layout.S_FILTER_COUNT]),
-                active=int(state[layout.S_ACTIVE]),
-                covered=int(state[layout.S_COVERED]),
-                unsatisfiable=int(state[layout.S_VOID]),
-                constraints=int(state[layout.S_CONSTRAINTS]),
-                operands=int(state[layout.S_OPERAND_COUNT]),
-                names=len(self._names),
-                interfaces=len(self._interfaces),
-                postings=int(state[layout.S_POSTING_COUNT] + state[layout.S_THRESHOLD_COUNT]),
-                bytes=self._store.nbytes,
-            )
-
-    def _reserve(self, rows: int, filters: int, text: int) -> None:
-        self._store.reserve(
-            rows=rows,
-            filters=filters,
-            text=text,
-            names=len(self._names.objects),
-            interfaces=len(self._interfaces.objects),
-        )
-        self._store.state[layout.S_EVENTS] = 0
-
-    def _heed_events(self) -> None:
-        """Do what the last change asks of names and types."""
-        count = int(self._store.state[layout.S_EVENTS])
-        for what, tag, value in self._store.events[:count].tolist():
-            if what == layout.EVENT_NAME_FREE:
-                self._names.release(tag)
-            elif what == layout.EVENT_POSTED:
-                self._types[tag & 255].post(value)
-            elif what == layout.EVENT_UNPOSTED:
-                self._types[tag & 255].unpost(value)
-            else:
-                self._types[tag & 255].release(value)
-
-    def _handle(self, kind: int, name: int, constraint: Constraint) -> int:
-        if kind not in self._types:
-            if kind not in TYPES:
-                raise InvalidValue(f"{constraint}: this table has no index for {constraint.op}")
-            self._types[kind] = make_type(kind, self._settings)
-        plugged = self._types[kind]
-        before = len(plugged)
-        handle = plugged.handle(name, constraint)
-        if len(plugged) > before:
-            self._fresh.append((kind, handle))
-        return handle
+            return table_stats(self._parts)
 
     def _ids(self, rows: Ints) -> list[int]:
         """Rows as ids: a row's generation tells its filters, one after another, apart."""
@@ -448,13 +282,3 @@ def _runs(ends: Iterable[int]) -> Iterator[tuple[int, int]]:
     for end in ends:
         yield start, end
         start = end
-
-
-def _repeats_a_name(constraints: tuple[Constraint, ...]) -> bool:
-    """Whether two constraints of a filter, which keeps them sorted by name, speak of one name."""
-    before = None
-    for constraint in constraints:
-        if constraint.name == before:
-            return True
-        before = constraint.name
-    return False

@@ -17,6 +17,8 @@ from contrada.forwarding.arena import Arena
 from contrada.forwarding.codec import Limits, decode_filter, encode_filter
 from contrada.forwarding.filter import Filter
 from contrada.forwarding.index import layout
+from contrada.forwarding.parts import Parts
+from contrada.forwarding.plugged import Settings, make_type
 from contrada.forwarding.registers import Register
 from contrada.forwarding.store import Store
 from contrada.spatial.arrays_file import load_arrays, save_arrays
@@ -24,11 +26,10 @@ from contrada.spatial.relate import EXACT, Uniform
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from contrada.forwarding.constraint import Constraint
-    from contrada.forwarding.plugged import PluggedType, Settings
-    from contrada.spatial.relate import Discretization
+    from contrada.forwarding.operands import Roads
 
 KIND: Final = "forwarding-table"
 VERSION: Final = 1
@@ -44,16 +45,9 @@ _TOPS: Final = {
 }
 
 
-def save_table(
-    path: str | os.PathLike[str],
-    store: Store,
-    names: Register[str],
-    interfaces: Sequence[Any],
-    types: Mapping[int, PluggedType],
-    settings: Settings,
-    simplify: bool,
-) -> None:
+def save_table(path: str | os.PathLike[str], parts: Parts) -> None:
     """Write a table to one file."""
+    store, names, interfaces = parts.store, parts.names, parts.interfaces.objects
     for interface in interfaces[1:]:
         if interface is not None and not isinstance(interface, str):
             raise InvalidValue(f"interface {interface!r} is not a string, and only strings can be saved")
@@ -64,14 +58,14 @@ def save_table(
     arrays["interfaces"] = store.interfaces.array[: len(interfaces)]
     arrays["state"] = store.state
     rows, texts = [], []
-    for kind, plugged in types.items():
+    for kind, plugged in parts.types.items():
         for handle, name, posted in plugged.handles():
             rows.append((kind, name, handle, int(posted)))
             texts.append(encode_filter(Filter((plugged.constraint(handle, str(names.objects[name])),))))
     arrays["plugged_rows"] = np.array(rows, np.int64).reshape(-1, 4)
     arrays["plugged_ends"] = np.cumsum([len(text) for text in texts], dtype=np.int64)
     arrays["plugged"] = np.frombuffer(b"".join(texts) + b"\0", np.uint8)
-    discretization = settings.discretization
+    discretization = parts.settings.discretization
     sampled = [discretization.density, discretization.halo] if isinstance(discretization, Uniform) else None
     save_arrays(
         path,
@@ -80,43 +74,47 @@ def save_table(
         arrays=arrays,
         meta={
             "names": names.objects,
-            "interfaces": list(interfaces),
-            "simplify": simplify,
+            "interfaces": interfaces,
+            "simplify": parts.simplify,
             "uniform": sampled,
-            "geotext_index": settings.geotext_index,
+            "geotext_index": parts.settings.geotext_index,
         },
     )
 
 
-class SavedTable:
-    """What a file holds: settings, and the parts of a table."""
-
-    def __init__(self, path: str | os.PathLike[str], verify: bool = True) -> None:
-        arrays, meta = load_arrays(path, kind=KIND, version=VERSION, verify=verify)
-        try:
-            self.simplify: bool = meta["simplify"]
-            self.geotext_index: str = meta["geotext_index"]
-            uniform = meta["uniform"]
-            self.discretization: Discretization = EXACT if uniform is None else Uniform(*uniform)
-            self.names: Register[str] = Register.of(meta["names"])
-            self.interfaces: Register[Any] = Register.of(meta["interfaces"])
-            self.store = Store.over(
+def load_table(path: str | os.PathLike[str], roads: Roads | None, verify: bool) -> Parts:
+    """Map the parts of a table from a file."""
+    arrays, meta = load_arrays(path, kind=KIND, version=VERSION, verify=verify)
+    try:
+        uniform = meta["uniform"]
+        parts = Parts(
+            Settings(EXACT if uniform is None else Uniform(*uniform), meta["geotext_index"], roads),
+            meta["simplify"],
+            Store.over(
                 {name: Arena.over(arrays[name]) for name in (*_TOPS, "fields")},
                 Arena.over(arrays["interfaces"]),
                 arrays["state"].copy(),
-            )
-            self._rows = arrays["plugged_rows"].tolist()
-            self._ends = arrays["plugged_ends"].tolist()
-            self._text = arrays["plugged"].tobytes()
-        except (KeyError, TypeError, ValueError) as error:
-            raise CorruptFile(f"{path}: not a whole forwarding table: {error}") from error
+            ),
+            Register.of(meta["names"]),
+            Register.of(meta["interfaces"]),
+        )
+        plugged = _plugged(arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptFile(f"{path}: not a whole forwarding table: {error}") from error
+    for kind, constraints in plugged.items():
+        parts.types[kind] = make_type(kind, parts.settings)
+        parts.types[kind].restore(constraints)
+    return parts
 
-    def plugged(self) -> dict[int, list[tuple[int, int, bool, Constraint]]]:
-        """What each plugged-in type, by its kind, has to restore."""
-        found: dict[int, list[tuple[int, int, bool, Constraint]]] = {}
-        start = 0
-        for (kind, name, handle, posted), end in zip(self._rows, self._ends, strict=True):
-            (constraint,) = decode_filter(self._text[start:end], _NO_LIMITS).filters[0].constraints
-            found.setdefault(kind, []).append((handle, name, bool(posted), constraint))
-            start = end
-        return found
+
+def _plugged(arrays: Mapping[str, np.ndarray[Any, Any]]) -> dict[int, list[tuple[int, int, bool, Constraint]]]:
+    """What each plugged-in type, by its kind, has to restore."""
+    found: dict[int, list[tuple[int, int, bool, Constraint]]] = {}
+    text = arrays["plugged"].tobytes()
+    start = 0
+    rows, ends = arrays["plugged_rows"].tolist(), arrays["plugged_ends"].tolist()
+    for (kind, name, handle, posted), end in zip(rows, ends, strict=True):
+        (constraint,) = decode_filter(text[start:end], _NO_LIMITS).filters[0].constraints
+        found.setdefault(kind, []).append((handle, name, bool(posted), constraint))
+        start = end
+    return found

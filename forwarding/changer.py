@@ -1,0 +1,187 @@
+"""Adding and removing filters: what Python does around the kernels of index/changing.py. The caller holds the lock.
+
+A change makes room first (`Store.reserve`), so that kernels never run out of it half-way; they leave *events*, which
+tell here what became of names and of constraints of plugged-in types. A filter that is refused leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contrada.errors import InvalidValue
+from contrada.forwarding.encode import Writer, as_ints, encode_constraint
+from contrada.forwarding.index import layout
+from contrada.forwarding.index.adding import I_COUNT
+from contrada.forwarding.index.changing import MOVES, add_filters, remove_filter
+from contrada.forwarding.plugged import TYPES, make_type
+from contrada.forwarding.simplify import Weigher, split_redundant
+from contrada.forwarding.values import Kind
+from contrada.spatial.relate import EXACT
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Sequence
+
+    from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.filter import Filter
+    from contrada.forwarding.index.batch import Batch
+    from contrada.forwarding.index.layout import Ints
+    from contrada.forwarding.parts import Parts
+
+_LOW_HALF: Final = (1 << 32) - 1
+
+
+class Changer:
+    """Changes one table."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._simplify = parts.simplify
+        self._settings = parts.settings
+        self._store = parts.store
+        self._names = parts.names
+        self._interfaces = parts.interfaces
+        self._types = parts.types
+        self._room: Ints = np.empty(64, np.int64)
+        self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
+
+    def add(self, pairs: Sequence[tuple[Hashable, Filter]]) -> Ints:
+        """Add filters, each for its interface; their rows."""
+        self._fresh.clear()
+        try:
+            batch, needed, owners, void = self._encode(pairs)
+        except BaseException:
+            self._forget(pairs)
+            raise
+        moved = MOVES * int(self._store.state[layout.S_LARGEST])
+        self._reserve(len(batch.rows) + moved, len(pairs) + MOVES, len(batch.text))
+        made = np.empty(len(pairs), np.int64)
+        add_filters(
+            self._store.index,
+            self._store.interfaces.array,
+            batch,
+            as_ints(needed),
+            as_ints(owners),
+            as_ints(void),
+            self._simplify,
+            self._store.events,
+            np.empty(2 * len(batch.rows) + 64, np.int64),
+            made,
+        )
+        self._heed_events()
+        if self._simplify and self._types:
+            self._weigh(made)
+        return made
+
+    def remove(self, row: int) -> None:
+        """Take out the filter of a row."""
+        interface = int(self._store.index.filters[row, layout.F_IFACE])
+        # Filters may come back from under the one that goes: room for as many as move at once.
+        self._reserve(MOVES * int(self._store.state[layout.S_LARGEST]), MOVES, 0)
+        remove_filter(
+            self._store.index, self._store.interfaces.array, row, self._simplify, self._store.events, self._room
+        )
+        self._heed_events()
+        if not self._store.interfaces.array[interface, I_COUNT]:
+            self._interfaces.release(interface)
+
+    def _encode(self, pairs: Sequence[tuple[Hashable, Filter]]) -> tuple[Batch, list[int], list[int], list[bool]]:
+        """The batch of some filters; where the needed rows of each end, its interface, whether nothing satisfies it."""
+        writer = Writer()
+        needed: list[int] = []
+        owners: list[int] = []
+        void: list[bool] = []
+        names, number = self._names.numbers, self._names.number
+        for interface, each in pairs:
+            owners.append(self._interfaces.number(interface))
+            constraints = each.constraints
+            redundant: tuple[Constraint, ...] = ()
+            unsatisfiable = False
+            if self._simplify and len(constraints) > 1 and _repeats_a_name(constraints) and self._is_exact(each):
+                constraints, redundant, unsatisfiable = split_redundant(each)
+            for constraint in constraints:
+                name = constraint.name
+                encode_constraint(writer, names.get(name) or number(name), constraint, self._handle)
+            needed.append(len(writer.rows) >> 1)
+            for constraint in redundant:
+                encode_constraint(writer, number(constraint.name), constraint, self._handle)
+            void.append(unsatisfiable)
+            writer.end()
+        return writer.batch(), needed, owners, void
+
+    def _handle(self, kind: int, name: int, constraint: Constraint) -> int:
+        if kind not in self._types:
+            if kind not in TYPES:
+                raise InvalidValue(f"{constraint}: this table has no index for {constraint.op}")
+            self._types[kind] = make_type(kind, self._settings)
+        plugged = self._types[kind]
+        before = len(plugged)
+        handle = plugged.handle(name, constraint)
+        if len(plugged) > before:
+            self._fresh.append((kind, handle))
+        return handle
+
+    def _forget(self, pairs: Sequence[tuple[Hashable, Filter]]) -> None:
+        """Undo what encoding filters that are not added, one being refused, has registered."""
+        for kind, handle in self._fresh:
+            self._types[kind].release(handle)
+        counts, fields = self._store.interfaces.array, self._store.index.fields
+        for interface, each in pairs:
+            number = self._interfaces.find(interface)
+            if number and (number >= len(counts) or not counts[number, I_COUNT]):
+                self._interfaces.release(number)
+            for constraint in each:
+                number = self._names.find(constraint.name)
+                row = number * layout.KINDS
+                if number and (row >= len(fields) or not fields[row, layout.N_USES]):
+                    self._names.release(number)
+
+    def _is_exact(self, filter: Filter) -> bool:
+        """Whether rules 1 and 2 may reason about a filter: about sampled relations nothing is certain."""
+        return self._settings.discretization == EXACT or all(each.kind is not Kind.REGION for each in filter)
+
+    def _weigh(self, rows: Ints) -> None:
+        """Let plugged-in types decide whether new filters cover, or are covered."""
+        weigher = Weigher(self._store.index, self._types)
+        for row in rows.tolist():
+            last = self._store.index.filters[row]
+            word = int(self._store.index.words[int(last[layout.F_CODE]) + (int(last[layout.F_SIZE]) & _LOW_HALF) - 1])
+            first = int(self._store.index.words[int(last[layout.F_CODE])])
+            plugged = layout.PLUG in (word & 15, first & 15)
+            if plugged and int(last[layout.F_STATE]) & 255 == layout.ACTIVE:
+                self._store.state[layout.S_EVENTS] = 0
+                weigher.weigh(row, self._store.events)
+                self._heed_events()
+
+    def _reserve(self, rows: int, filters: int, text: int) -> None:
+        self._store.reserve(
+            rows=rows,
+            filters=filters,
+            text=text,
+            names=len(self._names.objects),
+            interfaces=len(self._interfaces.objects),
+        )
+        self._store.state[layout.S_EVENTS] = 0
+
+    def _heed_events(self) -> None:
+        """Do what the last change asks of names and types."""
+        count = int(self._store.state[layout.S_EVENTS])
+        for what, tag, value in self._store.events[:count].tolist():
+            if what == layout.EVENT_NAME_FREE:
+                self._names.release(tag)
+            elif what == layout.EVENT_POSTED:
+                self._types[tag & 255].post(value)
+            elif what == layout.EVENT_UNPOSTED:
+                self._types[tag & 255].unpost(value)
+            else:
+                self._types[tag & 255].release(value)
+
+
+def _repeats_a_name(constraints: tuple[Constraint, ...]) -> bool:
+    """Whether two constraints of a filter, which keeps them sorted by name, speak of one name."""
+    before = None
+    for constraint in constraints:
+        if constraint.name == before:
+            return True
+        before = constraint.name
+    return False
