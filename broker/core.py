@@ -23,6 +23,7 @@ from contrada.broker.frames import decode, request_of
 from contrada.broker.messages import (
     Ack,
     Acked,
+    Advertise,
     Bye,
     Credit,
     Dropped,
@@ -36,12 +37,13 @@ from contrada.broker.messages import (
     Reply,
     Status,
     Subscribe,
+    Unadvertise,
     Unsubscribe,
     Welcome,
 )
 from contrada.broker.offences import Offences
+from contrada.broker.overlay.advertising import Advertising
 from contrada.broker.overlay.frames import decode_peer
-from contrada.broker.overlay.linking import Linking
 from contrada.broker.overlay.messages import Change, Digest, Forwards, LinkStates, Replace
 from contrada.broker.subscription import Publication, Subscription
 from contrada.broker.switchboard import Codec, Refusal, Table
@@ -64,7 +66,7 @@ class Identity(NamedTuple):
     roles: frozenset[Role]
 
 
-class Core(Linking):
+class Core(Advertising):
     """One broker: every message of the protocol has its method here."""
 
     def __init__(
@@ -268,6 +270,11 @@ class Core(Linking):
         session.held_bytes += size
         self.counters["published"] += count
 
+    def _advertise(self, session: Session, message: Advertise) -> None:
+        self._require(session, Role.PUBLISH)
+        self._require_running()
+        super()._advertise(session, message)
+
     def _credit(self, session: Session, message: Credit) -> None:
         for id, credit in message.grants:
             subscription = session.subscriptions.get(id)
@@ -355,6 +362,8 @@ _HANDLERS: dict[type, Callable[[Core, Session, Any], None]] = {
     Subscribe: Core._subscribe,
     Unsubscribe: Core._unsubscribe,
     Publish: Core._publish,
+    Advertise: Core._advertise,
+    Unadvertise: Core._unadvertise,
     Credit: Core._credit,
     Ping: Core._ping,
     Pong: Core._pong,

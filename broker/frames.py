@@ -36,6 +36,7 @@ from contrada.broker.fields import (
 from contrada.broker.messages import (
     Ack,
     Acked,
+    Advertise,
     Bye,
     Credit,
     Deliver,
@@ -56,6 +57,7 @@ from contrada.broker.messages import (
     Reply,
     Status,
     Subscribe,
+    Unadvertise,
     Unsubscribe,
     Welcome,
 )
@@ -188,6 +190,8 @@ _ENCODERS: dict[type, Callable[[Any], list[bytes]]] = {
     Status: _fields(wire.STATUS),
     Explain: _fields(wire.EXPLAIN),
     Reply: _fields(wire.REPLY),
+    Advertise: _fields(wire.ADVERTISE),
+    Unadvertise: _fields(wire.UNADVERTISE),
     Link: _fields(wire.LINK),
 }
 
@@ -228,7 +232,17 @@ def request_of(frames: Sequence[bytes]) -> int:
     return 0
 
 
-_REQUESTS = frozenset((wire.SUBSCRIBE, wire.UNSUBSCRIBE, wire.PUBLISH, wire.STATUS, wire.EXPLAIN))
+_REQUESTS = frozenset(
+    (
+        wire.SUBSCRIBE,
+        wire.UNSUBSCRIBE,
+        wire.PUBLISH,
+        wire.STATUS,
+        wire.EXPLAIN,
+        wire.ADVERTISE,
+        wire.UNADVERTISE,
+    )
+)
 
 
 def _hello(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Hello:
@@ -256,13 +270,10 @@ def _welcome(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Welcom
 
 def _subscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Subscribe:
     request, subscription, filters, policy, credit, queue = arity("SUBSCRIBE", fields, 6)
-    for encoded in array("filters", filters, LIST_LENGTH):
-        if type(encoded) is not bytes:
-            bad("a filter must be binary")
     return Subscribe(
         integer("request", request, 1),
         integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
-        filters,
+        _filters(filters),
         member("policy", wire.Policy, policy),
         integer("credit", credit),
         integer("queue", queue),
@@ -272,6 +283,25 @@ def _subscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Subs
 def _unsubscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Unsubscribe:
     request, subscription = arity("UNSUBSCRIBE", fields, 2)
     return Unsubscribe(integer("request", request, 1), integer("subscription", subscription, 0, MAX_SUBSCRIPTION))
+
+
+def _filters(filters: Any) -> tuple[bytes, ...]:
+    for encoded in array("filters", filters, LIST_LENGTH):
+        if type(encoded) is not bytes:
+            bad("a filter must be binary")
+    checked: tuple[bytes, ...] = filters
+    return checked
+
+
+def _advertise(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Advertise:
+    request, advertisement, filters = arity("ADVERTISE", fields, 3)
+    number = integer("advertisement", advertisement, 0, MAX_SUBSCRIPTION)
+    return Advertise(integer("request", request, 1), number, _filters(filters))
+
+
+def _unadvertise(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Unadvertise:
+    request, advertisement = arity("UNADVERTISE", fields, 2)
+    return Unadvertise(integer("request", request, 1), integer("advertisement", advertisement, 0, MAX_SUBSCRIPTION))
 
 
 def _publish(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Publish:
@@ -396,5 +426,7 @@ _DECODERS: dict[int, Callable[[tuple[Any, ...], Sequence[bytes], Limits], Messag
     wire.STATUS: _status,
     wire.EXPLAIN: _explain,
     wire.REPLY: _reply,
+    wire.ADVERTISE: _advertise,
+    wire.UNADVERTISE: _unadvertise,
     wire.LINK: _link,
 }

@@ -214,6 +214,23 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Advertise:
+    """C: I may publish what matches any of these encoded filters."""
+
+    request: int
+    advertisement: int
+    filters: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unadvertise:
+    """C: I no longer do."""
+
+    request: int
+    advertisement: int
+
+
+@dataclass(frozen=True, slots=True)
 class Link:
     """C, B: make this session a link. C names its broker; B answers with its own id, and the link is up."""
 
@@ -238,5 +255,7 @@ Message = (
     | Status
     | Explain
     | Reply
+    | Advertise
+    | Unadvertise
     | Link
 )

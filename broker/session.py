@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from contrada.broker.messages import Message
     from contrada.broker.overlay.neighbour import Neighbour
     from contrada.broker.subscription import Subscription
+    from contrada.forwarding.filter import Filter
 
 _DELIVER_BYTES = 64 << 10  # a DELIVER is closed when it is longer
 _DRAIN_BYTES = 1 << 20  # taken from queues per turn, so that one backlog does not delay the others
@@ -45,6 +46,7 @@ class Session:
 
     __slots__ = (
         "acks",
+        "advertisements",
         "bad_frames",
         "congested",
         "connection",
@@ -102,6 +104,7 @@ class Session:
         self.held = 0  # notifications whose ACK is withheld
         self.held_bytes = 0
         self.subscriptions: dict[int, Subscription] = {}
+        self.advertisements: dict[int, list[Filter]] = {}
         self.waiting: dict[Subscription, None] = {}  # those with a queue, in the order they get their turn
         self.dropping: dict[Subscription, None] = {}  # those with drops to report
         self.entries: list[tuple[Envelope, list[int]]] = []

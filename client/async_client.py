@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from contrada.broker.wire import Policy
+from contrada.client.advertisement import AsyncAdvertisement
 from contrada.client.async_subscription import Subscription
 from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification
@@ -185,6 +186,10 @@ class AsyncClient:
     ) -> Subscription:
         """Subscribe, with `async with` or `await`. See `docs/client.md` for policy, window and queue."""
         return Subscription(self, encode_filters(filter), *check_subscription(policy, window, queue))
+
+    def advertise(self, filter: Expression | str) -> AsyncAdvertisement:
+        """Say what this client may publish, with `async with` or `await`. See `docs/routing.md`."""
+        return AsyncAdvertisement(self, encode_filters(filter))
 
     # ------------------------------------------------------------------ asking
 

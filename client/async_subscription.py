@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from contrada.client.inbox import Stage
 from contrada.client.settle import subscription_failure
+from contrada.client.standing import Stage
 from contrada.client.waiting import wait_in
 from contrada.errors import Disconnected
 
@@ -40,7 +40,7 @@ class Subscription:
         try:
             await self._client._finished(inbox.opening)
         except BaseException:
-            core.unsubscribe(inbox)
+            core.withdraw(inbox)
             self._client._step()
             raise
         return self
@@ -55,7 +55,7 @@ class Subscription:
         """Unsubscribe. What has already arrived can still be taken."""
         if self._inbox is None:
             return
-        ticket = self._client._core.unsubscribe(self._inbox)
+        ticket = self._client._core.withdraw(self._inbox)
         self._client._step()
         await self._client._finished(ticket)
 

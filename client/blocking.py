@@ -15,12 +15,13 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from contrada.broker.wire import Policy
+from contrada.client.advertisement import Advertisement
 from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification
 from contrada.client.events import Connect, Hangup, Phase, Send
-from contrada.client.inbox import Stage
 from contrada.client.options import OptionNames, Options
 from contrada.client.settle import CHUNK, as_id, check_subscription, chunks, subscription_failure
+from contrada.client.standing import Stage
 from contrada.errors import ContradaError, Disconnected
 
 if TYPE_CHECKING:
@@ -186,10 +187,24 @@ class Client:
             try:
                 self._finished(inbox.opening, timeout)
             except BaseException:
-                self._core.unsubscribe(inbox)
+                self._core.withdraw(inbox)
                 self._wake()
                 raise
         return Subscription(self, inbox)
+
+    def advertise(self, filter: Expression | str, *, timeout: float | None = None) -> Advertisement:
+        """Say what this client may publish, and return once the broker has taken it. See `docs/routing.md`."""
+        filters = encode_filters(filter)
+        with self._changed:
+            promise = self._core.advertise(filters)
+            self._wake()
+            try:
+                self._finished(promise.opening, timeout)
+            except BaseException:
+                self._core.withdraw(promise)
+                self._wake()
+                raise
+        return Advertisement(self, promise)
 
     # ------------------------------------------------------------------ asking
 
@@ -328,7 +343,7 @@ class Subscription:
     def close(self, timeout: float | None = None) -> None:
         """Unsubscribe. What has already arrived can still be taken."""
         with self._client._changed:
-            ticket = self._client._core.unsubscribe(self._inbox)
+            ticket = self._client._core.withdraw(self._inbox)
             self._client._wake()
             self._client._finished(ticket, timeout)
 

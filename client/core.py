@@ -7,8 +7,8 @@ Both clients, async and blocking, drive this one machine. A driver
 3. wakes whoever waits for the events it finds in `take_events()`: `Finished`, `Ready`, `Room`, `Moved`;
 4. calls `tick` at the time that `deadline()` gives.
 
-`connection.py` has the phases. On every WELCOME all subscriptions are sent again, then unanswered queries, then queued
-publications, in this order, so that a publication finds the subscriptions made before it.
+`connection.py` has the phases. On every WELCOME all subscriptions and advertisements are sent again, then unanswered
+queries, then queued publications, in this order, so that a publication finds the subscriptions made before it.
 
 `now` is any monotonic clock in seconds.
 """
@@ -29,18 +29,18 @@ from contrada.broker.messages import (
     NotificationId,
     Reply,
     Status,
-    Unsubscribe,
 )
 from contrada.broker.wire import Code, Policy
 from contrada.client.connection import Connection
 from contrada.client.events import Finished, Phase, Query, Ready, Room
-from contrada.client.inbox import Inbox, Stage
+from contrada.client.inbox import Inbox
 from contrada.client.notification import Notification
 from contrada.client.outbox import Outbox, Parcel, Ticket
+from contrada.client.standing import Promise, Stage, Standing
 from contrada.errors import ContradaError, Disconnected, ProtocolError, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
     from random import Random
 
     from contrada.broker.messages import Message
@@ -56,11 +56,13 @@ class Core(Connection):
         super().__init__(options, random)
         self.outbox = Outbox(options.outstanding)
         self.inboxes: dict[int, Inbox] = {}
-        self._requests: dict[int, Inbox | Query] = {}  # SUBSCRIBE, STATUS, EXPLAIN in flight
-        self._leaving: dict[int, Inbox] = {}  # UNSUBSCRIBE in flight
+        self.promises: dict[int, Promise] = {}
+        self._requests: dict[int, Standing | Query] = {}  # SUBSCRIBE, ADVERTISE, STATUS, EXPLAIN in flight
+        self._leaving: dict[int, Standing] = {}  # UNSUBSCRIBE, UNADVERTISE in flight
         self._queries: list[Query] = []  # to be sent when open
         self._last_request = 0
         self._last_inbox = 0
+        self._last_promise = 0
 
     # ------------------------------------------------------------------ what the application asks for
 
@@ -87,30 +89,39 @@ class Core(Connection):
     def subscribe(self, filters: tuple[bytes, ...], policy: Policy, window: int, queue: int) -> Inbox:
         """Make a subscription; its `opening` ticket tells whether the broker took it."""
         self._require_usable()
-        while self._last_inbox in self.inboxes or not self._last_inbox:
-            self._last_inbox = self._last_inbox % wire.MAX_SUBSCRIPTION + 1
+        self._last_inbox = _next_id(self._last_inbox, self.inboxes)
         inbox = Inbox(self._last_inbox, filters, policy, window, queue)
         self.inboxes[inbox.id] = inbox
-        self._last_inbox = self._last_inbox % wire.MAX_SUBSCRIPTION + 1
-        if self.phase is Phase.OPEN:
-            self._send_subscribe(inbox)
+        self._ask(inbox)
         return inbox
 
-    def unsubscribe(self, inbox: Inbox) -> Ticket:
-        """End a subscription. Deliveries that the broker had sent before may still arrive before the ticket is done."""
-        if inbox.closing is not None:
-            return inbox.closing
-        ticket = inbox.closing = Ticket()
-        if inbox.stage is Stage.ENDED:
+    def advertise(self, filters: tuple[bytes, ...]) -> Promise:
+        """Make an advertisement; its `opening` ticket tells whether the broker took it."""
+        self._require_usable()
+        self._last_promise = _next_id(self._last_promise, self.promises)
+        promise = Promise(self._last_promise, filters)
+        self.promises[promise.id] = promise
+        self._ask(promise)
+        return promise
+
+    def withdraw(self, standing: Standing) -> Ticket:
+        """End a subscription or an advertisement.
+
+        Deliveries that the broker had sent before may still arrive before the ticket is done.
+        """
+        if standing.closing is not None:
+            return standing.closing
+        ticket = standing.closing = Ticket()
+        if standing.stage is Stage.ENDED:
             ticket.finish()
             self._events.append(Finished(ticket))
         elif self.phase is Phase.OPEN:
-            inbox.stage = Stage.LEAVING
+            standing.stage = Stage.LEAVING
             number = self._number()
-            self._leaving[number] = inbox
-            self._send(Unsubscribe(number, inbox.id))
+            self._leaving[number] = standing
+            self._send(standing.withdrawal(number))
         else:
-            self._end_inbox(inbox, None)
+            self._end_standing(standing, None)
         return ticket
 
     def status(self) -> Query:
@@ -159,17 +170,17 @@ class Core(Connection):
                 if parcel is not None:
                     self._finish_parcels([parcel])
                 continue
-            if (inbox := self._leaving.pop(number, None)) is not None:
-                self._end_inbox(inbox, None)
+            if (leaving := self._leaving.pop(number, None)) is not None:
+                self._end_standing(leaving, None)
                 continue
             waiting = self._requests.pop(number, None)
-            if not isinstance(waiting, Inbox):
+            if not isinstance(waiting, Standing):
                 raise ProtocolError(f"an ACK for request {number}, which was not made or takes a REPLY")
             if waiting.stage is Stage.WAITING:
                 waiting.stage = Stage.LIVE
                 if not waiting.opening.done:
                     self._finish(waiting.opening, waiting)
-                if (grant := waiting.grant()) is not None:
+                if isinstance(waiting, Inbox) and (grant := waiting.grant()) is not None:
                     self._send(Credit((grant,)))
         self._answered()
 
@@ -184,14 +195,14 @@ class Core(Connection):
         if message.request in self.outbox.flights:
             self._finish_parcels(self.outbox.refused(message.request, error))
             self._answered()
-        elif (inbox := self._leaving.pop(message.request, None)) is not None:
-            self._end_inbox(inbox, None)
+        elif (leaving := self._leaving.pop(message.request, None)) is not None:
+            self._end_standing(leaving, None)
         elif (waiting := self._requests.pop(message.request, None)) is None:
             log.warning("the broker complains: %s (%s)", message.reason, message.code)
         elif isinstance(waiting, Query):
             self._finish(waiting, None, error)
         elif waiting.stage is Stage.WAITING and message.code != Code.SHUTTING_DOWN:
-            self._end_inbox(waiting, error)  # of a broker that is stopping, the next one will be asked
+            self._end_standing(waiting, error)  # of a broker that is stopping, the next one will be asked
 
     def _on_dropped(self, message: Dropped) -> None:
         for subscription, dropped, _total in message.entries:
@@ -211,8 +222,8 @@ class Core(Connection):
     # ------------------------------------------------------------------ what the connection tells
 
     def _opened(self) -> None:
-        for inbox in self.inboxes.values():
-            self._send_subscribe(inbox)
+        for standing in (*self.inboxes.values(), *self.promises.values()):
+            self._ask(standing)
         queries, self._queries = self._queries, []
         for query in queries:
             self._query(query)
@@ -225,17 +236,17 @@ class Core(Connection):
         for waiting in requests.values():
             if isinstance(waiting, Query):
                 self._queries.append(waiting)
-        for inbox in list(self.inboxes.values()):
-            if inbox.stage is Stage.LEAVING:
-                self._end_inbox(inbox, None)
+        for standing in (*self.inboxes.values(), *self.promises.values()):
+            if standing.stage is Stage.LEAVING:
+                self._end_standing(standing, None)
             else:
-                inbox.interrupt()
+                standing.interrupt()
         self._events.append(Room())
 
     def _ended(self, reason: ContradaError) -> None:
         self._finish_parcels(self.outbox.abandon(reason))
-        for inbox in list(self.inboxes.values()):
-            self._end_inbox(inbox, self.error)
+        for standing in (*self.inboxes.values(), *self.promises.values()):
+            self._end_standing(standing, self.error)
         waiting = [ticket for ticket in self._requests.values() if isinstance(ticket, Query)]
         for query in (*waiting, *self._queries):
             self._finish(query, None, reason)
@@ -244,19 +255,24 @@ class Core(Connection):
 
     # ------------------------------------------------------------------ inner workings
 
-    def _end_inbox(self, inbox: Inbox, error: ContradaError | None) -> None:
-        self.inboxes.pop(inbox.id, None)
-        inbox.end(error)
-        if not inbox.opening.done:
-            self._finish(inbox.opening, None, error or Disconnected("the subscription was closed before it was made"))
-        if inbox.closing is not None and not inbox.closing.done:
-            self._finish(inbox.closing)
-        self._events.append(Ready(inbox))
+    def _end_standing(self, standing: Standing, error: ContradaError | None) -> None:
+        standing.end(error)
+        if not standing.opening.done:
+            self._finish(standing.opening, None, error or Disconnected("it was closed before it was made"))
+        if standing.closing is not None and not standing.closing.done:
+            self._finish(standing.closing)
+        if isinstance(standing, Inbox):
+            self.inboxes.pop(standing.id, None)
+            self._events.append(Ready(standing))
+        else:
+            self.promises.pop(standing.id, None)
 
-    def _send_subscribe(self, inbox: Inbox) -> None:
-        number = self._number()
-        self._requests[number] = inbox
-        self._send(inbox.request(number))
+    def _ask(self, standing: Standing) -> None:
+        """Send what makes or restores it, if the broker is there; else it will be on the next WELCOME."""
+        if self.phase is Phase.OPEN:
+            number = self._number()
+            self._requests[number] = standing
+            self._send(standing.request(number))
 
     def _query(self, query: Query) -> Query:
         self._require_usable()
@@ -286,12 +302,13 @@ class Core(Connection):
 
     def _check(self) -> None:
         self.outbox._check()
-        for id, inbox in self.inboxes.items():
+        for inbox in self.inboxes.values():
             inbox._check()
-            assert id == inbox.id
-            assert inbox.stage is not Stage.ENDED
+        for id, standing in (*self.inboxes.items(), *self.promises.items()):
+            assert id == standing.id
+            assert standing.stage is not Stage.ENDED
             if self.phase is not Phase.OPEN:
-                assert inbox.stage is Stage.WAITING or self.phase is Phase.CLOSING
+                assert standing.stage is Stage.WAITING or self.phase is Phase.CLOSING
         if self.phase is not Phase.OPEN and self.phase is not Phase.CLOSING:
             assert not self.outbox.flights
             assert not self._requests
@@ -299,3 +316,11 @@ class Core(Connection):
         if self.phase is Phase.CLOSED:
             assert self.outbox.empty
             assert not self.inboxes
+            assert not self.promises
+
+
+def _next_id(last: int, taken: Container[int]) -> int:
+    """The next number that is free; they come round after four thousand million."""
+    while (last := last % wire.MAX_SUBSCRIPTION + 1) in taken:
+        pass
+    return last

@@ -14,11 +14,10 @@ in between did not reach this subscription, and `interruptions` counts these gap
 from __future__ import annotations
 
 from collections import deque
-from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from contrada.broker.messages import Grant, Subscribe
-from contrada.client.outbox import Ticket
+from contrada.broker.messages import Grant, Subscribe, Unsubscribe
+from contrada.client.standing import Stage, Standing
 from contrada.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -27,58 +26,40 @@ if TYPE_CHECKING:
     from contrada.errors import ContradaError
 
 
-class Stage(Enum):
-    """The life of a subscription."""
-
-    WAITING = "waiting"  # to be sent, or sent and not yet acknowledged
-    LIVE = "live"
-    LEAVING = "leaving"  # UNSUBSCRIBE is on its way; deliveries may still arrive
-    ENDED = "ended"
-
-
-class Inbox:
+class Inbox(Standing):
     """The state of one subscription. Changed by the core only; the application reads and takes."""
 
     __slots__ = (
         "buffer",
-        "closing",
         "credit",
         "dropped",
-        "error",
-        "filters",
-        "id",
         "interruptions",
-        "opening",
         "policy",
         "queue",
-        "stage",
         "taken",
-        "waiter",
         "window",
     )
 
     def __init__(self, id: int, filters: tuple[bytes, ...], policy: Policy, window: int, queue: int) -> None:
-        self.id = id
-        self.filters = filters
+        super().__init__(id, filters)
         self.policy = policy
         self.window = window
         self.queue = queue
-        self.stage = Stage.WAITING
         self.buffer: deque[Notification] = deque()
         self.credit = 0
         self.taken = 0
         self.dropped = 0  # lost to `drop-oldest`, as the broker reported
         self.interruptions = 0
-        self.error: ContradaError | None = None
-        self.opening = Ticket()
-        self.closing: Ticket | None = None
-        self.waiter: Any = None  # belongs to the driver
 
     def request(self, number: int) -> Subscribe:
         """Make the SUBSCRIBE that makes or restores it, with what credit the buffer leaves free."""
         self.credit = self.window - len(self.buffer)
         self.taken = 0
         return Subscribe(number, self.id, self.filters, self.policy, self.credit, self.queue)
+
+    def withdrawal(self, number: int) -> Unsubscribe:
+        """Make the UNSUBSCRIBE. Deliveries may still arrive before its answer."""
+        return Unsubscribe(number, self.id)
 
     def deliver(self, notification: Notification) -> None:
         """Take in a delivery."""
@@ -108,13 +89,12 @@ class Inbox:
         """Note that the connection is gone, and with it the broker's side of this."""
         if self.stage is Stage.LIVE:
             self.interruptions += 1
-            self.stage = Stage.WAITING
+        super().interrupt()
         self.credit = self.taken = 0
 
     def end(self, error: ContradaError | None) -> None:
         """Note that nothing more will arrive. What is buffered can still be taken."""
-        self.stage = Stage.ENDED
-        self.error = error
+        super().end(error)
         self.credit = self.taken = 0
 
     def _check(self) -> None:

@@ -178,7 +178,7 @@ class Linking(Switchboard):
             return
         if Role.PEER not in session.roles:
             raise Refusal(Code.UNAUTHORISED, "a link needs the role peer")
-        if session.subscriptions or session.held:
+        if session.subscriptions or session.advertisements or session.held:
             raise Refusal(Code.BAD_FRAME, "LINK comes first in a session, or not at all")
         if message.broker == self.id:
             raise Refusal(Code.DUPLICATE, f"{self.id} is this broker's own id")

@@ -43,6 +43,9 @@ def pub(
     geometry: Annotated[
         str, typer.Option("--geometry", "-g", help="The attribute that a GeoJSON feature's geometry becomes.")
     ] = "area",
+    advertise: Annotated[
+        str | None, typer.Option("--advertise", "-a", help="First advertise this filter to linked brokers.")
+    ] = None,
     ack: Annotated[bool, typer.Option("--ack/--no-ack", help="Print ids once acknowledged, or stream.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no ids and no summary.")] = False,
     url: Url = None,
@@ -61,6 +64,8 @@ def pub(
     with connected(
         url, config, key=key, server_key=server_key, connect_timeout=connect_timeout, name=default_name("pub")
     ) as client:
+        if advertise is not None:
+            client.advertise(advertise)
         for chunk in chunks((n for where, text in sources for n in read(text, where, geometry)), 256):
             ids = client.publish_many(chunk, ack=ack)
             count += len(chunk)

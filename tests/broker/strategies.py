@@ -55,5 +55,7 @@ messages = st.one_of(
     st.builds(m.Status, positive),
     st.builds(m.Explain, positive, ids, counts, subscriptions),
     st.builds(m.Reply, positive, st.dictionaries(st.text(), plain, max_size=4)),
+    st.builds(m.Advertise, positive, subscriptions, few(st.binary())),
+    st.builds(m.Unadvertise, positive, subscriptions),
     st.builds(m.Link, names, st.booleans()),
 )

@@ -9,6 +9,7 @@ from contrada.broker import frames
 from contrada.broker.messages import (
     Ack,
     Acked,
+    Advertise,
     Bye,
     Credit,
     Deliver,
@@ -23,6 +24,7 @@ from contrada.broker.messages import (
     Reply,
     Status,
     Subscribe,
+    Unadvertise,
     Unsubscribe,
     Welcome,
 )
@@ -49,6 +51,7 @@ class ScriptedBroker:
         """The connection is new, or gone: no session, no subscriptions."""
         self.welcomed = False
         self.credit: dict[int, int] = {}
+        self.advertised: dict[int, tuple[bytes, ...]] = {}
         self.waiting: dict[int, deque[tuple[int, bytes]]] = {}
         self.answers: deque[Message] = deque()
         self.window = 0
@@ -71,6 +74,13 @@ class ScriptedBroker:
             self.answers.append(Ack((Acked(message.request),)))
         elif isinstance(message, Unsubscribe):
             del self.credit[message.subscription]
+            self.answers.append(Ack((Acked(message.request),)))
+        elif isinstance(message, Advertise):
+            assert message.advertisement not in self.advertised
+            self.advertised[message.advertisement] = message.filters
+            self.answers.append(Ack((Acked(message.request),)))
+        elif isinstance(message, Unadvertise):
+            del self.advertised[message.advertisement]
             self.answers.append(Ack((Acked(message.request),)))
         elif isinstance(message, Credit):
             for subscription, credit in message.grants:

@@ -14,13 +14,15 @@ from contrada.broker.messages import Ack, Acked, Bye, Deliver, Delivered, Drop, 
 from contrada.broker.wire import Code, Policy
 from contrada.client.core import Core
 from contrada.client.events import Phase, Ready
-from contrada.client.inbox import Inbox, Stage
 from contrada.client.options import OptionNames, Options
+from contrada.client.standing import Stage
 from contrada.errors import Disconnected, InvalidValue, Refused
 from tests.client.script import Line, ScriptedBroker
 
 if TYPE_CHECKING:
+    from contrada.client.inbox import Inbox
     from contrada.client.outbox import Parcel
+    from contrada.client.standing import Promise
 
 
 def make(limits: Limits = Limits(), **options: object) -> Line:  # noqa: B008
@@ -180,11 +182,38 @@ def test_a_subscription_refused_by_a_stopping_broker_waits_for_the_next() -> Non
 def test_a_subscription_left_before_its_ack_leaves_nothing_behind() -> None:
     line = opened()
     inbox = line.core.subscribe((b"f",), Policy.BLOCK, 4, 0)
-    ticket = line.core.unsubscribe(inbox)
+    ticket = line.core.withdraw(inbox)
     line.answer()
     assert ticket.done
     assert not line.broker.credit
     assert not line.core.inboxes
+
+
+def test_an_advertisement_is_restored_and_withdrawn() -> None:
+    line = opened()
+    promise = line.core.advertise((b"f", b"g"))
+    line.answer()
+    assert promise.opening.done
+    assert line.broker.advertised == {1: (b"f", b"g")}
+    line.core.lost("cut", line.now)
+    line.advance(1.0)
+    line.answer()
+    assert promise.stage is Stage.LIVE
+    assert line.broker.advertised == {1: (b"f", b"g")}
+    ticket = line.core.withdraw(promise)
+    line.answer()
+    assert ticket.done
+    assert not line.broker.advertised
+    assert not line.core.promises
+
+
+def test_a_refused_advertisement_fails_with_the_reason() -> None:
+    line = opened()
+    promise = line.core.advertise((b"f",))
+    line.core.take_actions()
+    line.core.receive(frames.encode(Error(1, Code.UNAUTHORISED, "no")), 0.0)
+    assert isinstance(promise.opening.error, Refused)
+    assert not line.core.promises
 
 
 def test_silence_is_pinged_and_then_given_up() -> None:
@@ -398,6 +427,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.core.start(0.0)
         self.parcels: list[Parcel] = []
         self.inboxes: list[Inbox] = []
+        self.promises: list[Promise] = []
         self.taken: dict[int, list[int]] = {}
         self.count = 0
 
@@ -414,7 +444,16 @@ class AnyOrder(RuleBasedStateMachine):
     @rule(data=st.data())
     def unsubscribe(self, data: st.DataObject) -> None:
         if self.inboxes:
-            self.core.unsubscribe(data.draw(st.sampled_from(self.inboxes)))
+            self.core.withdraw(data.draw(st.sampled_from(self.inboxes)))
+
+    @rule()
+    def advertise(self) -> None:
+        self.promises.append(self.core.advertise((b"f",)))
+
+    @rule(data=st.data())
+    def unadvertise(self, data: st.DataObject) -> None:
+        if self.promises:
+            self.core.withdraw(data.draw(st.sampled_from(self.promises)))
 
     @rule(data=st.data())
     def take(self, data: st.DataObject) -> None:
@@ -458,6 +497,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.line.answer()
         assert self.core.phase is Phase.OPEN
         assert self.core.outbox.empty
+        assert self.line.broker.advertised.keys() == self.core.promises.keys()
         accepted = set(self.line.broker.accepted)
         assert len(self.line.broker.accepted) == len(accepted), "nothing is published twice"
         for parcel in self.parcels:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from contrada import Broker
 from contrada.broker.overlay.report import COUNTERS, GAUGES
 from contrada.broker.settings import Settings
 from contrada.client.commands.cluster import read
@@ -20,6 +21,13 @@ PROTOCOL = (ROOT / "broker" / "PROTOCOL.md").read_text()
 def test_every_metric_of_a_link_is_listed():
     listed = set(re.findall(r"`(\w+)`", PAGE))
     assert {f"{name}_total" for name in COUNTERS} | set(GAUGES) <= listed
+
+
+def test_the_example_runs():
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert "tcp://127.0.0.1:7400" in example
+    with Broker(advertisements=True) as broker:
+        exec(compile(example.replace("tcp://127.0.0.1:7400", broker.url), "docs/routing.md", "exec"), {})
 
 
 def test_the_protocol_page_lists_every_message_between_brokers():

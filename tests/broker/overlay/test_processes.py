@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contrada import Box, Client, Point, attr
+from contrada import Box, Client, Point, attr, connect
 from contrada.broker.keys import generate, load_public
 from tests.broker.overlay.clusters import PATIENCE, await_overlay, cluster, holds_filters, reaches
 
@@ -111,6 +112,35 @@ def test_brokers_link_by_keys_with_the_role_peer_only(tmp_path):
             until_logged(stranger, "cannot link", "role peer")
             until_logged(mistaken, "cannot link", "")
             assert [link["neighbour"] for link in client.status()["overlay"]["links"]] == ["south"]
+
+
+def test_advertisements_steer_subscriptions(tmp_path):
+    with cluster(tmp_path) as start:
+        a = start("a", advertisements=True)
+        b = start("b", peers=[a.url], advertisements=True)
+        c = start("c", peers=[b.url], advertisements=True)
+        with Client(a.url) as at_a, Client(b.url) as at_b, Client(c.url) as at_c:
+            for client in (at_a, at_b, at_c):
+                await_overlay(client, reaches("a", "b", "c"))
+            storms = at_c.subscribe('kind = "storm" and wind > 90')
+            quakes = at_c.subscribe('kind = "quake"')
+            with at_a.advertise('kind = "storm" and wind > 60'):
+                await_overlay(at_a, holds_filters(1))
+                at_a.publish({"kind": "storm", "wind": 120, "x": 1})
+                assert values(storms, 1) == [1]
+                at_a.publish({"kind": "quake", "x": 2})  # not advertised: it stays at its broker
+                at_a.publish({"kind": "storm", "wind": 121, "x": 3})
+                assert values(storms, 1) == [3]
+                assert quakes.pending == 0
+            await_overlay(at_a, holds_filters(0))
+            asyncio.run(advertise_and_publish(a.url, at_a))
+            assert values(quakes, 1) == [4]
+
+
+async def advertise_and_publish(url: str, watch: Client) -> None:
+    async with connect(url) as client, client.advertise(attr("kind") == "quake"):
+        await asyncio.to_thread(await_overlay, watch, holds_filters(1))
+        await client.publish({"kind": "quake", "x": 4})
 
 
 def admit(directory: Path, at: str, who: str, roles: list[str]) -> None:

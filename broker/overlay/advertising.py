@@ -1,0 +1,73 @@
+"""Clients' advertisements: what each of them may publish, told to the router.
+
+An advertisement belongs to a session and ends with it, as a subscription does. A broker whose overlay does not use
+advertisements takes them all the same and tells nobody, so that a publisher need not know how its broker is set up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contrada.broker.messages import Ack, Acked, Advertise, Unadvertise
+from contrada.broker.overlay.linking import Linking
+from contrada.broker.switchboard import Refusal
+from contrada.broker.wire import Code
+from contrada.errors import ContradaError
+from contrada.forwarding.filter import as_filters
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contrada.broker.session import Session
+    from contrada.forwarding.filter import Filter
+
+
+class Advertising(Linking):
+    """A switchboard with neighbours, and with publishers that say what they publish."""
+
+    def _advertise(self, session: Session, message: Advertise) -> None:
+        """ADVERTISE; the caller has checked the role."""
+        if message.advertisement in session.advertisements:
+            raise Refusal(Code.DUPLICATE, f"advertisement {message.advertisement} exists already in this session")
+        most = self.settings.limits.subscriptions
+        if len(session.advertisements) >= most:
+            raise Refusal(Code.LIMIT, f"a session may have at most {most} advertisements")
+        try:
+            filters = [f for encoded in message.filters for f in as_filters(self.codec.filter(encoded))]
+        except ContradaError as error:
+            raise Refusal(Code.BAD_FILTER, str(error)) from error
+        session.advertisements[message.advertisement] = filters
+        self._promise(filters)
+        self._answer(session, Ack((Acked(message.request),)))
+
+    def _unadvertise(self, session: Session, message: Unadvertise) -> None:
+        filters = session.advertisements.pop(message.advertisement, None)
+        if filters is None:
+            raise Refusal(Code.UNKNOWN, f"this session has no advertisement {message.advertisement}")
+        self._match()  # what was published before must still find those who want it
+        self._withdraw(filters)
+        if session.open:  # matching may have ended the session, for a full queue
+            self._answer(session, Ack((Acked(message.request),)))
+
+    def _wake(self) -> None:
+        sleeping = not self._awake
+        super()._wake()
+        if sleeping:
+            for session in self._sessions.values():
+                for filters in session.advertisements.values():
+                    self._promise(filters)
+
+    def _remove(self, session: Session) -> None:
+        super()._remove(session)
+        while session.advertisements:
+            self._withdraw(session.advertisements.popitem()[1])
+
+    def _promise(self, filters: Sequence[Filter]) -> None:
+        if self._awake and self.router.advertisements:
+            for f in filters:
+                self._act(self.router.advertise(f))
+
+    def _withdraw(self, filters: Sequence[Filter]) -> None:
+        if self._awake and self.router.advertisements:
+            for f in filters:
+                self._act(self.router.unadvertise(f))
