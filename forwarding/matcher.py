@@ -14,6 +14,7 @@ from contrada.forwarding.index.verifying import C_FOUND, C_PAIRS, C_PENDING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from contrada.forwarding.index.batch import Batch
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.plugged import PluggedType
     from contrada.forwarding.store import Store
@@ -36,24 +37,31 @@ def match_notifications(
     What is found is numbers of interfaces, or with `whole` rows of filters.
     """
     batch, values = encode_notifications(notifications, names)
+    found, ends, late, filters = match_encoded(batch, values, max(map(len, notifications)), store, types, whole=whole)
+    return found.tolist(), ends.tolist(), late.tolist(), filters
+
+
+def match_encoded(
+    batch: Batch, values: Values, widest: int, store: Store, types: Types, *, whole: bool
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """As `match_notifications`, of what is encoded already and has at most `widest` attributes each; in arrays."""
     hits, hit_ends = _search(values, types) if values.values else (_NO_HITS, _NO_HITS)
-    scratch = store.take_scratch(max(map(len, notifications)))
+    scratch = store.take_scratch(widest)
     try:
-        ends = np.empty(len(notifications), np.int64)
+        count = len(batch.ends)
+        ends = np.empty(count, np.int64)
         done = 0
-        while (done := match_batch(store.index, batch, hits, hit_ends, scratch, ends, done, whole)) < len(
-            notifications
-        ):
+        while (done := match_batch(store.index, batch, hits, hit_ends, scratch, ends, done, whole)) < count:
             scratch = store.larger(scratch)
         cursor = scratch.cursor.tolist()
-        found = scratch.found[: cursor[C_FOUND]].tolist()
+        found = scratch.found[: cursor[C_FOUND]].copy()
         if not cursor[C_PENDING]:
-            return found, ends.tolist(), [], _NO_HITS
+            return found, ends, _NO_HITS, _NO_HITS
         pending = scratch.pending[: cursor[C_PENDING]]
         held = _decide(scratch.pairs[: cursor[C_PAIRS]], values, types)
         starts = np.concatenate(([0], pending[:-1, 2]))
         late = pending[np.logical_and.reduceat(held, starts)]
-        return found, ends.tolist(), late[:, 0].tolist(), late[:, 1].copy()
+        return found, ends, late[:, 0].copy(), late[:, 1].copy()
     finally:
         store.give_scratch(scratch)
 

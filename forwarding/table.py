@@ -20,15 +20,18 @@ from itertools import accumulate
 from operator import index
 from typing import TYPE_CHECKING, Final, NoReturn
 
+import numpy as np
+
 from contrada.errors import InvalidValue
 from contrada.forwarding.changer import Changer
+from contrada.forwarding.columns import encode_columns
 from contrada.forwarding.encode import as_ints
 from contrada.forwarding.explain import Explanation, explain
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.index import layout
 from contrada.forwarding.index.adding import I_FIRST
 from contrada.forwarding.lock import ReadersWriter
-from contrada.forwarding.matcher import match_notifications
+from contrada.forwarding.matcher import match_encoded, match_notifications
 from contrada.forwarding.parts import Parts, TableStats, table_stats
 from contrada.forwarding.plugged import Settings
 from contrada.forwarding.rebuild import Rebuilder
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Hashable, Iterator, Sequence
 
+    from contrada.forwarding.columns import Columns
     from contrada.forwarding.filter import Expression, Filter
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.operands import Roads
@@ -167,6 +171,27 @@ class ForwardingTable:
         for start in range(0, len(given), _MATCH):
             answers += self._filters_of(given[start : start + _MATCH])
         return answers
+
+    def match_columns(self, notifications: Columns) -> tuple[Ints, Ints]:
+        """Match notifications given by columns: places of notifications, ascending, and ids of filters they match.
+
+        The filters of one notification come in no order. The whole batch is matched in one piece.
+        """
+        with self._lock.reading():
+            batch, values, widest = encode_columns(notifications, self._names.numbers)
+            found, ends, late, filters = match_encoded(batch, values, widest, self._store, self._types, whole=True)
+            places = np.repeat(np.arange(notifications.size), np.diff(ends, prepend=0))
+            rows = found
+            if len(late):
+                places, rows = np.concatenate((places, late)), np.concatenate((found, filters))
+                order = np.argsort(places, kind="stable")
+                places, rows = places[order], rows[order]
+            return places, (self._store.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows
+
+    def interface_numbers(self, ids: Ints) -> tuple[Ints, Sequence[Hashable]]:
+        """The interfaces of filters that were just matched: places in a list of names, and that list."""
+        with self._lock.reading():
+            return self._store.index.filters[ids & _SLOT, layout.F_IFACE], self._interfaces.objects
 
     def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[Hashable]]:
         self._lock.enter()
