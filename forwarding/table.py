@@ -245,6 +245,20 @@ class ForwardingTable:
         with self._lock.reading():
             return self._rebuilder().filter(self._row(id))
 
+    def interface(self, id: int) -> Hashable:
+        """The interface of the filter of that id. `KeyError` when there is none."""
+        with self._lock.reading():
+            return self._interfaces.objects[int(self._store.index.filters[self._row(id), layout.F_IFACE])]
+
+    def __contains__(self, id: object) -> bool:
+        """Whether there is a filter of that id."""
+        with self._lock.reading():
+            try:
+                self._row(id)  # type: ignore[arg-type]  # it judges whatever it is given
+            except KeyError:
+                return False
+            return True
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to one file. Interfaces must be strings; the road network is not part of it."""
         with self._lock.reading():

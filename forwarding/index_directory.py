@@ -1,0 +1,304 @@
+"""An index directory: packed segments of a large set of subscriptions, and the manifest that makes them one.
+
+    OUT/manifest.json             what is valid: format, counts, statistics, the segments with their gates
+    OUT/segment-<digest>.table    a saved ForwardingTable, memory-mapped when it is opened (table_file.py)
+    OUT/segment-<digest>.ids      which subscription each of its filters is of (subscription_ids.py)
+
+Files are named by a digest of their contents and never changed: building the same again writes the same names. The
+manifest is replaced by one atomic rename after every file it speaks of is in place, so a reader sees the old index or
+the new one, whole, and a writer may be killed at any moment. What an earlier index left is swept away when a later one
+is committed, except the files of the last one: a reader may just have read its manifest.
+
+Writers share nothing: any process may write segments into a staging directory (`write_segment`), and one of them then
+commits them (`commit_index`). `write_index` does both in one process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from contrada.errors import CorruptFile, InvalidValue
+from contrada.forwarding.filter import as_filters
+from contrada.forwarding.gates import Gate, anchor_of
+from contrada.forwarding.subscription_ids import SubscriptionIds, check_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from contrada.forwarding.filter import Expression, Filter
+
+MANIFEST: Final = "manifest.json"
+FORMAT: Final = "contrada-index"
+VERSION: Final = 1
+_SEGMENT: Final = 1 << 17  # filters of a segment, unless told otherwise
+KINDS: Final = ("region", "geotext", "hash")
+"""Segments of filters anchored at a region, at a geotext's place, and of all others."""
+
+
+class Row(NamedTuple):
+    """A subscription as writers take it: its id, the interface it belongs to, and its filter, predicate or text."""
+
+    id: str
+    interface: str
+    filter: Expression | str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """What the manifest says of a segment."""
+
+    file: str  # the table; the ids' file has the same stem
+    kind: str  # one of KINDS
+    filters: int
+    subscriptions: int
+    bytes: int  # of both files
+    gate: Gate = field(hash=False)
+
+    @property
+    def ids_file(self) -> str:
+        """The file of its subscriptions' ids."""
+        return Path(self.file).stem + ".ids"
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """Both files."""
+        return self.file, self.ids_file
+
+    def to_plain(self) -> dict[str, Any]:
+        """As it is kept in a manifest."""
+        plain = {name: getattr(self, name) for name in ("file", "kind", "filters", "subscriptions", "bytes")}
+        return plain | {"gate": self.gate.to_plain()}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> SegmentInfo:
+        """Undo `to_plain`."""
+        return cls(**{**plain, "gate": Gate.from_plain(plain["gate"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an index directory holds."""
+
+    segments: tuple[SegmentInfo, ...]
+    geotext_index: str = "ap-tree"
+    statistics: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def filters(self) -> int:
+        """How many filters there are."""
+        return sum(each.filters for each in self.segments)
+
+    @property
+    def subscriptions(self) -> int:
+        """How many subscriptions there are. All filters of one lie in one segment."""
+        return sum(each.subscriptions for each in self.segments)
+
+    def shard(self, number: int, of: int) -> tuple[SegmentInfo, ...]:
+        """The segments of one of several brokers that share an index: every `of`-th, so that neighbours part."""
+        if not (0 <= number < of):
+            raise InvalidValue(f"shard {number} of {of}: shards are numbered from 0 to {of - 1}")
+        return self.segments[number::of]
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """The manifest of an index directory; `CorruptFile` says what is wrong with it."""
+    file = Path(path) / MANIFEST
+    try:
+        plain = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise CorruptFile(
+            f"{path}: not an index (no {MANIFEST}); make one with: contrada build-index SUBSCRIPTIONS {path}"
+        ) from None
+    except OSError as error:
+        raise CorruptFile(f"{file}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise CorruptFile(f"{file}: not JSON: {error}") from None
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        raise CorruptFile(f"{file}: not the manifest of a {FORMAT}")
+    if plain.get("version") != VERSION:
+        raise CorruptFile(f"{file}: version {plain.get('version')}, this program reads {VERSION}")
+    try:
+        segments = tuple(SegmentInfo.from_plain(each) for each in plain["segments"])
+        return Manifest(segments, plain["geotext_index"], plain["statistics"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptFile(f"{file}: not a whole manifest: {error!r}") from error
+
+
+def write_segment(
+    directory: str | os.PathLike[str],
+    rows: Iterable[tuple[str, str, Sequence[Filter]]],
+    kind: str,
+    *,
+    geotext_index: str = "ap-tree",
+) -> SegmentInfo | None:
+    """Build a segment of subscriptions (id, interface, filters) and write it; None when there are none.
+
+    Ids must be unique. The order of rows does not matter: they are sorted, so that equal sets give equal files.
+    """
+    from contrada.forwarding.table import ForwardingTable
+
+    ordered = sorted(rows, key=lambda row: row[0])
+    if not ordered:
+        return None
+    table = ForwardingTable(geotext_index=geotext_index)
+    pairs = ((interface, each) for _, interface, filters in ordered for each in filters)
+    made = [id for ids in table.add_many(pairs) for id in ids]
+    if made != list(range(1, len(made) + 1)):
+        raise AssertionError("a new table numbers its filters from 1 on")
+    ids = SubscriptionIds.of([id for id, _, _ in ordered], [len(filters) for _, _, filters in ordered])
+    gate = Gate.around(anchor_of(each) for _, _, filters in ordered for each in filters)
+    return seal_segment(directory, table, ids, kind, gate)
+
+
+def seal_segment(
+    directory: str | os.PathLike[str], table: Any, ids: SubscriptionIds, kind: str, gate: Gate
+) -> SegmentInfo:
+    """Write a table and the subscriptions of its filters under a name that their contents give."""
+    directory = Path(directory)
+    with tempfile.TemporaryDirectory(dir=directory, prefix=".segment-") as scratch:
+        written = [Path(scratch) / name for name in ("table", "ids")]
+        table.save(written[0])
+        ids.save(written[1])
+        size = sum(file.stat().st_size for file in written)
+        stem = f"segment-{_digest(written)}"
+        for file in written:
+            file.replace(directory / f"{stem}.{file.name}")
+    return SegmentInfo(f"{stem}.table", kind, len(table), len(ids), size, gate)
+
+
+def commit_index(
+    path: str | os.PathLike[str],
+    segments: Iterable[SegmentInfo],
+    *,
+    staged: str | os.PathLike[str] | None = None,
+    geotext_index: str = "ap-tree",
+    statistics: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Make these segments, written to `staged` or to the directory itself, the index; then sweep up."""
+    path = Path(path)
+    order = {kind: i for i, kind in enumerate(KINDS)}
+    unique = {each.file: each for each in segments}
+    manifest = Manifest(
+        tuple(sorted(unique.values(), key=lambda each: (order[each.kind], _first_corner(each), each.file))),
+        geotext_index,
+        dict(statistics or {}),
+    )
+    for name in (name for segment in manifest.segments for name in segment.files):
+        if staged is not None and (Path(staged) / name).exists():
+            (Path(staged) / name).replace(path / name)
+        if not (path / name).exists():
+            raise CorruptFile(f"{path / name}: missing, so the index is not committed; build it again")
+    _sync(path)
+    try:
+        before = read_manifest(path).segments
+    except CorruptFile:
+        before = ()
+    _replace_manifest(path, manifest)
+    kept = {name for segment in (*before, *manifest.segments) for name in segment.files}
+    for file in path.glob("segment-*"):
+        if file.name not in kept:
+            file.unlink(missing_ok=True)
+    return manifest
+
+
+def write_index(
+    path: str | os.PathLike[str],
+    rows: Iterable[tuple[str, str, Expression | str]],
+    *,
+    geotext_index: str = "ap-tree",
+    segment_filters: int = _SEGMENT,
+    statistics: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Write an index of subscriptions (id, interface, filter) in this process; the manifest.
+
+    Whatever is wrong with a row stops it: `contrada build-index` is the forgiving way.
+    """
+    path = Path(path)
+    path.mkdir(parents=True, exist_ok=True)
+    parts: dict[str, list[tuple[str, str, Sequence[Filter]]]] = {kind: [] for kind in KINDS}
+    seen: set[str] = set()
+    infos: list[SegmentInfo] = []
+
+    def close(kind: str) -> None:
+        info = write_segment(path, parts[kind], kind, geotext_index=geotext_index)
+        parts[kind] = []
+        infos.extend([info] if info else [])
+
+    for id, interface, expression in rows:
+        if check_id(id) in seen:
+            raise InvalidValue(f"two subscriptions have the id {id!r}")
+        seen.add(id)
+        check_id(interface, "an interface")
+        filters = as_filters(expression)
+        kind = segment_kind(filters)
+        parts[kind].append((id, interface, filters))
+        if len(parts[kind]) >= segment_filters:
+            close(kind)
+    for kind in KINDS:
+        close(kind)
+    return commit_index(path, infos, geotext_index=geotext_index, statistics=statistics)
+
+
+def segment_kind(filters: Sequence[Filter]) -> str:
+    """The kind of segment for a subscription: by place if all its filters are anchored at places of one type."""
+    kinds = {anchor.kind for anchor in map(anchor_of, filters)}
+    (only,) = kinds if len(kinds) == 1 else (None,)
+    return "hash" if only is None else only.name.lower()
+
+
+def _first_corner(info: SegmentInfo) -> tuple[float, ...]:
+    attributes = info.gate.attributes or {}
+    return next((box for box in attributes.values() if box is not None), ())
+
+
+def _digest(files: Iterable[Path]) -> str:
+    digest = hashlib.blake2b(digest_size=12)
+    for file in files:
+        for block in _blocks(file):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _blocks(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            yield block
+
+
+def _replace_manifest(path: Path, manifest: Manifest) -> None:
+    plain = {
+        "format": FORMAT,
+        "version": VERSION,
+        "filters": manifest.filters,
+        "subscriptions": manifest.subscriptions,
+        "geotext_index": manifest.geotext_index,
+        "segments": [each.to_plain() for each in manifest.segments],
+        "statistics": manifest.statistics,
+    }
+    handle, temporary = tempfile.mkstemp(dir=path, prefix=f".{MANIFEST}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(plain, file, ensure_ascii=False, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # noqa: PTH101  # mkstemp made it private; an index is shared
+        os.replace(temporary, path / MANIFEST)  # noqa: PTH105
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync(path)
+
+
+def _sync(directory: Path) -> None:
+    """Make renames in a directory durable."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,118 @@
+"""The subscriptions that a segment's filters belong to, as arrays beside its table.
+
+Kind "subscription-ids" of spatial/arrays_file.py, memory-mapped. With n subscriptions, ascending by id, and m filters,
+rows 1 to m of the table in the order of their subscriptions (a predicate's filters follow one another):
+
+    text    uint8  (b,)      the ids in UTF-8, one after another
+    ends    int64  (n,)      where each id ends
+    owners  int32  (m + 1,)  the subscription of each filter's row; row 0 is nobody's
+    starts  int64  (n + 1,)  the first row of each subscription
+
+A subscription is found by bisection of the ids, which ascend by bytes (as code points do): O(log n), nothing is read
+in when a file is opened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Self
+
+import numpy as np
+
+from contrada.errors import CorruptFile, InvalidValue
+from contrada.forwarding.values import check_string
+from contrada.spatial.arrays_file import load_arrays, save_arrays
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+KIND: Final = "subscription-ids"
+VERSION: Final = 1
+MAX_ID: Final = 512
+"""How many bytes of UTF-8 an id may have."""
+
+
+def check_id(id: object, what: str = "a subscription's id") -> str:
+    """The id itself, if it is one: a string that is not empty, of at most `MAX_ID` bytes of UTF-8."""
+    if type(id) is not str or not id:
+        raise InvalidValue(f"{what} is a string that is not empty, not {id!r}")
+    if len(check_string(id, what).encode()) > MAX_ID:
+        raise InvalidValue(f"{what} has at most {MAX_ID} bytes of UTF-8; this one begins {id[:40]!r}")
+    return id
+
+
+class SubscriptionIds:
+    """Which subscription each filter of a segment is of."""
+
+    def __init__(
+        self,
+        text: NDArray[np.uint8],
+        ends: NDArray[np.int64],
+        owners: NDArray[np.int32],
+        starts: NDArray[np.int64],
+    ) -> None:
+        self._text, self._ends, self._owners, self._starts = text, ends, owners, starts
+
+    @classmethod
+    def of(cls, ids: Sequence[str], counts: Sequence[int]) -> Self:
+        """Of subscriptions in ascending order of ids, and how many filters each has."""
+        encoded = [id.encode() for id in ids]
+        text = np.frombuffer(b"".join(encoded) + b"\0", np.uint8)
+        ends = np.cumsum([len(each) for each in encoded], dtype=np.int64)
+        starts = np.concatenate(([1], np.cumsum(counts, dtype=np.int64) + 1)).astype(np.int64)
+        owners = np.concatenate(([-1], np.repeat(np.arange(len(ids)), counts))).astype(np.int32)
+        return cls(text, ends, owners, starts)
+
+    def __len__(self) -> int:
+        """How many subscriptions there were when the segment was written."""
+        return len(self._ends)
+
+    def id(self, number: int) -> str:
+        """The id of the subscription of a number."""
+        return self._bytes(number).decode()
+
+    def ids_of(self, rows: Sequence[int]) -> list[str]:
+        """The subscriptions of filters, by their rows."""
+        return [self.id(number) for number in self._owners[rows].tolist()] if len(rows) else []
+
+    def rows_of(self, id: str) -> range:
+        """The rows of the filters of a subscription; empty when it is not here."""
+        key = id.encode()
+        low, high = 0, len(self)
+        while low < high:
+            middle = (low + high) // 2
+            if self._bytes(middle) < key:
+                low = middle + 1
+            else:
+                high = middle
+        if low == len(self) or self._bytes(low) != key:
+            return range(0)
+        return range(int(self._starts[low]), int(self._starts[low + 1]))
+
+    def _bytes(self, number: int) -> bytes:
+        start = int(self._ends[number - 1]) if number else 0
+        return self._text[start : int(self._ends[number])].tobytes()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to one file."""
+        arrays: dict[str, NDArray[Any]] = {
+            "text": self._text,
+            "ends": self._ends,
+            "owners": self._owners,
+            "starts": self._starts,
+        }
+        save_arrays(path, kind=KIND, version=VERSION, arrays=arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, verify: bool = False) -> Self:
+        """Map what `save` wrote."""
+        arrays, _ = load_arrays(path, kind=KIND, version=VERSION, verify=verify)
+        try:
+            made = cls(arrays["text"], arrays["ends"], arrays["owners"], arrays["starts"])
+        except KeyError as error:
+            raise CorruptFile(f"{path}: no array {error}") from None
+        if len(made._starts) != len(made._ends) + 1 or int(made._starts[-1]) != len(made._owners):
+            raise CorruptFile(f"{path}: the arrays of subscriptions do not fit together")
+        return made
