@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup test check pytest format demo cluster-demo clean clean-kernels
+.PHONY: setup test check java pytest format demo cluster-demo clean clean-kernels
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
@@ -23,8 +23,12 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-pytest: setup
-	$(BIN)/pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term:skip-covered --durations=15
+# Spark's tests need Java: say so before running for minutes.
+java: setup
+	@$(BIN)/python -c 'import sys; from contrada.spark_jobs.session import java_problem; sys.exit(java_problem())'
+
+pytest: setup java
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term:skip-covered --durations=15
 
 test: check pytest
 

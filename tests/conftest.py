@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No wall-clock assertions: the first example may compile a kernel. CI draws the same examples every time; a longer
@@ -12,3 +13,10 @@ _quiet = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, Heal
 settings.register_profile("default", max_examples=100, derandomize=bool(os.environ.get("CI")), **_quiet)
 settings.register_profile("thorough", max_examples=5_000, **_quiet)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Say for `--dist loadgroup` what stays on one worker: a file's tests, and all that use the Spark session."""
+    for item in items:
+        shares_session = "spark" in getattr(item, "fixturenames", ())
+        item.add_marker(pytest.mark.xdist_group("spark" if shares_session else str(item.path)))

@@ -1,0 +1,91 @@
+"""The Spark session of a job: found or started, or one clear line about what is missing.
+
+Started by `spark-submit`, a job takes the session and settings it was given. Otherwise it starts Spark in this process:
+local mode on all cores unless a master is named, with this Python for the workers and Arrow between them and the JVM.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from contrada.errors import ContradaError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+JAVA: Final = 17
+"""The oldest Java that Spark 4 runs on."""
+
+_SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+    "spark.python.worker.reuse": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    # What a task returns is a few rows; without this a small input is still cut into 200 shuffle partitions.
+    "spark.sql.adaptive.enabled": "true",
+}
+_LOCAL: Final = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+}
+
+
+class SparkMissing(ContradaError):
+    """Spark cannot be started here: the extra or Java is missing."""
+
+
+def require_spark() -> None:
+    """Raise `SparkMissing`, saying what to install, unless a session could be started."""
+    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+        raise SparkMissing("this command runs on Spark, which is not installed: pip install 'contrada[spark]'")
+    problem = java_problem()
+    if problem is not None:
+        raise SparkMissing(problem)
+
+
+def java_problem() -> str | None:
+    """What is wrong with the Java of this machine, and what to do; None when it will do."""
+    advice = (
+        f"install a Java runtime of version {JAVA} or newer (apt install openjdk-{JAVA}-jre-headless), or set JAVA_HOME"
+    )
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if java is None:
+        where = f"JAVA_HOME={home} has no bin/java" if home else "no java was found"
+        return f"Spark needs Java, and {where}: {advice}"
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr.strip()
+    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    if found is None or int(found[1]) < JAVA:
+        return f"Spark needs Java {JAVA} or newer, and {java} is {said.splitlines()[0] if said else 'mute'}: {advice}"
+    return None
+
+
+def open_session(name: str, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
+    """The session of a job; `SparkMissing` when there can be none. Stop it with `.stop()`."""
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which has decided about masters and memory
+    options = dict(_SETTINGS)
+    if not submitted or master is not None:
+        chosen = master or "local[*]"
+        builder = builder.master(chosen)
+        if chosen.startswith("local"):
+            options |= _LOCAL | {"spark.pyspark.python": sys.executable}
+    for key, value in (options | dict(settings or {})).items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -1,0 +1,58 @@
+"""Finding Spark and Java, or saying in one line what to install."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from contrada.spark_jobs import session
+from contrada.spark_jobs.session import SparkMissing, java_problem, require_spark
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+
+def java(tmp_path: Path, says: str) -> str:
+    script = tmp_path / "bin" / "java"
+    script.parent.mkdir(parents=True)
+    script.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
+    script.chmod(0o755)
+    return str(tmp_path)
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21", "25-ea"])
+def test_a_java_that_will_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str) -> None:
+    monkeypatch.setenv("JAVA_HOME", java(tmp_path, f'openjdk version "{version}" 2025-04-15'))
+    assert java_problem() is None
+
+
+@pytest.mark.parametrize(("says", "why"), [('java version "1.8.0_292"', "1.8.0_292"), ("", "mute"), ("hello", "hello")])
+def test_a_java_that_will_not(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: str, why: str) -> None:
+    monkeypatch.setenv("JAVA_HOME", java(tmp_path, says))
+    problem = java_problem()
+    assert problem is not None
+    assert why in problem
+    assert "JAVA_HOME" in problem
+    assert "\n" not in problem
+
+
+def test_no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SparkMissing, match="no java was found: install a Java runtime of version 17"):
+        require_spark()
+
+
+def test_no_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "find_spec", lambda name: None)
+    with pytest.raises(SparkMissing, match=r"pip install 'contrada\[spark\]'"):
+        require_spark()
+
+
+def test_the_session_takes_arrow_through_python(spark: SparkSession) -> None:
+    doubled = spark.range(10).mapInArrow(lambda batches: batches, "id long")
+    assert sorted(row.id for row in doubled.collect()) == list(range(10))
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
