@@ -25,14 +25,15 @@ if TYPE_CHECKING:
 JAVA: Final = 17
 """The oldest Java that Spark 4 runs on."""
 
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties").resolve()
 _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
     "spark.python.worker.reuse": "true",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
     # What a task returns is a few rows; without this a small input is still cut into 200 shuffle partitions.
     "spark.sql.adaptive.enabled": "true",
 }
@@ -40,6 +41,7 @@ _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }
 
 
@@ -85,7 +87,9 @@ def open_session(name: str, master: str | None = None, settings: Mapping[str, st
         chosen = master or "local[*]"
         builder = builder.master(chosen)
         if chosen.startswith("local"):
-            options |= _LOCAL | {"spark.pyspark.python": sys.executable}
+            options |= _LOCAL
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for key, value in (options | dict(settings or {})).items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
