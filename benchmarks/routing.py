@@ -1,6 +1,7 @@
 """Routing between brokers: correctness in the simulator, what covering saves, and real brokers in lines and rings.
 
-    python -m benchmarks.routing [--scenarios 100] [--only simulator covering line ring propagation scaling]
+    python -m benchmarks.routing [--only simulator covering line ring propagation scaling]
+    python -m benchmarks.routing --only simulator --scenarios 10000 --faulty 3000 --processes 2
 
 The simulator drives the real `Router` at every broker with a virtual clock, so its figures do not depend on the
 machine. Lines and rings are processes over loopback. A line of three brokers with its publisher and subscriber keeps
@@ -12,12 +13,15 @@ line would run on a core of its own, over that of one broker alone.
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import os
 import random
 import signal
 import sys
 import tempfile
 import time
+import traceback
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,100 +31,66 @@ from benchmarks.harness import Report
 from contrada import Box, Broker, Client, attr
 from contrada.forwarding.filter import as_filters
 from tests.broker.overlay.clusters import await_overlay, cluster, holds_filters, reaches
-from tests.broker.overlay.scenarios import random_filter, random_notification, random_overlay
-from tests.broker.overlay.simulator import DETECTION
+from tests.broker.overlay.scenarios import MOST_BROKERS, calm, check, faulty, random_overlay
 
 if TYPE_CHECKING:
     from contrada.forwarding.filter import Filter
     from tests.broker.overlay.clusters import BrokerProcess
-    from tests.broker.overlay.simulator import Simulator
 
 TICK = os.sysconf("SC_CLK_TCK")
+CALM, FAULTY = "no fault", "after faults healed"
 
 
 # -- simulator ---------------------------------------------------------------------------------------------
 
 
-def populate(simulator: Simulator, count: int) -> None:
-    """Subscribe at random brokers, with pauses in which some of it spreads."""
-    rng = simulator.random
-    names = sorted(simulator.brokers)
-    for _ in range(count):
-        simulator.subscribe(rng.choice(names), as_filters(random_filter(rng))[0])
-        if rng.random() < 0.1:
-            simulator.run_for(rng.random())
+def run_scenario(job: tuple[str, int]) -> tuple[str, int, Counter[str], str]:
+    """One scenario; what was wrong with it, if anything."""
+    kind, seed = job
+    try:
+        tally = (calm if kind == CALM else faulty)(seed)
+        check(tally)
+    except AssertionError:
+        return kind, seed, Counter(), traceback.format_exc(limit=-2)
+    return kind, seed, tally, ""
 
 
-def break_and_heal(simulator: Simulator, events: int) -> int:
-    """Cut, crash and heal while publishing; how often a notification came to a subscription twice."""
-    rng = simulator.random
-    names = sorted(simulator.brokers)
-    for _ in range(events):
-        wire = rng.choice(sorted(simulator.wires.values(), key=lambda w: w.ends))
-        if rng.random() < 0.15:
-            simulator.crash(rng.choice(names))
-        elif wire.up:
-            simulator.cut(*wire.ends)
-        else:
-            simulator.connect(*wire.ends)
-        simulator.publish(rng.choice(names), random_notification(rng))
-        simulator.run_for(rng.choice([0.1, 1.0, 2 * DETECTION]))
-    for wire in simulator.wires.values():
-        if not wire.up:
-            simulator.connect(*wire.ends)
-    simulator.run()
-    return sum(count > 1 for count in simulator.deliveries.values())
-
-
-def publish_and_compare(simulator: Simulator, count: int) -> dict[str, int]:
-    """Deliveries against the central matcher, and links crossed against the fewest that the tree allows."""
-    rng = simulator.random
-    names = sorted(simulator.brokers)
-    tally = dict.fromkeys(("wanted", "missed", "unwanted", "twice", "crossings", "fewest"), 0)
-    for _ in range(count):
-        origin, notification = rng.choice(names), random_notification(rng)
-        expected = simulator.expected(origin, notification)
-        tally["fewest"] += simulator.fewest_crossings(origin, notification)
-        simulator.deliveries.clear()
-        id = simulator.publish(origin, notification)
-        simulator.run()
-        got = {subscription for subscription, _ in simulator.deliveries}
-        tally["wanted"] += len(expected)
-        tally["missed"] += len(expected - got)
-        tally["unwanted"] += len(got - expected)
-        tally["twice"] += sum(n > 1 for n in simulator.deliveries.values())
-        tally["crossings"] += simulator.crossings.pop(id, 0)
-    return tally
-
-
-def simulate(report: Report, scenarios: int) -> None:
-    rows = []
-    for kind in ("no fault", "after faults healed"):
-        total: dict[str, int] = {}
-        start = time.perf_counter()
-        during = 0
-        count = scenarios if kind == "no fault" else max(1, scenarios // 4)
-        for seed in range(count):
-            rng = random.Random(seed)
-            simulator = random_overlay(seed, brokers=rng.randint(2, 50), extra_links=rng.randint(0, 20))
-            populate(simulator, 40)
-            simulator.run()
-            if kind != "no fault":
-                during += break_and_heal(simulator, 8)
-            if seed % 10 == 0:
-                simulator.check_quiet()
-            for name, value in publish_and_compare(simulator, 5).items():
-                total[name] = total.get(name, 0) + value
-        right = 1.0 - (total["missed"] + total["unwanted"] + total["twice"]) / total["wanted"]
-        rows.append(
-            {"scenarios": kind, "run": count, **total, "twice during": during, "s": time.perf_counter() - start}
-        )
-        report.target(f"deliveries equal a central matcher, {kind}, {count} scenarios", right, 1.0, unit="of all")
-        report.target(
-            f"links crossed over the fewest, {kind}", total["crossings"] / total["fewest"], 1.0, at_least=False
-        )
-    report.target("deliveries made twice during faults", float(during), 0.0, at_least=False, unit="")
-    report.table("Random overlays of 2 to 50 brokers", rows)
+def simulate(report: Report, arguments: argparse.Namespace) -> None:
+    """Seeds from --first on; a failing one is named, and runs alone with --first SEED --scenarios 1."""
+    totals: dict[str, Counter[str]] = {}
+    wrong: list[str] = []
+    counts = {CALM: arguments.scenarios, FAULTY: arguments.faulty}
+    jobs = [(kind, seed) for kind, n in counts.items() for seed in range(arguments.first, arguments.first + n)]
+    start = time.perf_counter()
+    with multiprocessing.get_context("spawn").Pool(arguments.processes) as pool:
+        for number, (kind, seed, tally, fault) in enumerate(pool.imap_unordered(run_scenario, jobs, chunksize=20), 1):
+            total = totals.setdefault(kind, Counter())
+            total += tally
+            total["scenarios"] += 1
+            if fault:
+                wrong.append(f"{kind}, seed {seed}")
+                report.console.print(f"[red]{wrong[-1]}[/red]: {fault}")
+            if number % 1000 == 0:
+                report.console.print(f"{number:,} of {len(jobs):,} scenarios, {len(wrong)} wrong")
+    took = time.perf_counter() - start
+    columns = ("scenarios", "published", "wanted", "missed", "unwanted", "twice", "crossings", "fewest")
+    report.table(
+        f"Random overlays of 2 to {MOST_BROKERS} brokers, seeds from {arguments.first}",
+        [{"kind": kind, **{column: total[column] for column in columns}} for kind, total in totals.items()],
+    )
+    for kind, total in totals.items():
+        right = 1.0 - (total["missed"] + total["unwanted"] + total["twice"]) / max(1, total["wanted"])
+        what = f"deliveries equal a central matcher, {kind}, {total['scenarios']:,} scenarios"
+        report.target(what, 0.0 if wrong else right, 1.0, unit="of all")
+        ratio = total["crossings"] / max(1, total["fewest"])
+        report.target(f"links crossed over the fewest, {kind}", ratio, 1.0, at_least=False)
+    during = totals.get(FAULTY)
+    if during:
+        columns = ("published during", "wanted during", "lost during", "twice during")
+        report.table("While links and brokers fail", [{column: during[column] for column in columns}])
+        report.target("deliveries made twice during faults", during["twice during"], 0.0, at_least=False, unit="")
+    each = took * arguments.processes / len(jobs)
+    report.table("Cost", [{"s": took, "processes": arguments.processes, "s per scenario": each}])
 
 
 # -- covering ----------------------------------------------------------------------------------------------
@@ -315,7 +285,10 @@ def propagation(report: Report) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--scenarios", type=int, default=100, help="overlays without faults; a quarter as many with")
+    parser.add_argument("--scenarios", type=int, default=200, help="overlays without faults")
+    parser.add_argument("--faulty", type=int, default=50, help="overlays with faults")
+    parser.add_argument("--first", type=int, default=0, help="seed of the first scenario of each kind")
+    parser.add_argument("--processes", type=int, default=1, help="for the scenarios")
     experiments = {
         "covering": covering,
         "line": line,
@@ -327,7 +300,7 @@ def main() -> int:
     arguments = parser.parse_args()
     report = Report("routing" if not arguments.only else f"routing_{'_'.join(arguments.only)}")
     if not arguments.only or "simulator" in arguments.only:
-        simulate(report, arguments.scenarios)
+        simulate(report, arguments)
     for name, experiment in experiments.items():
         if not arguments.only or name in arguments.only:
             experiment(report)

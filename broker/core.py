@@ -105,7 +105,8 @@ class Core(Advertising):
             else:
                 session.heard = now
         try:
-            read = decode if session is None or session.link is None else decode_peer
+            # Without a session it may be what a neighbour said before it knew that the link is gone.
+            read = decode if session is not None and session.link is None else decode_peer
             message = read(frames, self.settings.limits)
         except ProtocolError as error:
             self._bad_frame(connection, session, str(error), request_of(frames))

@@ -387,10 +387,10 @@ def _reply(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Reply:
 
 
 def _link(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Link:
-    broker, advertisements = arity("LINK", fields, 2)
+    broker, advertisements, incarnation = arity("LINK", fields, 3)
     if type(advertisements) is not bool:
         bad("advertisements must be a boolean")
-    return Link(text("broker", broker), advertisements)
+    return Link(text("broker", broker), advertisements, integer("incarnation", incarnation))
 
 
 def _document(value: Any, depth: int) -> Any:

@@ -232,10 +232,14 @@ class Unadvertise:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """C, B: make this session a link. C names its broker; B answers with its own id, and the link is up."""
+    """C, B: make this session a link. C names its broker; B answers with its own id, and the link is up.
+
+    `incarnation` tells two broker processes of one id apart: the one that started later has the greater number.
+    """
 
     broker: str
     advertisements: bool
+    incarnation: int = 0
 
 
 Message = (

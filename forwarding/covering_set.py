@@ -19,6 +19,7 @@ the candidates.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from zlib import crc32
 
@@ -71,7 +72,7 @@ class CoveringSet(Generic[K]):
         if key in self._filters:
             raise KeyError(f"{key!r} is in the set")
         self._filters[key] = f
-        return self._place(key, _Envelope.of(f))
+        return self._place(key, _envelope(f))
 
     def remove(self, key: K) -> Shown:
         """Remove a filter; `KeyError` when it is not there."""
@@ -87,7 +88,7 @@ class CoveringSet(Generic[K]):
             del self._hidden_under[orphan]
         # Orphans that hide one another settle among themselves: a wider one, placed later, takes over from a narrower.
         for orphan in orphans:
-            change = self._place(orphan, _Envelope.of(self._filters[orphan]))
+            change = self._place(orphan, _envelope(self._filters[orphan]))
             for shown in change.added:
                 added[shown] = None
             for hidden in change.removed:
@@ -179,6 +180,10 @@ class _Envelope(NamedTuple):
             least[name] = (min(xs), min(ys))
             most[name] = (max(xs), max(ys))
         return cls(f.names, low, high, least, most)
+
+
+# A broker puts one filter into the set of every link; few are kept, since one may be megabytes.
+_envelope = lru_cache(maxsize=256)(_Envelope.of)
 
 
 def _coordinates(value: Value) -> tuple[float, float]:

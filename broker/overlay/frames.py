@@ -83,7 +83,12 @@ def _encode_forwards(m: Forwards) -> list[bytes]:
 
 _ENCODERS: Final[dict[type, Callable[[Any], list[bytes]]]] = {
     LinkStates: lambda m: [
-        _pack((wire.LINK_STATES, [(s.broker, s.sequence, sorted(s.neighbours), s.priority) for s in m.states]))
+        _pack(
+            (
+                wire.LINK_STATES,
+                [(s.broker, s.sequence, sorted(s.neighbours), s.priority, s.incarnation, s.rival) for s in m.states],
+            )
+        )
     ],
     Digest: lambda m: [_pack((wire.DIGEST, m.flow, [bucket.to_bytes(KEY_BYTES) for bucket in m.buckets]))],
     Replace: lambda m: [_pack((wire.REPLACE, m.flow, m.buckets, m.filters))],
@@ -158,10 +163,10 @@ def _kind(head: bytes) -> int:
 
 def _link_states(fields: tuple[Any, ...]) -> LinkStates:
     (states,) = arity("LINK_STATES", fields, 1)
-    return LinkStates(tuple(_link_state(*arity("state", row, 4)) for row in _tuples("states", states)))
+    return LinkStates(tuple(_link_state(*arity("state", row, 6)) for row in _tuples("states", states)))
 
 
-def _link_state(broker: Any, sequence: Any, neighbours: Any, priority: Any) -> LinkState:
+def _link_state(broker: Any, sequence: Any, neighbours: Any, priority: Any, incarnation: Any, rival: Any) -> LinkState:
     names = [text("neighbour", name) for name in array("neighbours", neighbours, LIST_LENGTH, 0)]
     if names != sorted(set(names)):
         bad("neighbours must be in order, each once")
@@ -170,6 +175,8 @@ def _link_state(broker: Any, sequence: Any, neighbours: Any, priority: Any) -> L
         integer("sequence", sequence, 0, _LAST_SEQUENCE),
         frozenset(names),
         integer("priority", priority),
+        integer("incarnation", incarnation),
+        integer("rival", rival),
     )
 
 

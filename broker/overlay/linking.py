@@ -25,7 +25,7 @@ from contrada.broker.overlay.frames import encode_peer, forward_frames, split
 from contrada.broker.overlay.messages import Change, Digest, Forward, Forwards, LinkStates, PeerMessage, Replace
 from contrada.broker.overlay.neighbour import Interest, Neighbour
 from contrada.broker.overlay.report import links
-from contrada.broker.overlay.router import Action, Install, Router, Send
+from contrada.broker.overlay.router import Action, Install, Router, Send, StandDown
 from contrada.broker.session import Session
 from contrada.broker.subscription import Publication, Subscription
 from contrada.broker.switchboard import Codec, Refusal, Switchboard, Table
@@ -62,6 +62,7 @@ class Linking(Switchboard):
             encode=encode_filter,
             decode=self._known_filter,
             sequence=first_sequence,
+            incarnation=first_sequence,
             priority=settings.priority,
             advertisements=settings.advertisements,
             stale_after=settings.stale_after,
@@ -69,6 +70,8 @@ class Linking(Switchboard):
         )
         self.link_rows: list[dict[str, Any]] = []  # what `report.links` said lately, for other threads to read
         self._awake = False
+        self._incarnation = first_sequence
+        self._stands_down_until = 0.0
         self._tree_links: frozenset[str] = frozenset()
         self._dialled: dict[bytes, Dial] = {}
         self._retired: list[bytes] = []
@@ -97,7 +100,7 @@ class Linking(Switchboard):
             if dial.connection is not None:
                 if now >= dial.deadline:
                     self.disconnected(dial.connection, "no answer", now)
-            elif now >= dial.next_at and dial.neighbour not in self.neighbours:
+            elif now >= max(dial.next_at, self._stands_down_until) and dial.neighbour not in self.neighbours:
                 self._attempts += 1
                 connection = b"\0dial-%d" % self._attempts  # no client's: theirs are 5 bytes, or begin with no zero
                 dial.begin(connection, now + self.settings.timeout)
@@ -142,6 +145,7 @@ class Linking(Switchboard):
             return True
         dial.neighbour = message.broker
         if message.broker in self.neighbours:
+            log.info("linked already", extra={"neighbour": message.broker, "peer": dial.peer.url})
             self._farewell(connection, Bye("linked already"))
             self._hang_up(dial)
         elif Role.PEER not in message.roles:
@@ -151,7 +155,7 @@ class Linking(Switchboard):
         else:
             session = self._open(connection, message.broker, message.broker, frozenset((Role.PEER,)), None)
             session.link = self._neighbour(message.broker, session, dial)
-            self._answer(session, Link(self.id, self.router.advertisements))
+            self._answer(session, self._own_link())
         return True
 
     def _open(self, connection: bytes, name: str, publisher: str, roles: frozenset[Role], user: str | None) -> Session:
@@ -174,6 +178,7 @@ class Linking(Switchboard):
             elif message.broker in self.neighbours:
                 self._close(session, Bye("linked already"))
             else:
+                link.incarnation = message.incarnation
                 self._link_up(link)
             return
         if Role.PEER not in session.roles:
@@ -184,13 +189,19 @@ class Linking(Switchboard):
             raise Refusal(Code.DUPLICATE, f"{self.id} is this broker's own id")
         if message.advertisements != self.router.advertisements:
             raise Refusal(Code.VERSION, "advertisements are on at one end only: set them alike in the whole overlay")
+        if self._now < self._stands_down_until:
+            raise Refusal(Code.DUPLICATE, f"another broker has the id {self.id} too, and this one stands down")
         rival = self._rival(message.broker)
+        if rival is not None and rival.incarnation > message.incarnation:
+            log.error("two brokers of one id", extra={"neighbour": message.broker, "linked": rival.session.number})
+            raise Refusal(Code.DUPLICATE, f"another broker has the id {message.broker} too, and started later")
         if rival is not None and rival.dial is not None and self.id < message.broker:
             raise Refusal(Code.DUPLICATE, f"{self.id} has dialled {message.broker} itself, and its id is the smaller")
         self._match()
         link = session.link = self._neighbour(message.broker, session, None)
+        link.incarnation = message.incarnation
         session.name = message.broker
-        self._answer(session, Link(self.id, self.router.advertisements))
+        self._answer(session, self._own_link())
         self._link_up(link)
         if rival is not None:
             self._close(rival.session, Bye("replaced by another connection"))
@@ -263,6 +274,8 @@ class Linking(Switchboard):
         for action in actions:
             if isinstance(action, Send):
                 self._tell(action.neighbour, action.message)
+            elif isinstance(action, StandDown):
+                self._stand_down(action.rival)
             elif isinstance(action, Install):
                 interest = self.interests[action.neighbour]
                 try:
@@ -282,6 +295,18 @@ class Linking(Switchboard):
                     self._subscriptions[neighbour.outlet.handle] = neighbour.outlet
                 else:
                     self._detach(neighbour)
+
+    def _stand_down(self, rival: int) -> None:
+        """Leave the overlay to the namesake for a while; it may be a mistake that is mended by then."""
+        pause = self.settings.stale_after
+        reason = f"another broker has the id {self.id} too, and started later: give each its own"
+        log.error("two brokers of one id", extra={"reason": reason, "incarnation": rival, "pause": pause})
+        self._stands_down_until = self._now + pause
+        for link in list(self.neighbours.values()):
+            self._close(link.session, Bye(reason))
+
+    def _own_link(self) -> Link:
+        return Link(self.id, self.router.advertisements, self._incarnation)
 
     def _detach(self, link: Neighbour) -> None:
         """Match nothing more for this link."""

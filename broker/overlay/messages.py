@@ -28,13 +28,16 @@ class Flow(StrEnum):
 class LinkState:
     """One broker's word on its links. A greater sequence replaces a smaller one.
 
-    `priority` ranks brokers for the root of the tree: the smallest wins, then the smallest id.
+    `priority` ranks brokers for the root of the tree: the smallest wins, then the smallest id. `incarnation` tells the
+    lives of a broker apart, later ones greater; `rival` is the last other incarnation that this one has heard of, or 0.
     """
 
     broker: str
     sequence: int
     neighbours: frozenset[str]
     priority: int = 100
+    incarnation: int = 0
+    rival: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,5 +34,6 @@ class Neighbour:
     outlet: Subscription
     totals: Counter[str]
     dial: Dial | None = None  # None: the neighbour dialled
+    incarnation: int = 0  # of the broker at the other end, once it has said LINK
     up: bool = False
     credit: int = 0  # to be given back to the neighbour

@@ -66,7 +66,14 @@ class Uninstall:
     key: bytes
 
 
-Action = Send | Install | Uninstall
+@dataclass(frozen=True, slots=True)
+class StandDown:
+    """Another broker has this one's id, started later, and knows of it: leave the overlay to it."""
+
+    rival: int
+
+
+Action = Send | Install | Uninstall | StandDown
 
 
 class _Link:
@@ -80,7 +87,8 @@ class Router:
     """Routing state of one broker.
 
     `sequence` must be above any used by an earlier life of this broker, or the router will learn its own old link
-    state from a neighbour and step over it. `encode` and `decode` turn filters into bytes and back.
+    state from a neighbour and step over it. `incarnation` names this life; a later one's is greater. `encode` and
+    `decode` turn filters into bytes and back.
     """
 
     def __init__(
@@ -90,13 +98,14 @@ class Router:
         encode: Callable[[Filter], bytes],
         decode: Callable[[bytes], Filter],
         sequence: int = 1,
+        incarnation: int = 0,
         priority: int = 100,
         advertisements: bool = False,
         stale_after: float = STALE_AFTER,
         hop_limit: int = HOP_LIMIT,
     ) -> None:
         self.broker = broker
-        self.topology = Topology(LinkState(broker, sequence, frozenset(), priority))
+        self.topology = Topology(LinkState(broker, sequence, frozenset(), priority, incarnation))
         self.advertisements = advertisements
         self.hop_limit = hop_limit
         self._encode = encode
@@ -218,24 +227,35 @@ class Router:
         return actions + self._follow_tree()
 
     def _learn(self, neighbour: str, states: Iterable[LinkState]) -> list[Action]:
-        own = self.topology.state_of(self.broker)
-        assert own is not None
         fresh = []
         outdated = False
+        actions: list[Action] = []
         for state in states:
             if state.broker == self.broker:
-                if state.sequence >= own.sequence and state != own:
-                    self.topology.update(replace(own, sequence=state.sequence))
-                    outdated = True
+                own = self.topology.state_of(self.broker)
+                assert own is not None
+                if state.incarnation > own.incarnation == state.rival:
+                    return [StandDown(state.incarnation)]
+                outdated |= self._step_over(own, state)
             elif self.topology.update(state):
                 fresh.append(state)
-        actions: list[Action] = []
         if fresh:
             actions += self._flood(tuple(fresh), except_for=(neighbour,))
             actions += self._follow_tree()
         if outdated:
             actions += self._announce()
         return actions
+
+    def _step_over(self, own: LinkState, other: LinkState) -> bool:
+        """Somebody spoke in our name: our earlier life, or a namesake. Whether we must speak again, and louder.
+
+        Only a namesake that is alive can name us as its rival; then whoever started later stays (`StandDown`).
+        """
+        rival = other.incarnation if other.incarnation != own.incarnation else own.rival
+        if rival == own.rival and (other.sequence < own.sequence or other == own):
+            return False
+        self.topology.update(replace(own, sequence=max(own.sequence, other.sequence) + 1, rival=rival))
+        return True
 
     def _flood(self, states: tuple[LinkState, ...], except_for: Container[str | None]) -> list[Action]:
         message = LinkStates(states)
@@ -247,7 +267,7 @@ class Router:
 
     def _follow_tree(self) -> list[Action]:
         """Use the links that the tree now uses, and no others."""
-        links = frozenset(other for other in self.topology.tree()[self.broker] if self._links[other].up)
+        links = frozenset(other for other in self.topology.tree_links if self._links[other].up)
         if links == self._tree_links:
             return []
         self._tree_links = links
@@ -340,10 +360,8 @@ class Router:
         actions: list[Action] = []
         for neighbour, link in self._links.items():
             if link.up:
-                for state in link.flows.values():
-                    change = state.change(self._encoded)
-                    if change is not None:
-                        actions.append(Send(neighbour, change))
+                changes = (state.change(self._encoded) for state in link.flows.values() if state.moved)
+                actions += (Send(neighbour, change) for change in changes if change is not None)
         return actions
 
     def _use(self, key: bytes, f: Filter, encoded: bytes) -> None:
@@ -360,6 +378,7 @@ class Router:
 
     def _check(self) -> None:
         """Assert the law of the overlay, and that nothing known is unused."""
+        self.topology._check()
         for neighbour, link in self._links.items():
             for flow, state in link.flows.items():
                 state.wanted._check()

@@ -18,22 +18,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from contrada.broker.overlay.messages import LinkState
 
 
 class Topology:
     """The link-state database of one broker, and the tree derived from it.
 
-    `update` and `forget` are O(1) but for the tree, which is computed on demand in O(brokers + links).
+    `_links` holds, for every known broker, the other ends of the links that both ends confirm. `update` costs the
+    links that change; the tree is computed on demand in O(brokers + links), and only if a confirmed link, or a
+    priority, has changed since.
     """
 
     def __init__(self, own: LinkState) -> None:
         self.broker = own.broker
         self._states = {own.broker: own}
+        self._links: dict[str, set[str]] = {own.broker: set()}
         self._unreachable_since: dict[str, float] = {}
-        self._tree: dict[str, frozenset[str]] | None = None
+        self._parents: dict[str, str | None] | None = None
 
     @property
     def states(self) -> tuple[LinkState, ...]:
@@ -46,57 +47,90 @@ class Topology:
 
     def update(self, state: LinkState) -> bool:
         """Take in a broker's word; False when it is not newer than what is known."""
-        known = self._states.get(state.broker)
-        if known is not None and known.sequence >= state.sequence:
+        broker = state.broker
+        known = self._states.get(broker)
+        if known is not None and (known.sequence, known.incarnation) >= (state.sequence, state.incarnation):
             return False
-        self._states[state.broker] = state
-        self._tree = None
+        self._states[broker] = state
+        before = self._links.setdefault(broker, set())
+        now = {
+            other
+            for other in state.neighbours
+            if other in self._states and broker in self._states[other].neighbours and other != broker
+        }
+        for other in before - now:
+            self._links[other].discard(broker)
+        for other in now - before:
+            self._links[other].add(broker)
+        if now != before or (known is not None and known.priority != state.priority):
+            self._links[broker] = now
+            self._parents = None
         return True
 
     def expire(self, now: float, after: float) -> None:
         """Forget brokers that have been out of reach for `after` seconds."""
-        reachable = self.tree().keys()
+        if len(self._states) == len(self._tree_parents()):
+            self._unreachable_since.clear()
+            return
+        reachable = self._tree_parents().keys()
         self._unreachable_since = {
             broker: self._unreachable_since.get(broker, now) for broker in self._states if broker not in reachable
         }
         for broker, since in list(self._unreachable_since.items()):
             if now - since >= after:
                 del self._states[broker], self._unreachable_since[broker]
+                for other in self._links.pop(broker):
+                    self._links[other].discard(broker)
 
-    def neighbours(self, broker: str) -> Iterable[str]:
+    def neighbours(self, broker: str) -> frozenset[str]:
         """The brokers at the other end of links that both ends confirm."""
-        return (
-            other
-            for other in self._states[broker].neighbours
-            if other in self._states and broker in self._states[other].neighbours
-        )
+        return frozenset(self._links[broker])
+
+    @property
+    def tree_links(self) -> frozenset[str]:
+        """This broker's neighbours on the tree."""
+        parents = self._tree_parents()
+        own = parents[self.broker]
+        links = {other for other in self._links[self.broker] if parents[other] == self.broker}
+        return frozenset(links if own is None else links | {own})
 
     def tree(self) -> dict[str, frozenset[str]]:
         """The tree's links: for each broker within reach, its neighbours on the tree."""
-        if self._tree is None:
-            self._tree = self._spanning_tree()
-        return self._tree
-
-    def _spanning_tree(self) -> dict[str, frozenset[str]]:
-        reachable = set(self._layers(self.broker))
-        root = min(reachable, key=lambda broker: (self._states[broker].priority, broker))
-        depth = self._layers(root)
-        links: dict[str, set[str]] = {broker: set() for broker in reachable}
-        for broker in reachable - {root}:
-            parent = min(other for other in self.neighbours(broker) if depth[other] == depth[broker] - 1)
-            links[broker].add(parent)
-            links[parent].add(broker)
+        links: dict[str, set[str]] = {broker: set() for broker in self._tree_parents()}
+        for broker, parent in self._tree_parents().items():
+            if parent is not None:
+                links[broker].add(parent)
+                links[parent].add(broker)
         return {broker: frozenset(others) for broker, others in links.items()}
 
-    def _layers(self, start: str) -> dict[str, int]:
-        depth = {start: 0}
+    def _tree_parents(self) -> dict[str, str | None]:
+        """For each broker within reach, the one it hangs under; None for the root."""
+        if self._parents is None:
+            reachable = self._breadth_first(self.broker)
+            root = min(reachable, key=lambda broker: (self._states[broker].priority, broker))
+            self._parents = self._breadth_first(root)
+        return self._parents
+
+    def _breadth_first(self, start: str) -> dict[str, str | None]:
+        parents: dict[str, str | None] = {start: None}
         layer = [start]
         while layer:
             following = []
-            for broker in layer:
-                for other in self.neighbours(broker):
-                    if other not in depth:
-                        depth[other] = depth[broker] + 1
+            for broker in layer:  # in order, so that the smallest of those one step nearer finds a broker first
+                for other in self._links[broker]:
+                    if other not in parents:
+                        parents[other] = broker
                         following.append(other)
+            following.sort()
             layer = following
-        return depth
+        return parents
+
+    def _check(self) -> None:
+        """Assert that the confirmed links are those that both ends name."""
+        assert self._links.keys() == self._states.keys()
+        for broker, links in self._links.items():
+            assert links == {
+                other
+                for other in self._states[broker].neighbours
+                if other in self._states and broker in self._states[other].neighbours and other != broker
+            }

@@ -57,5 +57,5 @@ messages = st.one_of(
     st.builds(m.Reply, positive, st.dictionaries(st.text(), plain, max_size=4)),
     st.builds(m.Advertise, positive, subscriptions, few(st.binary())),
     st.builds(m.Unadvertise, positive, subscriptions),
-    st.builds(m.Link, names, st.booleans()),
+    st.builds(m.Link, names, st.booleans(), counts),
 )

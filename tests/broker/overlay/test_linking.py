@@ -49,16 +49,26 @@ class Overlay:
         self.full: set[tuple[str, bytes]] = set()
         self.dark: set[str] = set()  # hosts that cannot be reached
 
-    def add(self, name: str, *peers: str, roles: frozenset[Role] = frozenset(Role), **settings: Any) -> Core:
+    def add(
+        self,
+        name: str,
+        *peers: str,
+        roles: frozenset[Role] = frozenset(Role),
+        id: str = "",
+        first_sequence: int = 1,
+        **settings: Any,
+    ) -> Core:
+        """Start a broker on the host `name`, which is its id too unless another is given."""
         options = Settings(
-            id=name, peers=[f"tcp://{peer}:1" for peer in peers], heartbeat=1.0, timeout=1000.0, **settings
+            id=id or name, peers=[f"tcp://{peer}:1" for peer in peers], heartbeat=1.0, timeout=1000.0, **settings
         )
         core = Core(
             options,
             ReferenceTable(),
             Codec(decode_notification, decode_filter),
             lambda _: Identity("", roles),
-            id=name,
+            id=id or name,
+            first_sequence=first_sequence,
             now=self.now,
         )
         overlay = self
@@ -350,6 +360,44 @@ def test_a_broker_does_not_link_with_itself_or_its_namesake():
     assert overlay.heard["a", b"client"][-1].code == Code.DUPLICATE
     overlay.say("a", b"client", Link("b", True))
     assert overlay.heard["a", b"client"][-1].code == Code.VERSION
+
+
+def test_of_two_namesakes_at_one_neighbour_the_later_is_linked(caplog):
+    overlay = Overlay()
+    overlay.add("n", stale_after=10.0)
+    overlay.add("old", "n", id="x", first_sequence=1000, stale_after=10.0)
+    overlay.run(2.0)
+    overlay.add("new", "n", id="x", first_sequence=2000)
+    overlay.run(20.0)
+    assert {link.incarnation for link in overlay.cores["n"].neighbours.values()} == {2000}
+    assert overlay.cores["new"].neighbours.keys() == {"n"}
+    assert not overlay.cores["old"].neighbours
+    assert "two brokers of one id" in caplog.text
+    assert overlay.cores["n"].interests["x"].totals["ups"] == 2, "the link does not go back and forth"
+    overlay.kill("new")
+    overlay.run(30.0)
+    assert "bad frame" not in caplog.text
+    assert overlay.cores["old"].neighbours.keys() == {"n"}, "it finds its place when the other is gone"
+
+
+def test_of_two_namesakes_far_apart_the_earlier_stands_down_and_comes_back(caplog):
+    overlay = Overlay()
+    overlay.add("m")
+    overlay.add("n", "m")
+    overlay.add("old", "m", id="x", first_sequence=1000, stale_after=20.0)
+    overlay.run(2.0)
+    overlay.add("new", "n", id="x", first_sequence=2000)
+    overlay.run(6.0)
+    assert not overlay.cores["old"].neighbours
+    assert overlay.cores["new"].neighbours.keys() == {"n"}
+    assert "two brokers of one id" in caplog.text
+    assert sum(core.counters["received"] for core in overlay.cores.values()) < 500
+    overlay.client("old")
+    overlay.say("old", b"client", Link("z", False))
+    assert overlay.heard["old", b"client"][-1].code == Code.DUPLICATE
+    overlay.kill("new")
+    overlay.run(120.0)
+    assert overlay.cores["old"].neighbours.keys() == {"m"}
 
 
 def as_broker(overlay: Overlay, name: str = "a") -> list:

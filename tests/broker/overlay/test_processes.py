@@ -114,6 +114,24 @@ def test_brokers_link_by_keys_with_the_role_peer_only(tmp_path):
             assert [link["neighbour"] for link in client.status()["overlay"]["links"]] == ["south"]
 
 
+def test_two_brokers_of_one_id_are_noticed_and_the_later_one_stays(tmp_path):
+    (tmp_path / "later").mkdir()
+    with cluster(tmp_path) as start, cluster(tmp_path / "later") as start_later:
+        m = start("m")
+        n = start("n", peers=[m.url])
+        old = start("x", peers=[m.url])
+        with Client(m.url) as at_m:
+            await_overlay(at_m, reaches("m", "n", "x"))
+            new = start_later("x", peers=[n.url])
+            until_logged(old, "two brokers of one id", "another broker has the id x too")
+            with Client(new.url) as at_new:
+                await_overlay(at_new, reaches("m", "n", "x"))
+                got = at_m.subscribe("x exists")
+                await_overlay(at_new, holds_filters(1))
+                at_new.publish({"x": 1})
+                assert values(got, 1) == [1]
+
+
 def test_advertisements_steer_subscriptions(tmp_path):
     with cluster(tmp_path) as start:
         a = start("a", advertisements=True)
