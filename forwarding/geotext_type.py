@@ -13,19 +13,25 @@ import numpy as np
 from contrada.errors import InvalidValue
 from contrada.forwarding.constraint import Operator
 from contrada.forwarding.operands import TextMatch
-from contrada.forwarding.plain_type import PlainType
+from contrada.forwarding.plain_type import PlainType, nested, numbered, within
+from contrada.forwarding.records import FIRST_MARK
 from contrada.spatial.region import Box
 from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.registry import textual_index
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.plugged import Settings
-    from contrada.spatial.textual.protocol import TextualIndex
+    from contrada.spatial.textual.base import StoredIndex
 
+# Marks of constraints (records.py).
+_SIMILAR: Final = FIRST_MARK
+_SHAPED: Final = FIRST_MARK << 1  # within a region that is no box: what the index finds must be checked
 _EVERYWHERE: Final = (-1e100, -1e100, 1e100, 1e100)  # as far as coordinates go
 
 
@@ -35,7 +41,7 @@ class GeotextType(PlainType):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._index = textual_index(settings.geotext_index)
-        self._indexes: dict[int, TextualIndex] = {}  # by name, of posted `matches`
+        self._indexes: dict[int, StoredIndex] = {}  # by name, of posted `matches`
         self._similar: dict[int, set[int]] = {}  # by name, posted `similar`
 
     def handle(self, name: int, constraint: Constraint) -> int:
@@ -46,13 +52,31 @@ class GeotextType(PlainType):
             )
         return super().handle(name, constraint)
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The constraints and the indexes."""
+        arrays = super().arrays()
+        for name, index in self._indexes.items():
+            arrays |= nested(f"index.{name}", index.arrays())
+        return arrays
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take them back, mapped or not."""
+        super().restore(arrays)
+        for name in numbered("index", arrays):
+            self._indexes[name] = self._index.from_arrays(within(f"index.{name}", arrays))
+        for handle in self._records.marked(_SIMILAR).tolist():
+            self._similar.setdefault(self._records.name(handle), set()).add(handle)
+
     def post(self, handle: int) -> None:
         """Put a constraint into the index of its name."""
         super().post(handle)
-        name, _, value = self._key(handle)
+        name, _, value = self._records.get(handle)
         if not isinstance(value, TextMatch):
+            self._records.mark(handle, _SIMILAR)
             self._similar.setdefault(name, set()).add(handle)
             return
+        if value.within is not None and type(value.within) is not Box:
+            self._records.mark(handle, _SHAPED)
         if name not in self._indexes:
             self._indexes[name] = self._index.build(())
         box = _EVERYWHERE if value.within is None else value.within.bounds
@@ -61,12 +85,14 @@ class GeotextType(PlainType):
     def unpost(self, handle: int) -> None:
         """Take a constraint out of its index."""
         super().unpost(handle)
-        name, _, value = self._key(handle)
-        if not isinstance(value, TextMatch):
+        name = self._records.name(handle)
+        if self._records.flags[handle] & _SIMILAR:
+            self._records.unmark(handle, _SIMILAR)
             self._similar[name].remove(handle)
             if not self._similar[name]:
                 del self._similar[name]
             return
+        self._records.unmark(handle, _SHAPED)
         self._indexes[name].remove(handle)
         if not len(self._indexes[name]):
             del self._indexes[name]
@@ -76,19 +102,22 @@ class GeotextType(PlainType):
         return [self._found(name, value) for name, value in zip(names, values, strict=True)]
 
     def _found(self, name: int, value: Any) -> Ints | None:
-        found: list[int] = [handle for handle in self._similar.get(name, ()) if self._holds(handle, value)]
+        found = None
         index = self._indexes.get(name)
         if index is not None:
-            for handle in index.search(value.keywords, value.box).tolist():
-                wanted = self._key(handle)[2]
-                assert isinstance(wanted, TextMatch)
-                if wanted.within is None or type(wanted.within) is Box or wanted.holds(value):
-                    found.append(handle)
-        return np.array(found, np.int64) if found else None
+            found = index.search(value.keywords, value.box)
+            shaped = self._records.flags[found] & _SHAPED != 0
+            if shaped.any():
+                fits = [not check or self._holds(h, value) for h, check in zip(found.tolist(), shaped, strict=True)]
+                found = found[fits]
+        if name in self._similar:
+            similar = np.array([h for h in self._similar[name] if self._holds(h, value)], np.int64)
+            found = similar if found is None else np.concatenate((found, similar))
+        return found
 
     def _check(self) -> None:
         super()._check()
-        posted = {name: handles - self._similar.get(name, set()) for name, handles in self._posted.items()}
+        posted = {name: handles - self._similar.get(name, set()) for name, handles in self._posted().items()}
         assert {name: len(handles) for name, handles in posted.items() if handles} == {
             name: len(index) for name, index in self._indexes.items()
         }

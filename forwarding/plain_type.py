@@ -10,88 +10,66 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.forwarding.constraint import Constraint
+from contrada.forwarding.records import POSTED, Records
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from contrada.forwarding.constraint import Operand, Operator
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.plugged import Settings
 
 
 class PlainType:
-    """Handles of constraints, dense and reused; see `plugged.PluggedType` for what each method must do."""
+    """Constraints of one type; see `plugged.PluggedType` for what each method must do."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._handles: dict[tuple[int, Operator, Operand], int] = {}
-        self._keys: list[tuple[int, Operator, Operand] | None] = []
-        self._free: list[int] = []
-        self._posted: dict[int, set[int]] = {}  # by name
+        self._records = Records()
 
     def handle(self, name: int, constraint: Constraint) -> int:
         """The handle of a constraint."""
         key = (name, constraint.op, constraint.value)
-        handle = self._handles.get(key)
-        if handle is None:
-            if self._free:
-                handle = self._free.pop()
-            else:
-                handle = len(self._keys)
-                self._keys.append(None)
-            self._made(handle, constraint)
-            self._keys[handle] = key
-            self._handles[key] = handle
+        handle = self._records.find(key)
+        if handle < 0:
+            self._made(self._records.next(), constraint)
+            handle = self._records.add(key)
         return handle
 
-    def handles(self) -> list[tuple[int, int, bool]]:
-        """Each handle with its name and whether it is posted."""
-        return [(h, key[0], h in self._posted.get(key[0], ())) for key, h in self._handles.items()]
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything, as arrays."""
+        return nested("records", self._records.arrays())
 
-    def restore(self, saved: Sequence[tuple[int, int, bool, Constraint]]) -> None:
-        """Take in constraints under the handles they had: (handle, name, posted, constraint) each."""
-        self._keys = [None] * (1 + max(handle for handle, _, _, _ in saved))
-        for handle, name, posted, constraint in saved:
-            key = (name, constraint.op, constraint.value)
-            self._made(handle, constraint)
-            self._keys[handle] = key
-            self._handles[key] = handle
-            if posted:
-                self.post(handle)
-        self._free = [handle for handle, key in enumerate(self._keys) if key is None]
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `arrays` gave, when new."""
+        self._records = Records.from_arrays(within("records", arrays))
 
     def constraint(self, handle: int, name: str) -> Constraint:
         """The constraint of a handle."""
-        _, op, value = self._key(handle)
+        _, op, value = self._records.get(handle)
         return Constraint(name, op, value)
 
     def release(self, handle: int) -> None:
         """Forget a handle."""
-        del self._handles[self._key(handle)]
         self._forgotten(handle)
-        self._keys[handle] = None
-        self._free.append(handle)
+        self._records.remove(handle)
 
     def post(self, handle: int) -> None:
         """Make `search` find a handle."""
-        self._posted.setdefault(self._key(handle)[0], set()).add(handle)
+        self._records.mark(handle, POSTED)
 
     def unpost(self, handle: int) -> None:
         """Undo `post`."""
-        name = self._key(handle)[0]
-        self._posted[name].remove(handle)
-        if not self._posted[name]:
-            del self._posted[name]
+        self._records.unmark(handle, POSTED)
 
     def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
         """Evaluate every posted constraint on each value's name."""
-        found: list[Ints | None] = []
-        for name, value in zip(names, values, strict=True):
-            posted = self._posted.get(name, ())
-            found.append(np.array([handle for handle in posted if self._holds(handle, value)], np.int64))
-        return found
+        posted = self._records.marked(POSTED).tolist()
+        return [
+            np.array([h for h in posted if self._records.name(h) == name and self._holds(h, value)], np.int64)
+            for name, value in zip(names, values, strict=True)
+        ]
 
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Evaluate pairs, each different one once."""
@@ -110,12 +88,7 @@ class PlainType:
 
     def __len__(self) -> int:
         """How many handles there are."""
-        return len(self._handles)
-
-    def _key(self, handle: int) -> tuple[int, Operator, Operand]:
-        key = self._keys[handle]
-        assert key is not None
-        return key
+        return len(self._records)
 
     def _holds(self, handle: int, value: Any) -> bool:
         return self.constraint(handle, "x").holds(
@@ -128,10 +101,27 @@ class PlainType:
     def _forgotten(self, handle: int) -> None:
         """Let a handle go."""
 
+    def _posted(self) -> dict[int, set[int]]:
+        """The posted handles of each name, for checks."""
+        posted: dict[int, set[int]] = {}
+        for handle in self._records.marked(POSTED).tolist():
+            posted.setdefault(self._records.name(handle), set()).add(handle)
+        return posted
+
     def _check(self) -> None:
-        assert len(self._handles) + len(self._free) == len(self._keys)
-        for key, handle in self._handles.items():
-            assert self._keys[handle] == key
-        for name, posted in self._posted.items():
-            assert posted
-            assert {self._key(handle)[0] for handle in posted} == {name}
+        self._records._check()
+
+
+def nested(part: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a part, under its name."""
+    return {f"{part}.{name}": array for name, array in arrays.items()}
+
+
+def within(part: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Invert `nested`: the arrays of one part among others."""
+    return {name[len(part) + 1 :]: array for name, array in arrays.items() if name.startswith(f"{part}.")}
+
+
+def numbered(part: str, arrays: Mapping[str, NDArray[Any]]) -> list[int]:
+    """The numbers n of the parts `part.n` among the arrays."""
+    return sorted({int(name.split(".")[1]) for name in arrays if name.startswith(f"{part}.")})

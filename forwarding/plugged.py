@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from contrada.forwarding.index import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -45,12 +45,12 @@ class PluggedType(Protocol):
         """The handle of a constraint on that name (a number of the table's), made when it is new; not negative."""
         ...
 
-    def handles(self) -> list[tuple[int, int, bool]]:
-        """Each handle with its name and whether it is posted."""
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything it knows, as arrays for a file."""
         ...
 
-    def restore(self, saved: Sequence[tuple[int, int, bool, Constraint]]) -> None:
-        """Take in constraints under the handles they had, when new: (handle, name, posted, constraint) each."""
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `arrays` gave, when new. The arrays are mapped: what is not touched is not read."""
         ...
 
     def constraint(self, handle: int, name: str) -> Constraint:

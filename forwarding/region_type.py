@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from contrada.forwarding.arena import Arena
-from contrada.forwarding.plain_type import PlainType
+from contrada.forwarding.plain_type import PlainType, nested, numbered, within
 from contrada.spatial import ring_arena
 from contrada.spatial._jit import kernel
 from contrada.spatial.cr_tree import CRTree
@@ -27,7 +27,7 @@ from contrada.spatial.rings import IN, ON, locate
 from contrada.spatial.uniform import relate_uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -54,6 +54,24 @@ class RegionType(PlainType):
         self._rings: Ints = np.full(ring_arena.STATE_SIZE, -1, np.int64)
         self._rings[ring_arena.USED] = 0
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The constraints, their rings and the trees."""
+        arrays = super().arrays()
+        arrays["heap"] = self._heap.array[: self._rings[ring_arena.USED]]
+        arrays["rows"] = self._rows.array[: len(arrays["records.flags"])]
+        arrays["rings"] = self._rings
+        for name, tree in self._trees.items():
+            arrays |= nested(f"tree.{name}", tree.arrays())
+        return arrays
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take all of it back, mapped or not."""
+        super().restore(arrays)
+        self._heap, self._rows = Arena.over(arrays["heap"]), Arena.over(arrays["rows"])
+        self._rings = arrays["rings"]
+        for name in numbered("tree", arrays):
+            self._trees[name] = CRTree.from_arrays(within(f"tree.{name}", arrays), self.settings.discretization)
+
     def _made(self, handle: int, constraint: Constraint) -> None:
         xy = cast("Region", constraint.value).ring[0]
         edges = len(xy) - 1
@@ -69,15 +87,15 @@ class RegionType(PlainType):
     def post(self, handle: int) -> None:
         """Put a constraint into the tree of its name."""
         super().post(handle)
-        name, op, value = self._key(handle)
+        name, op, value = self._records.get(handle)
         if name not in self._trees:
             self._trees[name] = CRTree(self.settings.discretization)
         self._trees[name].insert(handle, cast("Region", value), op.mask)
 
     def unpost(self, handle: int) -> None:
         """Take a constraint out of its tree."""
-        name = self._key(handle)[0]
         super().unpost(handle)
+        name = self._records.name(handle)
         self._trees[name].remove(handle)
         if not len(self._trees[name]):
             del self._trees[name]
@@ -121,17 +139,18 @@ class RegionType(PlainType):
         """Whether the relations to the two regions imply it. Sampled relations imply nothing for certain."""
         if self.settings.discretization != EXACT:
             return False
-        _, one, a = self._key(first)
-        _, two, b = self._key(second)
+        _, one, a = self._records.get(first)
+        _, two, b = self._records.get(second)
         return covers(one.mask, cast("Region", a), two.mask, cast("Region", b))
 
     def _check(self) -> None:
         super()._check()
-        assert self._trees.keys() == self._posted.keys()
+        posted = self._posted()
+        assert self._trees.keys() == posted.keys()
         for name, tree in self._trees.items():
             tree._check()
-            assert all(handle in tree for handle in self._posted[name])
-            assert len(tree) == len(self._posted[name])
+            assert all(handle in tree for handle in posted[name])
+            assert len(tree) == len(posted[name])
 
 
 @kernel

@@ -19,9 +19,11 @@ class Register(Generic[_T]):
     def of(cls, objects: list[_T | None]) -> Self:
         """A register with these objects, from number 0, which is nobody's, on; None for numbers that are free."""
         register = cls()
-        register.objects = list(objects)
-        register.numbers = {thing: i for i, thing in enumerate(objects) if thing is not None}
-        register._free = [i for i, thing in enumerate(objects) if i and thing is None]
+        register.objects = objects
+        register.numbers = dict(zip(objects, range(len(objects)), strict=True))  # type: ignore[arg-type]
+        register.numbers.pop(None, 0)  # type: ignore[arg-type]  # the loops are in C: there may be millions
+        if len(register.numbers) + 1 < len(objects):
+            register._free = [i for i, thing in enumerate(objects) if i and thing is None]
         return register
 
     def number(self, thing: _T) -> int:

@@ -38,7 +38,7 @@ from contrada.spatial.relation import ALL, Relation
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -171,8 +171,8 @@ class CRTree:
             raise KeyError(id)
         return slot
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the tree to one file, without the room it keeps for growth."""
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the tree's arrays, without the room they keep for growth."""
         tree = self._tree
         rows = {
             "boxes": cr_lists.NODES,
@@ -183,14 +183,29 @@ class CRTree:
             "constraint": cr_lists.SLOTS,
             "heap": cr_lists.HEAP_STATE + ring_arena.USED,
         }
-        arrays = {
+        return {
             name: array[: int(tree.state[rows[name]])] if name in rows else array
             for name, array in tree._asdict().items()
         }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], discretization: Discretization = EXACT) -> Self:
+        """Make a tree of what `arrays` gave, taken as it is: mapped arrays are copied where they change or grow."""
+        likeness = _empty()._asdict()
+        for name, array in likeness.items():
+            found = arrays.get(name)
+            if found is None or found.dtype != array.dtype or found.ndim != array.ndim:
+                raise CorruptFile(f"CR-tree: array {name!r} is missing or of another type")
+        tree = cls(discretization)
+        tree._tree = Tree(**{name: arrays[name] for name in likeness})
+        return tree
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the tree to one file."""
         meta: dict[str, object] = {}
         if isinstance(self.discretization, Uniform):
             meta = {"density": self.discretization.density, "halo": self.discretization.halo}
-        save_arrays(path, kind=_KIND, version=_VERSION, arrays=arrays, meta=meta)
+        save_arrays(path, kind=_KIND, version=_VERSION, arrays=self.arrays(), meta=meta)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -199,14 +214,10 @@ class CRTree:
         Pages are read when first touched and copied when first written. An array that has to grow is copied whole.
         """
         arrays, meta = load_arrays(path, kind=_KIND, version=_VERSION)
-        likeness = _empty()._asdict()
-        for name, array in likeness.items():
-            found = arrays.get(name)
-            if found is None or found.dtype != array.dtype or found.ndim != array.ndim:
-                raise CorruptFile(f"{path}: array {name!r} is missing or of another type")
-        tree = cls(Uniform(**meta) if meta else EXACT)
-        tree._tree = Tree(**{name: arrays[name] for name in likeness})
-        return tree
+        try:
+            return cls.from_arrays(arrays, Uniform(**meta) if meta else EXACT)
+        except CorruptFile as error:
+            raise CorruptFile(f"{path}: {error}") from None
 
     def _grow(self, which: int, vertices: int) -> None:
         tree = self._tree

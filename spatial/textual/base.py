@@ -182,14 +182,32 @@ class StoredIndex(ABC):
     def __contains__(self, id: object) -> bool:
         return isinstance(id, int) and 0 <= id < ID_LIMIT and self.store.slot(id) >= 0
 
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything but the options as arrays."""
+        parts = {"store": self.store.arrays(), "vocabulary": self.vocabulary.arrays(), "tree": self._arrays()}
+        return {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], **options: Any) -> Self:
+        """Make an index of what `arrays` gave, taken as it is: mapped arrays are copied where they change or grow."""
+        parts: dict[str, dict[str, NDArray[Any]]] = {"store": {}, "vocabulary": {}, "tree": {}}
+        for name, array in arrays.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = array
+        made = cls.__new__(cls)
+        made._prepare(options)
+        made.store = SubscriptionStore.from_arrays(parts["store"])
+        made.vocabulary = Vocabulary.from_arrays(parts["vocabulary"])
+        made._restore(parts["tree"])
+        return made
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to one file that `load` maps back."""
-        parts = {"store": self.store.arrays(), "vocabulary": self.vocabulary.arrays(), "tree": self._arrays()}
         save_arrays(
             path,
             kind=f"textual:{self.name}",
             version=self.version,
-            arrays={f"{part}.{name}": a for part, arrays in parts.items() for name, a in arrays.items()},
+            arrays=self.arrays(),
             meta={"options": self.options},
         )
 
@@ -200,16 +218,7 @@ class StoredIndex(ABC):
         `verify` checks every byte against its checksum first.
         """
         arrays, meta = load_arrays(path, kind=f"textual:{cls.name}", version=cls.version, verify=verify)
-        parts: dict[str, dict[str, NDArray[Any]]] = {"store": {}, "vocabulary": {}, "tree": {}}
-        for name, array in arrays.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = array
-        made = cls.__new__(cls)
-        made._prepare(meta["options"])
-        made.store = SubscriptionStore.from_arrays(parts["store"])
-        made.vocabulary = Vocabulary.from_arrays(parts["vocabulary"])
-        made._restore(parts["tree"])
-        return made
+        return cls.from_arrays(arrays, **meta["options"])
 
     def _check(self) -> None:
         """Assert every invariant of the store, the vocabulary and the structure."""

@@ -1,0 +1,196 @@
+"""The constraints of one plugged-in type, each once, by handle. Those of a loaded table stay in its file.
+
+    flags   (n,)   per handle: name << 8 | marks; 0 for a handle that is free
+    saved          of a loaded table: `text[ends[h - 1] : ends[h]]` is what the codec wrote for handle h, and `hashes`,
+                   ascending, with `order`, the handles they belong to, finds the handle of a constraint
+
+A constraint is the key (name, operator, operand). Keys made since loading are in a dictionary; a saved one is decoded
+when it is first asked for, and looked up by the hash of its bytes, so that loading takes no time per constraint. A
+saved handle that was let go of is `gone`: its bytes stay in the file and mean nothing any more.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+
+import numpy as np
+
+from contrada.errors import CorruptFile
+from contrada.forwarding.arena import Arena
+from contrada.forwarding.codec import Limits, decode_filter, encode_filter
+from contrada.forwarding.constraint import Constraint
+from contrada.forwarding.filter import Filter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from contrada.forwarding.constraint import Operand, Operator
+    from contrada.forwarding.index.layout import Ints
+
+    Key: TypeAlias = tuple[int, Operator, Operand]
+
+ALIVE: Final = 1
+POSTED: Final = 2
+FIRST_MARK: Final = 4  # the lowest that a type may use for itself
+_NAME: Final = 8  # bits below a name
+_MARKS: Final = (1 << _NAME) - 1
+# What the table took, it takes back: limits are for strangers.
+_NO_LIMITS: Final = Limits(size=1 << 31, string_length=1 << 31, vertices=1 << 31, keywords=1 << 31, set_size=1 << 31)
+
+
+class Records:
+    """Handles, dense and reused, and the constraints they stand for."""
+
+    def __init__(self) -> None:
+        self._flags = Arena(0, 256)
+        self._keys: list[Key | None] = []
+        self._handles: dict[Key, int] = {}  # of keys that are not saved
+        self._free: list[int] = []
+        self._text: NDArray[np.uint8] = np.zeros(0, np.uint8)
+        self._ends: Ints = np.zeros(0, np.int64)
+        self._hashes: NDArray[np.uint64] = np.zeros(0, np.uint64)
+        self._order: Ints = np.zeros(0, np.int64)
+        self._gone: NDArray[np.bool_] = np.zeros(0, np.bool_)
+
+    @property
+    def flags(self) -> Ints:
+        """The marks of each handle, under its name."""
+        return self._flags.array
+
+    def find(self, key: Key) -> int:
+        """The handle of a key, or -1."""
+        handle = self._handles.get(key)
+        if handle is not None:
+            return handle
+        return self._find_saved(key) if len(self._hashes) else -1
+
+    def _find_saved(self, key: Key) -> int:
+        wanted = _encoded(key)
+        hashed = _hash(key[0], wanted)
+        at = int(np.searchsorted(self._hashes, hashed))
+        while at < len(self._hashes) and self._hashes[at] == hashed:
+            handle = int(self._order[at])
+            if not self._gone[handle] and self.name(handle) == key[0] and self._bytes(handle) == wanted:
+                return handle
+            at += 1
+        return -1
+
+    def next(self) -> int:
+        """The handle that `add` will give."""
+        return self._free[-1] if self._free else len(self._keys)
+
+    def add(self, key: Key) -> int:
+        """A handle for a new key."""
+        handle = self.next()
+        if self._free:
+            self._free.pop()
+            self._keys[handle] = key
+        else:
+            self._keys.append(key)
+            self._flags.reserve(handle + 1)
+        self._handles[key] = handle
+        self.flags[handle] = key[0] << _NAME | ALIVE
+        return handle
+
+    def remove(self, handle: int) -> None:
+        """Let a handle go."""
+        if self._is_saved(handle):
+            self._gone[handle] = True
+        else:
+            del self._handles[self.get(handle)]
+        self._keys[handle] = None
+        self.flags[handle] = 0
+        self._free.append(handle)
+
+    def get(self, handle: int) -> Key:
+        """The key of a handle."""
+        key = self._keys[handle]
+        if key is None:
+            assert self._is_saved(handle)
+            (constraint,) = decode_filter(self._bytes(handle), _NO_LIMITS).filters[0].constraints
+            key = self._keys[handle] = (self.name(handle), constraint.op, constraint.value)
+        return key
+
+    def name(self, handle: int) -> int:
+        """The name of a handle in use."""
+        return int(self.flags[handle]) >> _NAME
+
+    def mark(self, handle: int, mark: int) -> None:
+        """Set a mark."""
+        self.flags[handle] |= mark
+
+    def unmark(self, handle: int, mark: int) -> None:
+        """Take a mark back."""
+        self.flags[handle] &= ~mark
+
+    def marked(self, mark: int) -> Ints:
+        """The handles that have a mark, ascending."""
+        return np.flatnonzero(self.flags[: len(self._keys)] & mark)
+
+    def __len__(self) -> int:
+        return len(self._keys) - len(self._free)
+
+    def _is_saved(self, handle: int) -> bool:
+        return handle < len(self._ends) and not self._gone[handle]
+
+    def _bytes(self, handle: int) -> bytes:
+        start = int(self._ends[handle - 1]) if handle else 0
+        return self._text[start : int(self._ends[handle])].tobytes()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What to save."""
+        count = len(self._keys)
+        texts = [b""] * count
+        alive = self.marked(ALIVE).tolist()
+        hashes = np.zeros(len(alive), np.uint64)
+        for i, handle in enumerate(alive):
+            texts[handle] = self._bytes(handle) if self._is_saved(handle) else _encoded(self.get(handle))
+            hashes[i] = _hash(self.name(handle), texts[handle])
+        order = np.argsort(hashes, kind="stable")
+        return {
+            "flags": self.flags[:count],
+            "text": np.frombuffer(b"".join(texts), np.uint8),
+            "ends": np.cumsum([len(text) for text in texts], dtype=np.int64),
+            "hashes": hashes[order],
+            "order": np.array(alive, np.int64)[order],
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Invert `arrays`; they may be mapped from a file, and are read as they are needed."""
+        records = cls()
+        flags = arrays["flags"]
+        records._text, records._ends = arrays["text"], arrays["ends"]
+        records._hashes, records._order = arrays["hashes"], arrays["order"]
+        if len(records._ends) != len(flags) or len(records._hashes) != len(records._order):
+            raise CorruptFile("constraints and their handles do not fit together")
+        records._flags = Arena.over(flags)
+        records._keys = [None] * len(flags)
+        records._free = np.flatnonzero(flags == 0).tolist()
+        records._gone = np.zeros(len(flags), np.bool_)
+        records._gone[records._free] = True
+        return records
+
+    def _check(self) -> None:
+        count = len(self._keys)
+        assert sorted(self._free) == np.flatnonzero(self.flags[:count] == 0).tolist()
+        assert not self.flags[count:].any()
+        for key, handle in self._handles.items():
+            assert self._keys[handle] == key
+            assert not self._is_saved(handle)
+        for handle in self.marked(ALIVE).tolist():
+            key = self.get(handle)
+            assert key[0] == self.name(handle)
+            assert self.find(key) == handle
+
+
+def _encoded(key: Key) -> bytes:
+    """A constraint as the codec writes it; its name, which is a number here, is left out."""
+    return encode_filter(Filter((Constraint("x", key[1], key[2]),)))
+
+
+def _hash(name: int, text: bytes) -> int:
+    return int.from_bytes(blake2b(text, digest_size=8, salt=name.to_bytes(8, "little")).digest(), "little")
