@@ -6,11 +6,13 @@ and the box around its region, and what it finds is checked against the region i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
+from zlib import crc32
 
 import numpy as np
 
 from contrada.errors import InvalidValue
+from contrada.forwarding.arena import Arena
 from contrada.forwarding.constraint import Operator
 from contrada.forwarding.operands import TextMatch
 from contrada.forwarding.plain_type import PlainType, nested, numbered, within
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.index.layout import Ints
+    from contrada.forwarding.operands import Similar
     from contrada.forwarding.plugged import Settings
     from contrada.spatial.textual.base import StoredIndex
 
@@ -42,6 +45,7 @@ class GeotextType(PlainType):
         super().__init__(settings)
         self._index = textual_index(settings.geotext_index)
         self._indexes: dict[int, StoredIndex] = {}  # by name, of posted `matches`
+        self._signs = Arena(0, 256)  # by handle: a bit for each keyword
         self._similar: dict[int, set[int]] = {}  # by name, posted `similar`
 
     def handle(self, name: int, constraint: Constraint) -> int:
@@ -55,6 +59,7 @@ class GeotextType(PlainType):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The constraints and the indexes."""
         arrays = super().arrays()
+        arrays["signs"] = self._signs.array[: len(arrays["records.flags"])]
         for name, index in self._indexes.items():
             arrays |= nested(f"index.{name}", index.arrays())
         return arrays
@@ -62,10 +67,24 @@ class GeotextType(PlainType):
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take them back, mapped or not."""
         super().restore(arrays)
+        self._signs = Arena.over(arrays["signs"])
         for name in numbered("index", arrays):
             self._indexes[name] = self._index.from_arrays(within(f"index.{name}", arrays))
         for handle in self._records.marked(_SIMILAR).tolist():
             self._similar.setdefault(self._records.name(handle), set()).add(handle)
+
+    def _made(self, handle: int, constraint: Constraint) -> None:
+        sign = 0
+        for word in cast("TextMatch | Similar", constraint.value).keywords:
+            sign |= 1 << (crc32(word.encode()) % 63)
+        self._signs.reserve(handle + 1)
+        self._signs.array[handle] = sign
+
+    def may_cover(self, first: Ints, second: Ints) -> NDArray[np.bool_]:
+        """Whether all keywords of the first might be among the second's."""
+        signs = self._signs.array
+        included: NDArray[np.bool_] = signs[first] & ~signs[second] == 0
+        return included
 
     def post(self, handle: int) -> None:
         """Put a constraint into the index of its name."""
@@ -117,6 +136,7 @@ class GeotextType(PlainType):
 
     def _check(self) -> None:
         super()._check()
+        assert len(self._signs.array) >= len(self._records)
         posted = {name: handles - self._similar.get(name, set()) for name, handles in self._posted().items()}
         assert {name: len(handles) for name, handles in posted.items() if handles} == {
             name: len(index) for name, index in self._indexes.items()

@@ -86,6 +86,10 @@ class PlainType:
         """Whether the second handle's constraint implies the first's."""
         return self.constraint(first, "x").covers(self.constraint(second, "x"))
 
+    def may_cover(self, first: Ints, second: Ints) -> NDArray[np.bool_]:
+        """Ask about every pair."""
+        return np.ones(len(first), np.bool_)
+
     def __len__(self) -> int:
         """How many handles there are."""
         return len(self._records)

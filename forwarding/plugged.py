@@ -81,6 +81,10 @@ class PluggedType(Protocol):
         """Whether whatever satisfies the second handle's constraint satisfies the first's. May miss some."""
         ...
 
+    def may_cover(self, first: Ints, second: Ints) -> NDArray[np.bool_]:
+        """For each pair of handles, whether `covers` is worth asking: false only where it would be."""
+        ...
+
     def __len__(self) -> int:
         """How many handles there are."""
         ...

@@ -17,7 +17,7 @@ from contrada.forwarding.constraint import Operator
 from contrada.forwarding.covering import covers, is_satisfiable
 from contrada.forwarding.filter import Filter
 from contrada.forwarding.index import layout
-from contrada.forwarding.index.changing import cover_filter, weigh_filter
+from contrada.forwarding.index.changing import cover_filter, single_plugs, weigh_filter
 from contrada.forwarding.values import Kind
 
 if TYPE_CHECKING:
@@ -77,13 +77,26 @@ class Weigher:
         """Cover an active filter by another, or others by it, where the types say so."""
         counts = weigh_filter(self._index, f, self._room, self._found)
         mine = self._plugged(f)
-        for g in self._found[: counts % 1000].tolist():
+        for g in self._sifted(mine, self._found[: counts % 1000], above=True):
             if self._covers(self._plugged(g), mine):
                 cover_filter(self._index, f, g, events)
                 return
-        for g in self._found[_CANDIDATES : _CANDIDATES + counts // 1000].tolist():
+        for g in self._sifted(mine, self._found[_CANDIDATES : _CANDIDATES + counts // 1000], above=False):
             if self._covers(mine, self._plugged(g)):
                 cover_filter(self._index, g, f, events)
+
+    def _sifted(self, mine: list[tuple[int, int]], found: Ints, *, above: bool) -> list[int]:
+        """Of the filters found, those that might cover (`above`), or be covered by, the one with these constraints."""
+        if len(mine) != 1 or not len(found):
+            return found.tolist()  # type: ignore[no-any-return]
+        tag, handle = mine[0]
+        tags, handles = np.empty(len(found), np.int64), np.empty(len(found), np.int64)
+        single_plugs(self._index, found, tags, handles)
+        same = tags == tag
+        others, own = handles[same], np.full(np.count_nonzero(same), handle)
+        plugged = self._types[tag & 255]
+        same[same] = plugged.may_cover(others, own) if above else plugged.may_cover(own, others)
+        return found[same | (tags == -1)].tolist()  # type: ignore[no-any-return]
 
     def _plugged(self, f: int) -> list[tuple[int, int]]:
         """The tags and handles of a filter's constraints of plugged-in types. They are its last words, one each."""

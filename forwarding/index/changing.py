@@ -9,11 +9,17 @@ from contrada.forwarding.index.filing import post_filter, unpost_filter
 from contrada.forwarding.index.layout import (
     COVERED,
     F_CHILD,
+    F_CODE,
     F_GROUP_NEXT,
     F_GROUP_PREVIOUS,
     F_PARENT,
+    F_SIZE,
     F_STATE,
     GHOST,
+    IN,
+    O_KEY,
+    O_TAG,
+    PLUG,
     S_GHOST,
     S_GHOSTS,
     S_VOID,
@@ -37,6 +43,7 @@ from contrada.spatial._jit import bare_kernel, inner_kernel
 if TYPE_CHECKING:
     from contrada.forwarding.index.batch import Batch
 
+LOW_HALF = (1 << 32) - 1
 MOVES = 8  # filters that a change moves from under ghosts
 
 
@@ -146,6 +153,24 @@ def weigh_filter(index: Index, f: int, room: Ints, found: Ints) -> int:
     half = found.shape[0] // 2
     coverers = find_coverers(index, f, PERHAPS, room, found[:half])
     return coverers + 1000 * find_covered(index, f, PERHAPS, found[half:])
+
+
+@bare_kernel
+def single_plugs(index: Index, found: Ints, tags: Ints, handles: Ints) -> None:
+    """The tag and the handle of each filter's constraint of a plugged-in type; tag -1 where it has several."""
+    words = index.words
+    for i in range(found.shape[0]):
+        at = index.filters[found[i], F_CODE]
+        end = at + (index.filters[found[i], F_SIZE] & LOW_HALF)
+        tags[i] = 0
+        handles[i] = 0
+        while at < end:
+            op = words[at] & 15
+            if op == PLUG:
+                operand = words[at] >> 4
+                tags[i] = index.operands[operand, O_TAG] if tags[i] == 0 else -1
+                handles[i] = index.operands[operand, O_KEY]
+            at += 1 + (words[at] >> 4 if op == IN else 0)
 
 
 @bare_kernel
