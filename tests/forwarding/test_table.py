@@ -20,6 +20,8 @@ from contrada.forwarding.filter import Filter
 from contrada.forwarding.language import parse
 from contrada.forwarding.table import ForwardingTable
 from contrada.spatial.geotext import GeoText
+from contrada.spatial.point import Point
+from contrada.spatial.region import Box, Region
 from contrada.spatial.relate import Uniform
 from tests.forwarding.strategies import filters, notifications, predicates
 from tests.naive.table import NaiveTable
@@ -453,3 +455,39 @@ def test_geotext_by_the_default_index() -> None:
         table.add("near", parse('a inside BOX(0 0, 1 1) and post similar {"ipad"} at POINT(1 2) alpha 0.4 tau 0.7'))
     assert len(table) == 2
     table._check()
+
+
+@pytest.mark.parametrize("index", ["ap-tree", "rt++"])
+def test_plugged_types_come_back_from_a_file_and_go_on_changing(tmp_path: Path, index: str) -> None:
+    rng = random.Random(5)
+
+    def some(number: int) -> list[tuple[str, Filter]]:
+        corners = [(rng.uniform(0, 90), rng.uniform(0, 90)) for _ in range(number)]
+        words = [rng.sample("abcdefgh", rng.randrange(1, 4)) for _ in range(number)]
+        shapes = [Box(x, y, x + 9, y + 9) if x < y else Region([(x, y), (x + 9, y), (x, y + 9)]) for x, y in corners]
+        texts = [attr("post").matches(words[i], within=shapes[i]) for i in range(0, number, 2)]
+        areas = [attr("area").intersects(shapes[i]) & (attr("x") > i) for i in range(1, number, 2)]
+        return [(f"I{i % 5}", Filter(each)) for i, each in enumerate([*texts, *areas])]
+
+    table = ForwardingTable(geotext_index=index)
+    ids = [id for given_ids in table.add_many(some(120)) for id in given_ids]
+    batch: list[dict[str, Any]] = [
+        {"post": GeoText("abcdefgh"[: i % 9] or "a", at=(i, i)), "area": Point(i, i), "x": 60} for i in range(40)
+    ]
+    batch += [{"post": GeoText([*"abcdefgh"], at=(i, i)), "area": Box(i, i, i + 5, i + 5), "x": 200} for i in range(40)]
+    for _ in range(3):
+        table.save(tmp_path / "table")
+        loaded = ForwardingTable.load(tmp_path / "table")
+        assert loaded.match_many_filters(batch) == table.match_many_filters(batch)
+        assert any(table.match_many_filters(batch))
+        more = some(30)
+        ids += [id for given_ids in table.add_many(more) for id in given_ids]
+        loaded.add_many(more)
+        for id in ids[::3]:
+            assert loaded.filter(id) == table.filter(id)
+            loaded.remove(id)
+            table.remove(id)
+        del ids[::3]
+        assert loaded.match_many_filters(batch) == table.match_many_filters(batch)
+        loaded._check()
+        table = loaded
