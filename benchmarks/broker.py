@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import gc
 import multiprocessing
+import os
 import random
 import resource
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -54,6 +56,7 @@ SPAWN = multiprocessing.get_context("spawn")
 STOCKS = [f"{a}{b}{c}{d}" for a in "ABCDEFGH" for b in "AEIOU" for c in "KLMNPQRS" for d in "ABCDEFGHIJ"]
 WINDOW = 4096
 MANY = 10**12
+PARTS = ["rate", "latency", "record", "fanout", "churn"]
 
 
 # -- workload ----------------------------------------------------------------------------------------------
@@ -270,11 +273,28 @@ def count_acks(head: bytes) -> int:
 
 
 def rate(
-    target: Callable[..., None], encoded: list[bytes], bodies: list[bytes], batch: int, everyone: int = 1
+    target: Callable[..., None],
+    encoded: list[bytes],
+    bodies: list[bytes],
+    batch: int,
+    everyone: int = 1,
+    **settings: Any,
 ) -> float:
     """Deliveries per second, from the first to the last."""
-    options = {"limits": Limits(subscriptions=1_000_000)._asdict()}
-    with child(target, options) as (pipe, _):
+    return timed(target, encoded, bodies, batch, everyone, **settings)[0]
+
+
+def timed(
+    target: Callable[..., None],
+    encoded: list[bytes],
+    bodies: list[bytes],
+    batch: int,
+    everyone: int = 1,
+    **settings: Any,
+) -> tuple[float, float]:
+    """Deliveries per second, from the first to the last, and the broker's processor time for each notification."""
+    options = {"limits": Limits(subscriptions=1_000_000)._asdict(), **settings}
+    with child(target, options) as (pipe, process):
         url = receive(pipe)
         acks = target is run_broker
         with child(run_subscriber, url, len(bodies), encoded, everyone) as (subscriber, _):
@@ -288,12 +308,38 @@ def rate(
                 publisher.socket.linger = 0
                 publisher.socket.connect(url)
                 publisher.request = 0
+            before = processor_time(process.pid)
             publish_all(publisher, bodies, batch, acks)
             first, last, _ = receive(subscriber)
+            spent = processor_time(process.pid) - before
             subscriber.send("done")
             publisher.socket.close()
             publisher.context.term()
-    return len(bodies) * everyone / (last - first)
+    return len(bodies) * everyone / (last - first), spent / len(bodies)
+
+
+def recording(count: int, encoded: list[bytes], batch: int, rounds: int) -> list[dict[str, Any]]:
+    """The broker with and without --record, in turns, so that both meet the same weather."""
+    bodies = notifications(count)
+    rows = []
+    for number in range(rounds):
+        plain = timed(run_broker, encoded, bodies, batch)
+        with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".recording-") as directory:
+            recorded = timed(run_broker, encoded, bodies, batch, record=directory)
+            size = sum(path.stat().st_size for path in Path(directory).glob("*.rec"))
+        rows.append(
+            {
+                "per message": batch,
+                "round": number + 1,
+                "without/s": plain[0],
+                "with/s": recorded[0],
+                "ratio": recorded[0] / plain[0],
+                "µs cpu without": plain[1] * 1e6,
+                "µs cpu with": recorded[1] * 1e6,
+                "bytes each": size / count,
+            }
+        )
+    return rows
 
 
 def latency(per_second: float, count: int, encoded: list[bytes]) -> tuple[float, float]:
@@ -373,6 +419,11 @@ def churn(clients: int, each: int, rounds: int) -> list[dict[str, Any]]:
     return rows
 
 
+def processor_time(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def resident(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096
 
@@ -380,11 +431,11 @@ def resident(pid: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1.0, help="fraction of the full sizes")
-    parser.add_argument("--only", choices=["rate", "latency", "fanout", "churn"])
+    parser.add_argument("--only", choices=PARTS)
     arguments = parser.parse_args()
     scale = arguments.scale
     report = Report("broker")
-    wanted = [arguments.only] if arguments.only else ["rate", "latency", "fanout", "churn"]
+    wanted = [arguments.only] if arguments.only else PARTS
     full = 0.0
     if "rate" in wanted or "latency" in wanted:
         rows = []
@@ -408,6 +459,14 @@ def main() -> int:
         )
         report.target("p50 latency", p50 * 1e3, 1.0, at_least=False, unit="ms")
         report.target("p99 latency", p99 * 1e3, 5.0, at_least=False, unit="ms")
+    if "record" in wanted:
+        rows = []
+        for batch, count in ((1, int(100_000 * scale)), (64, int(200_000 * scale))):
+            measured = recording(count, filters(999), batch, 5)
+            rows += measured
+            ratio = float(np.median([row["ratio"] for row in measured]))
+            report.target(f"rate with --record / without, {batch} per message (median of 5)", ratio, 0.9)
+        report.table("Recording, 1,000 subscriptions", rows)
     if "fanout" in wanted:
         bodies = notifications(max(10, int(300 * scale)))
         bare = rate(run_forwarder, [], bodies, 1, everyone=1000)

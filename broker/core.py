@@ -228,6 +228,8 @@ class Core(Advertising):
         )
         subscription.filters = ids
         session.subscriptions[message.subscription] = self._subscriptions[handle] = subscription
+        if self.journal is not None:
+            self.journal.subscribed(handle, session.publisher, session.number, subscription.id, message.filters)
         self._spread(ids)
         self._answer(session, Ack((Acked(message.request),)))
 

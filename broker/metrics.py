@@ -35,6 +35,8 @@ COUNTERS = {
     "sessions_lost": "Sessions whose connection went away without a BYE",
     "sessions_ended": "Sessions that the broker ended for a fault of theirs",
     "handshake_failures": "Connections that failed the transport's security handshake",
+    "recorded_bytes": "Bytes written to the recording",
+    "record_failures": "Times that the recording could not be written or synced",
 }
 
 

@@ -3,7 +3,7 @@
 One thread owns the sockets and the core. A turn takes in what has arrived (bounded in messages, notifications and
 bytes, so that a flood delays nobody for long), matches it as one batch, and sends what each connection takes:
 
-    poll ─▶ receive* ─▶ turn ─▶ flush ─▶ (tick) ─▶ poll
+    poll ─▶ receive* ─▶ turn ─▶ (commit) ─▶ flush ─▶ (tick) ─▶ poll
 
 The ROUTER is mandatory and never blocks: a full connection and a vanished one are reported to the core instead of
 swallowed by ZeroMQ. With keys, the ZAP handler runs in the same loop; it vouches for whoever has proven to hold a
@@ -29,6 +29,7 @@ from zmq.utils.monitor import parse_monitor_message
 from contrada.broker.core import Core, Identity
 from contrada.broker.keys import KeyDirectory
 from contrada.broker.overlay.dealers import Dealers
+from contrada.broker.recorder import Recorder
 from contrada.broker.session import Sent
 from contrada.broker.wire import Role
 from contrada.errors import ContradaError
@@ -74,6 +75,7 @@ class Node:
             now=time.monotonic(),
         )
         metrics.watch(self.core)
+        self._recorder: Recorder | None = None
         self._secure = keys is not None
         self._wake_read, self._wake_write = socket.socketpair()
         self._wake_read.setblocking(False)
@@ -86,6 +88,9 @@ class Node:
         self._router = self._context.socket(zmq.ROUTER)
         try:
             self._open(keys)
+            if settings.record is not None:  # last: it leaves a mark on the disk
+                self._recorder = Recorder(settings, self.core.id, self.core.counters)
+                self.core.journal = self._recorder.writer
         except BaseException:
             self._context.destroy(linger=0)
             self._wake_read.close()
@@ -145,6 +150,8 @@ class Node:
             self._router.disable_monitor()
             self._peers.close_all()
             self._context.destroy(linger=int(self.settings.shutdown_timeout * 1000))
+            if self._recorder is not None:
+                self._recorder.close()
             self._wake_read.close()
             self._wake_write.close()
 
@@ -173,11 +180,19 @@ class Node:
                 self._peers.receive(ready, core)
             now = time.monotonic()
             core.turn(now)
-            core.flush(self._send)
+            self._flush()
             if now >= next_tick:
                 next_tick = now + period
                 core.tick(now)
-                core.flush(self._send)
+                self._flush()
+                if self._recorder is not None:
+                    self._recorder.tick(now)
+
+    def _flush(self) -> None:
+        """Send what is ready, once what led to it is recorded."""
+        if self._recorder is not None:
+            self._recorder.commit()
+        self.core.flush(self._send)
 
     def _shut_down(self) -> None:
         """Deliver what credit allows, listening only for credit; then BYE."""
@@ -185,14 +200,14 @@ class Node:
         deadline = time.monotonic() + self.settings.shutdown_timeout
         self._receive()
         core.stop(time.monotonic())
-        core.flush(self._send)
+        self._flush()
         while (core.busy or core.congested or self._unserved()) and time.monotonic() < deadline:
             if self._router.poll(ceil(_CONGESTED_POLL * 1000)):
                 self._receive()
             core.turn(time.monotonic())
-            core.flush(self._send)
+            self._flush()
         core.goodbye()
-        core.flush(self._send)
+        self._flush()
         log.info("stopped", extra={"broker": core.id})
 
     def _unserved(self) -> bool:

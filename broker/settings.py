@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from contrada.broker.messages import Limits
 from contrada.broker.overlay.dialling import Peer
-from contrada.broker.wire import LIST_LENGTH, NAME_BYTES
+from contrada.broker.wire import LIST_LENGTH, NAME_BYTES, Sync
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -40,18 +40,35 @@ class Settings:
     advertisements: bool = False  # subscriptions travel only towards advertisers; alike in the whole overlay
     hop_limit: int = 64  # links that a notification may cross
     stale_after: float = 60.0  # what a lost neighbour wanted is kept so long
+    record: str | Path | None = None  # the directory to record into; None: nothing is recorded
+    record_sync: str = Sync.INTERVAL
+    record_file_bytes: int = 256 << 20  # of one file, before the next
+    record_file_seconds: float = 3600.0
+    record_total_bytes: int = 0  # of all files, before the oldest is deleted; 0: for ever
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        for name in ("heartbeat", "timeout", "block_timeout", "shutdown_timeout", "ban", "stale_after"):
+        for name in (
+            "heartbeat",
+            "timeout",
+            "block_timeout",
+            "shutdown_timeout",
+            "ban",
+            "stale_after",
+            "record_file_seconds",
+        ):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e6:
                 raise InvalidValue(f"{name} must be a positive number of seconds, not {value!r}")
             object.__setattr__(self, name, float(value))
         if self.timeout <= self.heartbeat:
             raise InvalidValue(f"timeout ({self.timeout} s) must be longer than heartbeat ({self.heartbeat} s)")
-        for name in ("queue", "sessions", "bad_frames", "priority", "hop_limit"):
+        for name in ("queue", "sessions", "bad_frames", "priority", "hop_limit", "record_file_bytes"):
             _positive(name, getattr(self, name))
+        if self.record_total_bytes != 0:
+            _positive("record_total_bytes", self.record_total_bytes)
+        if self.record_sync not in tuple(Sync):
+            raise InvalidValue(f"record_sync is one of {', '.join(Sync)}, not {self.record_sync!r}")
         self._check_peers()
         for name, value in self.limits._asdict().items():
             _positive(f"limits.{name}", value)

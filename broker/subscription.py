@@ -66,6 +66,7 @@ class Subscription:
         "queue",
         "reported",
         "session",
+        "shed",
         "since",
         "waiting_bytes",
     )
@@ -97,6 +98,7 @@ class Subscription:
         self.dropped = 0
         self.reported = 0
         self.lost: deque[NotificationId] = deque(maxlen=_REMEMBERED_DROPS)
+        self.shed: list[NotificationId] = []  # what the latest notification pushed out
         self.held: list[Publication] = []  # whose ACK waits for this queue
         self.full_since: float | None = None
 
@@ -116,11 +118,13 @@ class Subscription:
             return False
         if self.policy is not Policy.DROP_OLDEST:
             return True
+        self.shed = []
         while self.full:
-            shed = self.queue.popleft()
-            self.waiting_bytes -= shed.size
-            self.dropped += 1
-            self.lost.append(shed.id)
+            oldest = self.queue.popleft()
+            self.waiting_bytes -= oldest.size
+            self.shed.append(oldest.id)
+        self.dropped += len(self.shed)
+        self.lost.extend(self.shed)
         return False
 
     def hold(self, publication: Publication, now: float) -> None:

@@ -12,6 +12,10 @@ State, and who owns it:
     _dirty           sessions with something to send
     _backlog         sessions with more than a turn's worth in their queues, or congested
     _farewells       last messages to connections that have no session (any more)
+    _ended           handles of subscriptions that ended while a batch was handed out; kept only for the journal
+
+The `journal`, if there is one, is told of every subscription, every accepted notification with its receivers, and every
+drop, in the order in which the table sees them: replaying it gives the same receivers.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from contrada.broker.wire import Code, Policy
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from contrada.broker.journal import Journal
     from contrada.broker.messages import Message
     from contrada.broker.overlay.messages import Forward
     from contrada.broker.settings import Settings
@@ -36,6 +41,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("contrada.broker")
 
+_ENDED = "ended"  # why a queue was lost: its subscription ended first
 _UNREAD = 4096  # messages that a congested client may leave unread before its session is ended
 
 
@@ -92,6 +98,7 @@ class Switchboard:
         self.recent = Recent()
         self.counters: Counter[str] = Counter()
         self.drops: Counter[str] = Counter()  # by policy
+        self.journal: Journal | None = None
         self._sequence = first_sequence
         self._now = now
         self._sessions: dict[bytes, Session] = {}
@@ -102,6 +109,7 @@ class Switchboard:
         self._dirty: list[Session] = []
         self._backlog: dict[Session, None] = {}
         self._farewells: list[tuple[bytes, Sequence[bytes]]] = []
+        self._ended: set[int] = set()
 
     @property
     def sessions(self) -> Mapping[int, Session]:
@@ -157,6 +165,8 @@ class Switchboard:
         pending, self._pending = self._pending, []
         notifications, self._pending_notifications = self._pending_notifications, []
         matches = self.table.match_many(notifications)
+        journal = self.journal
+        self._ended.clear()
         start = 0
         for publication in pending:
             bodies = publication.bodies
@@ -168,6 +178,8 @@ class Switchboard:
                 self._relay(publication, publication.forwards, matched)
             else:
                 self.recent.remember((self.id, sequence, publisher, bodies, matched, publication.size))
+                if journal is not None:
+                    journal.accepted(self.id, sequence, publisher, bodies, self._local(matched))
                 for body, handles in zip(bodies, matched, strict=True):
                     if handles:
                         self._offer(Envelope(self.id, sequence, publisher, body), handles, publication)
@@ -182,9 +194,15 @@ class Switchboard:
         for forward, handles in zip(forwards, matched, strict=True):
             (broker, sequence), publisher, hops, body = forward
             self.recent.remember((broker, sequence, publisher, (body,), (handles,), len(body)))
+            if self.journal is not None:
+                self.journal.accepted(broker, sequence, publisher, (body,), self._local((handles,)))
             onward = handles - {came_from} if came_from in handles else handles
             if onward:
                 self._offer(Envelope(broker, sequence, publisher, body, hops), onward, publication)
+
+    def _local(self, matched: Sequence[set[int]]) -> Sequence[set[int]]:
+        """Of the matched interfaces, those that a recording speaks of: subscriptions, not neighbours."""
+        return matched
 
     def _offer(self, envelope: Envelope, handles: set[int], publication: Publication) -> None:
         """Give a notification to every subscription that it matched."""
@@ -192,6 +210,8 @@ class Switchboard:
         for handle in handles:
             subscription = subscriptions.get(handle)
             if subscription is None:
+                if self.journal is not None and handle in self._ended:
+                    self.journal.dropped(handle, _ENDED, [envelope.id])
                 continue  # its session was ended by an earlier notification of this batch
             session = subscription.session
             if subscription.credit and not subscription.queue and not session.congested:
@@ -213,6 +233,8 @@ class Switchboard:
             elif subscription.dropped != dropped:
                 session.dropping[subscription] = None
                 self.drops[Policy.DROP_OLDEST] += subscription.dropped - dropped
+                if self.journal is not None:
+                    self.journal.dropped(handle, Policy.DROP_OLDEST, subscription.shed)
                 if not subscription.queue:
                     del session.waiting[subscription]
 
@@ -281,6 +303,11 @@ class Switchboard:
 
     def _drop_subscription(self, subscription: Subscription) -> None:
         session = subscription.session
+        if self.journal is not None:
+            if subscription.queue:
+                self.journal.dropped(subscription.handle, _ENDED, [envelope.id for envelope in subscription.queue])
+            self.journal.unsubscribed(subscription.handle)
+            self._ended.add(subscription.handle)
         del session.subscriptions[subscription.id]
         del self._subscriptions[subscription.handle]
         self.table.remove_interface(subscription.handle)

@@ -55,6 +55,14 @@ class Policy(StrEnum):
     DISCONNECT = "disconnect"  # end the session of the slow consumer
 
 
+class Sync(StrEnum):
+    """How soon a recording is on the disk, for when the machine dies. A killed broker loses nothing by any of them."""
+
+    NONE = "none"  # when the operating system likes
+    INTERVAL = "interval"  # within about a second
+    ALWAYS = "always"  # before anything that it tells of is acknowledged or sent
+
+
 class Role(StrEnum):
     """What a client's key allows it to do."""
 

@@ -30,7 +30,8 @@ from contrada.errors import InvalidValue
 
 DEFAULT_URL: Final = "tcp://127.0.0.1:7400"
 _SECTIONS: Final = ("url", "client", "broker")
-_PATHS: Final = {"client": ("key", "server_key"), "broker": ("keys",)}
+_PATHS: Final = {"client": ("key", "server_key"), "broker": ("keys",)}  # or, for server_key, the key itself
+_PLACES: Final = ("record",)  # of the broker: directories that need not be there yet
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,9 @@ def read(path: Path) -> Config:
         for key in _PATHS[name]:
             if isinstance(value := section.get(key), str) and (path.parent / value).exists():
                 section[key] = str(path.parent / value)
+    for key in _PLACES:
+        if isinstance(value := sections["broker"].get(key), str):
+            sections["broker"][key] = str(path.parent / value)
     known = {f.name for f in fields(Options)}
     if unknown := sorted(set(sections["client"]) - known):
         raise InvalidValue(f"{path}: unknown setting client.{unknown[0]}; there are {', '.join(sorted(known))}")

@@ -29,9 +29,11 @@ class RecordingWriter:
     """Appends to the recording in `directory`, made if need be.
 
     A file is followed by the next when it has `file_bytes` or is `file_seconds` old; the oldest are deleted while all
-    have more than `total_bytes` (0: never). `retire` is given the descriptor of each file that is done with, to sync
-    and close it. Methods that record cost an append; `commit` packs and writes. When it cannot it raises `OSError`,
-    and everything until the next successful `reopen` is lost: the sequence numbers tell how many records.
+    have more than `total_bytes` (0: never). A `durable` writer has the disk know of each new file before it goes on.
+    `retire` is given the descriptor of each file that is done with, to sync and close it.
+
+    Methods that record cost an append; `commit` packs and writes. When it cannot it raises `OSError`, and everything
+    until the next successful `reopen` is lost: the sequence numbers tell how many records.
     """
 
     def __init__(
@@ -42,6 +44,7 @@ class RecordingWriter:
         file_bytes: int = 256 << 20,
         file_seconds: float = 3600.0,
         total_bytes: int = 0,
+        durable: bool = False,
         clock: Callable[[], int] = time.time_ns,
         retire: Callable[[int], None] = os.close,
     ) -> None:
@@ -51,6 +54,7 @@ class RecordingWriter:
         self._file_bytes = file_bytes
         self._file_us = int(file_seconds * 1e6)
         self._total_bytes = total_bytes
+        self._durable = durable
         self._clock = clock
         self._retire = retire
         self._rows: list[tuple[Any, ...]] = []
@@ -159,7 +163,7 @@ class RecordingWriter:
         """Begin the next file. What is not committed yet is counted and forgotten."""
         self._sequence += self._count
         self._rows, self._count = [], 0
-        self._give_up()
+        self.give_up()
         now = self._clock() // 1000
         self._number += 1
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
@@ -170,7 +174,11 @@ class RecordingWriter:
             for start in range(0, len(restated) or 1, _RESTATED):
                 block = encode_block(self._sequence, 0, now, restated[start : start + _RESTATED])
                 self._write(block if start else encode_header(self._life) + block)
+            if self._durable:
+                os.fdatasync(self._file)
+                _sync_directory(self.directory)
         except OSError:
+            self.give_up()
             self.path.unlink()
             self._number -= 1
             raise
@@ -185,12 +193,13 @@ class RecordingWriter:
         except OSError:
             with suppress(OSError):  # the reader knows a torn block when it sees one
                 os.ftruncate(self._file, self._size)
-            self._give_up()
+            self.give_up()
             raise
         self._size += len(data)
         self.written += len(data)
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
+        """Write no more to this file."""
         if self._file is not None:
             file, self._file = self._file, None
             self._retire(file)
@@ -228,7 +237,7 @@ class RecordingWriter:
             self._note((Kind.STOPPED,))
             self.commit()
         finally:
-            self._give_up()
+            self.give_up()
             os.close(self._lock)
             self._lock = -1
 
@@ -237,3 +246,11 @@ class RecordingWriter:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -82,6 +82,7 @@ class Dealers:
             for readable in line:
                 self._poller.unregister(readable)
             line.dealer.disable_monitor()
+            line.monitor.close()
             line.dealer.close()
 
     def close_all(self) -> None:

@@ -69,6 +69,7 @@ class Linking(Switchboard):
             hop_limit=settings.hop_limit,
         )
         self.link_rows: list[dict[str, Any]] = []  # what `report.links` said lately, for other threads to read
+        self._link_handles: set[int] = set()  # of `interests`
         self._awake = False
         self._incarnation = first_sequence
         self._stands_down_until = 0.0
@@ -216,6 +217,7 @@ class Linking(Switchboard):
         interest = self.interests.get(broker)
         if interest is None:
             interest = self.interests[broker] = Interest(self._next_handle)
+            self._link_handles.add(self._next_handle)
             self._next_handle += 1
         outlet = Subscription(
             session,
@@ -416,6 +418,10 @@ class Linking(Switchboard):
                 self._answer(link.session, Credit((Grant(_OUTLET, link.credit),)))
                 link.credit = 0
         super().flush(send)
+
+    def _local(self, matched: Sequence[set[int]]) -> Sequence[set[int]]:
+        links = self._link_handles
+        return [handles - links for handles in matched] if links else matched
 
     # -- what clients subscribe to -----------------------------------------------------------------------
 

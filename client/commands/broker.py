@@ -15,6 +15,7 @@ EXAMPLES = (
     "contrada broker --listen 'tcp://127.0.0.1:*' --metrics 127.0.0.1:0",
     "contrada broker --listen 'tcp://*:7400' --keys keys",
     "contrada broker --listen tcp://127.0.0.1:7401 --id north --peer tcp://127.0.0.1:7400",
+    "contrada broker --id north --record log --record-sync always",
 )
 
 
@@ -29,6 +30,12 @@ def broker(
         list[str] | None, typer.Option("--peer", help="A broker to link with, URL or KEY@URL; again for more.")
     ] = None,
     metrics: Annotated[str | None, typer.Option(help="HOST:PORT to serve Prometheus metrics on.")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="A directory to record everything accepted, subscribed and delivered in.")
+    ] = None,
+    record_sync: Annotated[
+        str | None, typer.Option(help="When the recording is on the disk: none, interval (1 s), always.")
+    ] = None,
     config: ConfigFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")] = False,
 ) -> None:
@@ -41,7 +48,16 @@ def broker(
     from contrada.broker.settings import Settings
 
     configure(logging.WARNING if quiet else logging.INFO)
-    given = {"listen": listen, "id": id, "keys": keys, "insecure": insecure, "metrics": metrics, "peers": peer or None}
+    given = {
+        "listen": listen,
+        "id": id,
+        "keys": keys,
+        "insecure": insecure,
+        "metrics": metrics,
+        "peers": peer or None,
+        "record": record,
+        "record_sync": record_sync,
+    }
     options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
     options.update({name: value for name, value in given.items() if value is not None})
     settings = Settings.of(options)  # what is wrong with them should not wait for the kernels

@@ -6,6 +6,7 @@ import re
 from dataclasses import fields
 from pathlib import Path
 
+from contrada import Broker, Client
 from contrada.broker import wire
 from contrada.broker.messages import Limits
 from contrada.broker.metrics import COUNTERS
@@ -32,7 +33,11 @@ def test_the_protocol_page_lists_every_message_and_code():
         assert f"`{code}`" in PROTOCOL
 
 
-def test_the_example_runs(capsys):
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+def test_the_examples_run(capsys, tmp_path):
+    example, recording = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(example, "docs/broker.md", "exec"), {})
     assert capsys.readouterr().out == "120\n"
+    with Broker(record=tmp_path / "log") as broker, Client(broker.url, name="p") as client:
+        id = client.publish({"wind": 120})
+    exec(compile(recording.replace('"log"', repr(str(tmp_path / "log"))), "docs/broker.md", "exec"), {})
+    assert capsys.readouterr().out == f"{id} p {{'wind': 120}} ()\n[]\n"
