@@ -126,6 +126,15 @@ class Core(Advertising):
                 self._answer(session, Error(getattr(message, "request", 0), refusal.code, str(refusal)))
                 self.counters["refused"] += 1
 
+    def refuse(self, connection: bytes, now: float) -> None:
+        """Turn away a connection that chose its own name, which may be somebody else's."""
+        self._now = now
+        self.counters["received"] += 1
+        if connection[:1] == b"\0":  # what only ZeroMQ and this broker may choose: do not even answer
+            self.counters["bad_frames"] += 1
+        elif not self._offences.is_banned(connection, now):
+            self._bad_frame(connection, None, "the connection has a routing id of its own choice: leave it unset", 0)
+
     def tick(self, now: float) -> None:
         """Heartbeats, deadlines and reports. Call a few times per heartbeat."""
         self._now = now
@@ -168,6 +177,7 @@ class Core(Advertising):
     def _hello(self, connection: bytes, user: str | None, message: Hello) -> None:
         if (old := self._sessions.get(connection)) is not None:
             self._remove(old)
+        self._unsaid.pop(connection, None)
         refusal: tuple[Code, str] | None = None
         identity = self._identify(user)
         version = min(message.newest, wire.VERSION)
@@ -283,7 +293,7 @@ class Core(Advertising):
             subscription = session.subscriptions.get(id)
             if subscription is not None:  # a grant may cross an UNSUBSCRIBE on its way
                 subscription.credit = min(subscription.credit + credit, wire.MAX_INTEGER)
-        if session.waiting:
+        if session.waiting and not session.congested:
             self._backlog[session] = None
 
     def _ping(self, session: Session, message: Ping) -> None:

@@ -89,6 +89,8 @@ class Metrics:
     def watch(self, core: Core) -> None:
         """Expose a core's counters and gauges."""
         self._core = core
+        for name in COUNTERS:
+            core.counters.setdefault(name, 0)  # so that `status` shows what has not happened, too
         self.registry.register(self)
 
     def collect(self) -> Iterator[Metric]:

@@ -6,8 +6,9 @@ bytes, so that a flood delays nobody for long), matches it as one batch, and sen
     poll ─▶ receive* ─▶ turn ─▶ (commit) ─▶ flush ─▶ (tick) ─▶ poll
 
 The ROUTER is mandatory and never blocks: a full connection and a vanished one are reported to the core instead of
-swallowed by ZeroMQ. With keys, the ZAP handler runs in the same loop; it vouches for whoever has proven to hold a
-key, and the core decides at HELLO, because ZeroMQ's own refusal has no words (PROTOCOL.md, Security).
+swallowed by ZeroMQ. With keys, the ZAP handler runs in the same loop: a key that is not in the directory never gets
+through the handshake (PROTOCOL.md, Security). ZeroMQ lets clients choose the name of their connection, and so take
+that of somebody who has just left; only names that the ROUTER made itself are served.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from contrada.broker.keys import KeyDirectory
 from contrada.broker.overlay.dealers import Dealers
 from contrada.broker.recorder import Recorder
 from contrada.broker.session import Sent
-from contrada.broker.wire import Role
+from contrada.broker.wire import Code, Role
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
@@ -46,15 +47,16 @@ log = logging.getLogger("contrada.broker")
 _TURN_MESSAGES = 512
 _TURN_NOTIFICATIONS = 2048
 _TURN_BYTES = 8 << 20
+_TURN_SECONDS = 0.01  # some messages take milliseconds
 _SEND_QUEUE = 128  # messages in a connection's buffer before it counts as full
 _RECEIVE_QUEUE = 64
 _COPY_BYTES = 64 << 10  # longer frames are shared with ZeroMQ instead of copied
-_CONGESTED_POLL = 0.002
+_PATIENCE = 0.8  # of the shutdown timeout for delivering; the rest is for ZeroMQ to empty its buffers
+_OWN_NAME = 5  # bytes of a connection's name that ZeroMQ made: a zero, and a number
 _EVERYONE = Identity("", frozenset(Role))
 _HANDSHAKE_FAILURES = {
     int(zmq.Event.HANDSHAKE_FAILED_NO_DETAIL): "the client gave up during the handshake",
     int(zmq.Event.HANDSHAKE_FAILED_PROTOCOL): "the client has other security settings, or another key for this broker",
-    int(zmq.Event.HANDSHAKE_FAILED_AUTH): "the client's credentials were refused",
 }
 
 
@@ -76,7 +78,9 @@ class Node:
         )
         metrics.watch(self.core)
         self._recorder: Recorder | None = None
+        self._keys = keys
         self._secure = keys is not None
+        self._linger = settings.shutdown_timeout
         self._wake_read, self._wake_write = socket.socketpair()
         self._wake_read.setblocking(False)
         self._wake_write.setblocking(False)
@@ -149,7 +153,7 @@ class Node:
         if not self._context.closed:
             self._router.disable_monitor()
             self._peers.close_all()
-            self._context.destroy(linger=int(self.settings.shutdown_timeout * 1000))
+            self._context.destroy(linger=ceil(self._linger * 1000))
             if self._recorder is not None:
                 self._recorder.close()
             self._wake_read.close()
@@ -164,11 +168,8 @@ class Node:
         period = min(self.settings.heartbeat / 4, 0.25)
         next_tick = time.monotonic()
         while not self._stopping.is_set():
-            wait = max(0.0, next_tick - time.monotonic())
-            if core.busy:
-                wait = 0.0
-            elif core.congested:
-                wait = min(wait, _CONGESTED_POLL)
+            next_look = min(next_tick, core.retry_at) if core.congested else next_tick
+            wait = 0.0 if core.busy else max(0.0, next_look - time.monotonic())
             ready = dict(poller.poll(ceil(wait * 1000)))
             if self._zap in ready:
                 self._vouch()
@@ -197,17 +198,23 @@ class Node:
     def _shut_down(self) -> None:
         """Deliver what credit allows, listening only for credit; then BYE."""
         core = self.core
-        deadline = time.monotonic() + self.settings.shutdown_timeout
+        began = time.monotonic()
+        deadline = began + self.settings.shutdown_timeout * _PATIENCE
         self._receive()
         core.stop(time.monotonic())
         self._flush()
         while (core.busy or core.congested or self._unserved()) and time.monotonic() < deadline:
-            if self._router.poll(ceil(_CONGESTED_POLL * 1000)):
-                self._receive()
+            self._router.poll(2)
+            self._receive()
             core.turn(time.monotonic())
             self._flush()
         core.goodbye()
         self._flush()
+        while core.congested and time.monotonic() < deadline:
+            time.sleep(0.002)
+            core.turn(time.monotonic())
+            self._flush()
+        self._linger = max(0.0, began + self.settings.shutdown_timeout - time.monotonic())
         log.info("stopped", extra={"broker": core.id})
 
     def _unserved(self) -> bool:
@@ -233,9 +240,12 @@ class Node:
                 frames = [receive()]
             while more(zmq.RCVMORE):
                 frames.append(receive())
+            if connection[0] or len(connection) != _OWN_NAME:
+                core.refuse(connection, now)
+                continue
             core.receive(connection, user, frames, now)
             room -= sum(map(len, frames))
-            if room <= 0 or core.pending >= _TURN_NOTIFICATIONS:
+            if room <= 0 or core.pending >= _TURN_NOTIFICATIONS or time.monotonic() - now > _TURN_SECONDS:
                 return
 
     def _send(self, connection: bytes, frames: Sequence[bytes]) -> Sent:
@@ -256,7 +266,8 @@ class Node:
         return Sent.OK
 
     def _vouch(self) -> None:
-        """Answer ZAP requests (ZeroMQ RFC 27): the key has been proven by the handshake, and becomes the user's id."""
+        """Answer ZAP requests (ZeroMQ RFC 27): the handshake has proven the key; one that is known is the user's id."""
+        assert self._keys is not None
         while True:
             try:
                 request = self._zap.recv_multipart(zmq.NOBLOCK)
@@ -265,9 +276,16 @@ class Node:
             version, number = request[0], request[1] if len(request) > 1 else b""
             if len(request) == 7 and version == b"1.0" and request[5] == b"CURVE" and len(request[6]) == 32:
                 key = z85.encode(request[6])
-                self._zap.send_multipart([b"1.0", number, b"200", b"OK", key, b""])
+                if self._keys.identify(key.decode()) is not None:
+                    self._zap.send_multipart([b"1.0", number, b"200", b"OK", key, b""])
+                    continue
+                reason = "the key is not in this broker's key directory"
+                facts = {"key": key.decode(), "address": request[3].decode(errors="replace")}
             else:
-                self._zap.send_multipart([b"1.0", number, b"400", b"CURVE only", b"", b""])
+                reason, facts = "CURVE only", {}
+            self.core.counters["refused"] += 1
+            log.warning("refused", extra={"code": Code.UNAUTHORISED, "reason": reason, **facts})
+            self._zap.send_multipart([b"1.0", number, b"400", reason.encode(), b"", b""])
 
     def _note_failures(self) -> None:
         while True:

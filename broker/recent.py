@@ -1,7 +1,8 @@
 """The notifications that were accepted lately, and whom they matched: what EXPLAIN answers from.
 
 A bounded queue of batches, newest at the right. Recording costs one append per PUBLISH; looking one up walks the
-batches, which only an operator's question does.
+batches, which only an operator's question does. The bytes of a batch count its bodies and whom it matched, so that a
+thousand receivers of each notification are remembered for fewer of them, not in more memory.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     # broker, first sequence number, publisher, bodies, for each the interfaces it matched, bytes: a plain tuple,
     # because one is made for every PUBLISH
     Batch: TypeAlias = tuple[str, int, str, Sequence[bytes], Sequence[Collection[int]], int]
+
+ENTRY_BYTES = 72  # of one interface in a set: its slots in a table at most 3/5 full, and the integer
 
 
 class Found(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
@@ -48,6 +49,7 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
+        self._check_types()
         for name in (
             "heartbeat",
             "timeout",
@@ -72,6 +74,8 @@ class Settings:
         self._check_peers()
         for name, value in self.limits._asdict().items():
             _positive(f"limits.{name}", value)
+            if value > _MOST:
+                raise InvalidValue(f"limits.{name} must be at most {_MOST}, not {value}")
         if self.limits.batch > LIST_LENGTH:
             raise InvalidValue(f"limits.batch must be at most {LIST_LENGTH}, not {self.limits.batch}")
         if self.limits.notification_bytes + 1024 > min(self.limits.message_bytes, self.limits.queue_bytes):
@@ -83,6 +87,13 @@ class Settings:
                 f"{self.listen} can be reached from other machines, and without keys anyone may publish and subscribe "
                 "there. Give a key directory (see contrada keygen), listen on 127.0.0.1, or allow it with insecure"
             )
+
+    def _check_types(self) -> None:
+        """What a configuration file may have got wrong, before anything relies on it."""
+        for name, kinds, wanted in _TYPES:
+            value = getattr(self, name)
+            if not isinstance(value, kinds):
+                raise InvalidValue(f"{name} must be {wanted}, not {value!r}")
 
     def _check_peers(self) -> None:
         if isinstance(self.peers, str) or not all(isinstance(address, str) for address in self.peers):
@@ -113,6 +124,20 @@ class Settings:
                 raise InvalidValue(f"unknown limit {unknown[0]!r}; the limits are {', '.join(Limits._fields)}")
             options = {**options, "limits": Limits(**limits)}
         return cls(**options)
+
+
+_MOST = 2**53  # of a limit: exact in every language that clients are written in
+_TYPES: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
+    ("listen", str, "an endpoint, as in tcp://127.0.0.1:7400"),
+    ("id", str, "a string"),
+    ("keys", (str, os.PathLike, type(None)), "a directory"),
+    ("insecure", bool, "true or false"),
+    ("metrics", (str, type(None)), "HOST:PORT"),
+    ("record", (str, os.PathLike, type(None)), "a directory"),
+    ("peers", (list, tuple), "a list of addresses"),
+    ("advertisements", bool, "true or false"),
+    ("limits", Limits, "a table"),
+)
 
 
 def _positive(name: str, value: object) -> None:

@@ -10,8 +10,9 @@ State, and who owns it:
     _subscriptions   handle → Subscription          the interfaces in the forwarding table
     _pending         publications accepted and not yet matched
     _dirty           sessions with something to send
-    _backlog         sessions with more than a turn's worth in their queues, or congested
-    _farewells       last messages to connections that have no session (any more)
+    _backlog         sessions with more in their queues than a turn's worth, whose connections take it
+    _congested       sessions whose connections take no more for now; tried again, the less often the more they are
+    _farewells       last messages for connections without a session, and `_unsaid` those that were not taken yet
     _ended           handles of subscriptions that ended while a batch was handed out; kept only for the journal
 
 The `journal`, if there is one, is told of every subscription, every accepted notification with its receivers, and every
@@ -21,12 +22,12 @@ drop, in the order in which the table sees them: replaying it gives the same rec
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from contrada.broker.frames import Envelope, encode
 from contrada.broker.messages import Error
-from contrada.broker.recent import Recent
+from contrada.broker.recent import ENTRY_BYTES, Recent
 from contrada.broker.session import Sent, Session
 from contrada.broker.wire import Code, Policy
 
@@ -43,6 +44,9 @@ log = logging.getLogger("contrada.broker")
 
 _ENDED = "ended"  # why a queue was lost: its subscription ended first
 _UNREAD = 4096  # messages that a congested client may leave unread before its session is ended
+_UNHEARD = 16  # answers that a connection without a session may leave unread before it gets no more
+_RETRY = 0.002  # seconds before congested connections are tried again,
+_RETRY_EACH = 0.00005  # and more for each of them: stuck clients must not take the time of the others
 
 
 class Table(Protocol):
@@ -108,8 +112,11 @@ class Switchboard:
         self._pending_notifications: list[Mapping[str, Any]] = []
         self._dirty: list[Session] = []
         self._backlog: dict[Session, None] = {}
+        self._congested: dict[Session, None] = {}
         self._farewells: list[tuple[bytes, Sequence[bytes]]] = []
         self._ended: set[int] = set()
+        self._unsaid: dict[bytes, tuple[float, deque[Sequence[bytes]]]] = {}  # until when to try
+        self.retry_at = now
 
     @property
     def sessions(self) -> Mapping[int, Session]:
@@ -133,8 +140,8 @@ class Switchboard:
 
     @property
     def congested(self) -> bool:
-        """Whether some connection's buffer is full, so that a flush should soon be tried again."""
-        return any(session.congested for session in self._backlog)
+        """Whether some connection's buffer is full, so that a flush should be tried again at `retry_at`."""
+        return bool(self._congested or self._unsaid)
 
     def turn(self, now: float) -> None:
         """Match what was published and move what credit allows."""
@@ -145,16 +152,37 @@ class Switchboard:
 
     def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
         """Hand over what is ready. A connection that is full keeps the rest; one that is gone loses its session."""
+        if self._farewells:
+            self._part(send)  # before the dirty: a connection may have said HELLO again
         dirty, self._dirty = self._dirty, []
         for session in dirty:
             session.dirty = False
             if session.open:
                 self._flush(session, send)
-        for session in [s for s in self._backlog if s.congested]:
-            self._flush(session, send)
+        if self.congested and self._now >= self.retry_at:
+            self._retry(send)
+
+    def _part(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
+        """Send last messages; what a full connection does not take waits its turn, for as long as a silent client."""
         farewells, self._farewells = self._farewells, []
         for connection, frames in farewells:
-            send(connection, frames)
+            if connection in self._unsaid:
+                self._unsaid[connection][1].append(frames)
+            elif send(connection, frames) is Sent.FULL:
+                self._unsaid[connection] = self._now + self.settings.timeout, deque((frames,))
+
+    def _retry(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
+        for session in list(self._congested):
+            self._flush(session, send)
+        for connection, (deadline, waiting) in list(self._unsaid.items()):
+            outcome = Sent.OK
+            while waiting and outcome is Sent.OK:
+                outcome = send(connection, waiting[0])
+                if outcome is Sent.OK:
+                    waiting.popleft()
+            if not waiting or outcome is Sent.GONE or self._now >= deadline:
+                del self._unsaid[connection]
+        self.retry_at = self._now + _RETRY + _RETRY_EACH * (len(self._congested) + len(self._unsaid))
 
     # -- matching and delivery ---------------------------------------------------------------------------
 
@@ -177,7 +205,8 @@ class Switchboard:
             if publication.forwards is not None:
                 self._relay(publication, publication.forwards, matched)
             else:
-                self.recent.remember((self.id, sequence, publisher, bodies, matched, publication.size))
+                size = publication.size + ENTRY_BYTES * sum(map(len, matched))
+                self.recent.remember((self.id, sequence, publisher, bodies, matched, size))
                 if journal is not None:
                     journal.accepted(self.id, sequence, publisher, bodies, self._local(matched))
                 for body, handles in zip(bodies, matched, strict=True):
@@ -193,7 +222,8 @@ class Switchboard:
         came_from = link.outlet.handle if link is not None else None
         for forward, handles in zip(forwards, matched, strict=True):
             (broker, sequence), publisher, hops, body = forward
-            self.recent.remember((broker, sequence, publisher, (body,), (handles,), len(body)))
+            size = len(body) + ENTRY_BYTES * len(handles)
+            self.recent.remember((broker, sequence, publisher, (body,), (handles,), size))
             if self.journal is not None:
                 self.journal.accepted(broker, sequence, publisher, (body,), self._local((handles,)))
             onward = handles - {came_from} if came_from in handles else handles
@@ -243,7 +273,7 @@ class Switchboard:
             self._release(subscription)
         if session.entries or session.unsent:
             self._soil(session)
-        if not session.congested and not session.backlogged:
+        if not session.backlogged:
             self._backlog.pop(session, None)
 
     def _release(self, subscription: Subscription, *, ended: bool = False) -> None:
@@ -270,11 +300,16 @@ class Switchboard:
             log.info("session lost", extra={"session": session.number, "reason": "the connection is gone"})
             self.counters["sessions_lost"] += 1
             self._remove(session)
-        elif outcome is Sent.FULL:
-            self._backlog[session] = None
+            return
+        if outcome is Sent.FULL:
+            self._congested[session] = None
+            self._backlog.pop(session, None)
             if len(session.unsent) > _UNREAD:
                 self._end(session, Code.LIMIT, f"more than {_UNREAD} messages were left unread")
-        elif session.waiting:
+            return
+        if self._congested:
+            self._congested.pop(session, None)
+        if session.waiting:
             self._backlog[session] = None
 
     def _slow(self, subscription: Subscription, what: str) -> None:
@@ -290,6 +325,9 @@ class Switchboard:
         self._close(session, Error(0, code, reason, fatal=True))
 
     def _farewell(self, connection: bytes, message: Message) -> None:
+        """Answer a connection without a session, unless it has left many answers unread."""
+        if connection in self._unsaid and len(self._unsaid[connection][1]) >= _UNHEARD:
+            return
         self._farewells.append((connection, encode(message)))
 
     def _remove(self, session: Session) -> None:
@@ -298,6 +336,7 @@ class Switchboard:
         del self._sessions[session.connection]
         del self._numbers[session.number]
         self._backlog.pop(session, None)
+        self._congested.pop(session, None)
         for subscription in list(session.subscriptions.values()):
             self._drop_subscription(subscription)
 
@@ -340,7 +379,8 @@ class Switchboard:
         for session in self._sessions.values():
             assert session.open
             session._check()
-        assert all(session.open for session in self._backlog)
+        assert all(session.open and not session.congested for session in self._backlog)
+        assert set(self._congested) == {session for session in self._sessions.values() if session.congested}
         for handle, subscription in self._subscriptions.items():
             assert subscription.handle == handle
         self.recent._check()

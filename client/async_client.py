@@ -82,6 +82,8 @@ class AsyncClient:
         return self.__aenter__().__await__()
 
     async def _open(self) -> None:
+        if self._loop is not None:
+            raise ContradaError(f"this client of {self.url} was entered before: make a new one with connect()")
         self._loop = asyncio.get_running_loop()
         self._core.start(self._loop.time())
         try:
@@ -219,16 +221,21 @@ class AsyncClient:
     def _step(self) -> None:
         """Perform what the core wants, and wake whom it names."""
         sent = False
-        for action in self._core.take_actions():
-            if type(action) is Send:
-                self._transport.send(action.frames)
-                sent = True
-            elif type(action) is Connect:
-                self._transport.connect()
-                self._watch()
-            elif type(action) is Hangup:
-                self._unwatch()
-                self._transport.hangup(linger=action.linger)
+        while self._core.has_actions:
+            for action in self._core.take_actions():
+                if type(action) is Send:
+                    self._transport.send(action.frames)
+                    sent = True
+                elif type(action) is Connect:
+                    try:
+                        self._transport.connect()
+                    except Disconnected as error:
+                        self._core.unreachable(error)
+                        break  # the rest was for that connection
+                    self._watch()
+                elif type(action) is Hangup:
+                    self._unwatch()
+                    self._transport.hangup(linger=action.linger)
         for event in self._core.take_events():
             if type(event) is Finished:
                 wake(event.ticket.waiter)
@@ -273,10 +280,9 @@ class AsyncClient:
     def _on_monitor(self) -> None:
         now = self._now()
         while (report := self._transport.report()) is not None:
-            if report.handshake:
-                self._core.handshake_failed(report.reason, now)
-            else:
-                self._core.lost(report.reason, now)
+            while (frames := self._transport.receive()) is not None:  # what came before the end still counts
+                self._core.receive(frames, now)
+            self._core.failed(*report, now)
             self._step()
 
     def _on_timer(self) -> None:

@@ -273,19 +273,23 @@ class Client:
                 break
             self._core.receive(frames, now)
         while (report := self._transport.report()) is not None:
-            if report.handshake:
-                self._core.handshake_failed(report.reason, now)
-            else:
-                self._core.lost(report.reason, now)
+            while (frames := self._transport.receive()) is not None:  # what came before the end still counts
+                self._core.receive(frames, now)
+            self._core.failed(*report, now)
 
     def _step(self) -> None:
-        for action in self._core.take_actions():
-            if type(action) is Send:
-                self._transport.send(action.frames)
-            elif type(action) is Connect:
-                self._transport.connect()
-            elif type(action) is Hangup:
-                self._transport.hangup(linger=action.linger)
+        while self._core.has_actions:
+            for action in self._core.take_actions():
+                if type(action) is Send:
+                    self._transport.send(action.frames)
+                elif type(action) is Connect:
+                    try:
+                        self._transport.connect()
+                    except Disconnected as error:
+                        self._core.unreachable(error)
+                        break  # the rest was for that connection
+                elif type(action) is Hangup:
+                    self._transport.hangup(linger=action.linger)
         if self._core.take_events():
             self._changed.notify_all()
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from contrada.broker import frames, wire
 from contrada.broker.messages import Bye, Error, Hello, Limits, Ping, Pong, Welcome
 from contrada.broker.wire import Code
-from contrada.client.events import Connect, Hangup, Moved, Phase, Send
+from contrada.client.events import Connect, Fault, Hangup, Moved, Phase, Send
 from contrada.errors import ContradaError, Disconnected, ProtocolError, Refused
 
 if TYPE_CHECKING:
@@ -115,6 +115,20 @@ class Connection(ABC):
             self._hear(frames.decode(parts, _TRUSTED), now)
         except ProtocolError as error:
             self._drop(f"the broker broke the protocol: {error}", now)
+
+    def failed(self, fault: Fault, reason: str, now: float) -> None:
+        """Take note of what the transport has seen. Give it every message that had arrived before."""
+        if fault is Fault.CUT:
+            self.lost(reason, now)
+        elif fault is Fault.HANDSHAKE:
+            self.handshake_failed(reason, now)
+        elif self.phase is Phase.GREETING:
+            self._end(Refused(reason, code=Code.UNAUTHORISED))
+
+    def unreachable(self, error: ContradaError) -> None:
+        """Take note that the transport cannot even try."""
+        if self.phase is not Phase.CLOSED:
+            self._end(error)
 
     def lost(self, reason: str, now: float) -> None:
         """Take note that the connection is cut."""

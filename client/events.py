@@ -25,6 +25,14 @@ class Phase(Enum):
     CLOSED = "closed"
 
 
+class Fault(Enum):
+    """What may happen to a connection."""
+
+    CUT = "cut"  # or nobody listens
+    HANDSHAKE = "handshake"  # security could not be agreed on
+    REFUSED = "refused"  # the broker's key directory does not have this client's key
+
+
 class Connect(NamedTuple):
     """Action: connect a new socket."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from contrada.client.events import Fault
 from contrada.errors import Disconnected, InvalidValue
 
 if TYPE_CHECKING:
@@ -23,17 +24,18 @@ if TYPE_CHECKING:
     from contrada.client.options import Key, Options
 
 LINGER_MS = 2_000
+_LONGEST_WAIT = 3600.0  # seconds; whoever waits longer looks again
 _Z85 = re.compile(r"[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}")
 # A failed handshake ends in DISCONNECTED without HANDSHAKE_SUCCEEDED before it, whatever made it fail.
-_WATCHED = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_SUCCEEDED
+_WATCHED = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
 _BAD_HANDSHAKE = "the security handshake failed: wrong server key, or keys on one side only"
 
 
 class Report(NamedTuple):
-    """What the monitor saw: the connection was cut or refused, or the handshake failed."""
+    """What the monitor saw."""
 
+    fault: Fault
     reason: str
-    handshake: bool
 
 
 class Transport:
@@ -52,13 +54,17 @@ class Transport:
     def connect(self) -> None:
         """Open a new socket; ZeroMQ connects it in the background and keeps trying."""
         self.hangup(linger=False)
-        socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
+        try:
+            socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
+        except zmq.ZMQError as error:
+            raise Disconnected(f"no socket for {self.url}: {error}") from error
         try:
             socket.linger = LINGER_MS
             socket.sndhwm = socket.rcvhwm = 0
             socket.reconnect_ivl = self._random.randint(50, 150)
             socket.reconnect_ivl_max = 2_000
             socket.setsockopt(zmq.HANDSHAKE_IVL, 5_000)
+            socket.setsockopt(zmq.IPV6, int("[" in self.url))
             if self._secrets is not None:
                 socket.curve_serverkey, socket.curve_publickey, socket.curve_secretkey = self._secrets
             self.monitor = socket.get_monitor_socket(_WATCHED)
@@ -105,7 +111,7 @@ class Transport:
         for socket in (self.socket, self.monitor):
             if socket is not None:
                 poller.register(socket, zmq.POLLIN)
-        ready = dict(poller.poll(None if timeout is None else math.ceil(timeout * 1000)))
+        ready = dict(poller.poll(None if timeout is None else math.ceil(min(timeout, _LONGEST_WAIT) * 1000)))
         if wake in ready:
             os.read(wake, 4096)
 
@@ -120,12 +126,18 @@ class Transport:
             if kind == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self._shaken = True
             elif kind == zmq.EVENT_CLOSED:
-                return Report(f"nobody listens at {self.url}", handshake=False)
+                return Report(Fault.CUT, f"nobody listens at {self.url}")
+            elif kind == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+                return Report(Fault.REFUSED, f"{self.url}: {self._unknown_key()}")
             elif self._shaken:
-                return Report(f"the connection to {self.url} was cut", handshake=False)
+                return Report(Fault.CUT, f"the connection to {self.url} was cut")
             else:
-                return Report(f"{self.url}: {_BAD_HANDSHAKE}", handshake=True)
+                return Report(Fault.HANDSHAKE, f"{self.url}: {_BAD_HANDSHAKE}")
         return None
+
+    def _unknown_key(self) -> str:
+        key = self._secrets[1].decode() if self._secrets is not None else "none"
+        return f"the broker does not let the key {key} in: it is not in its key directory; ask its operator"
 
 
 def load_keys(key: Key | None, server_key: Key | None) -> tuple[bytes, bytes, bytes] | None:

@@ -52,6 +52,8 @@ class TableTop:
             self.raw(client, *encode(message), user=user)
 
     def turn(self) -> None:
+        if self.core.congested:
+            self.now = max(self.now, self.core.retry_at)  # long enough to try full connections again
         self.core.turn(self.now)
         self.core.flush(self.send)
         self.core._check()

@@ -29,6 +29,8 @@ from contrada.broker.messages import (
     Unsubscribe,
     Welcome,
 )
+from contrada.broker.recent import ENTRY_BYTES, Recent
+from contrada.broker.session import Sent
 from contrada.broker.wire import Code, Policy, Role
 from tests.broker.table_top import ALL, TableTop, acked, body, delivered, dropped, equals
 
@@ -346,6 +348,94 @@ def test_a_client_that_never_reads_its_answers_is_ended():
         top.say(A, Ping(1))
     top.turn()
     assert not top.core.sessions
+
+
+def test_a_slow_consumer_that_reads_again_still_hears_why_it_was_ended():
+    top = TableTop()
+    top.connect(A, B)
+    top.subscribe(B, 1, "x", Policy.DISCONNECT, credit=100, queue=2)
+    top.full.add(B)
+    for request in range(1, 7):
+        top.publish(A, request, "x")
+        top.turn()
+    assert [s.connection for s in top.core.sessions.values()] == [A]
+    assert top.core.congested
+    top.full.clear()
+    heard = top.heard(B)
+    assert delivered(heard) == [(1, (1,))]  # what was on its way,
+    assert isinstance(heard[-1], Error)  # and behind it the reason
+    assert (heard[-1].code, heard[-1].fatal) == (Code.SLOW_CONSUMER, True)
+    assert not top.core.congested
+
+
+def test_last_words_are_not_kept_for_ever_nor_without_bound():
+    top = TableTop(bad_frames=1000)
+    top.full.add(A)
+    for _ in range(500):
+        top.say(A, Ping(1))  # a stranger that is told to say HELLO, and never listens
+        top.turn()
+    ((_, unheard),) = top.core._unsaid.values()
+    assert len(unheard) <= 17
+    top.tick(top.core.settings.timeout)
+    assert not top.core.congested
+    top.say(A, Ping(1))
+    top.turn()
+    top.gone.add(A)
+    top.turn()
+    assert not top.core.congested
+
+
+def test_who_says_hello_after_its_session_was_ended_hears_both_in_order():
+    top = TableTop(limits=Limits(window=2))
+    top.connect(A)
+    top.publish(A, 1, "x", "x", "x")
+    top.say(A, Hello(1, 1, "a"))
+    ended, welcome = top.heard(A)
+    assert isinstance(ended, Error)
+    assert (ended.code, ended.fatal) == (Code.FLOW, True)
+    assert isinstance(welcome, Welcome)
+
+
+def test_stuck_clients_are_not_tried_at_every_turn():
+    top = TableTop()
+    top.connect(A, B)
+    top.subscribe(B, 1, "x", credit=1000)
+    top.full.add(B)
+    top.publish(A, 1, "x")
+    top.turn()
+    tried = []
+
+    def send(connection, frames):
+        tried.append(connection)
+        return Sent.FULL if connection == B else Sent.OK
+
+    for request in range(2, 100):
+        top.publish(A, request, "y")
+        top.core.turn(top.now)
+        top.core.flush(send)
+    assert tried.count(B) <= 1
+    assert tried.count(A) == 98
+    top.now = top.core.retry_at
+    top.core.turn(top.now)
+    top.core.flush(send)
+    assert tried.count(B) <= 2
+    top.core._check()
+
+
+def test_what_explain_remembers_is_bounded_by_its_receivers_too():
+    recent = Recent(count=10_000, size=1 << 20)
+    for sequence in range(1000):
+        everybody = set(range(2000))
+        recent.remember(("b", sequence, "p", (b"x",), (everybody,), 1 + ENTRY_BYTES * len(everybody)))
+        recent._check()
+    assert len(recent) * 2000 * ENTRY_BYTES <= 1 << 20
+    top = TableTop()
+    top.connect(A)
+    for id in range(50):
+        top.subscribe(A, id, "x")
+    top.publish(A, 1, "x")
+    top.turn()
+    assert top.core.recent._bytes > 50 * ENTRY_BYTES
 
 
 # -- liveness ----------------------------------------------------------------------------------------------

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
 import urllib.request
 
 import pytest
@@ -19,6 +22,7 @@ from contrada.broker.messages import (
     Error,
     Explain,
     Grant,
+    Hello,
     NotificationId,
     Ping,
     Pong,
@@ -27,10 +31,15 @@ from contrada.broker.messages import (
     Status,
     Unsubscribe,
 )
+from contrada.broker.metrics import Metrics
+from contrada.broker.node import Node
+from contrada.broker.settings import Settings
+from contrada.broker.switchboard import Codec
 from contrada.broker.wire import Code, Policy
 from tests.broker.processes import PATIENCE, ROOT, Dealer, broker
 from tests.broker.table_top import body
 from tests.broker.test_frames import BOMBS
+from tests.naive.delivery import NaiveTable, read_filter, read_notification
 
 
 @pytest.fixture
@@ -105,6 +114,54 @@ def _next_event(dealer):
 
     assert dealer.monitor.poll(PATIENCE * 1000)
     return recv_monitor_message(dealer.monitor)["event"]
+
+
+def scrape(node):
+    return urllib.request.urlopen(node.metrics, timeout=PATIENCE).read().decode()
+
+
+def test_a_forged_name_of_a_connection_is_ignored(node, context):
+    """libzmq lets its users choose no name that begins with a zero; a forger needs no libzmq."""
+
+    def sized(name, value):
+        return bytes((len(name),)) + name + len(value).to_bytes(4, "big") + value
+
+    def command(body):
+        return bytes((4, len(body))) + body
+
+    host, _, port = node.url.removeprefix("tcp://").rpartition(":")
+    with socket.create_connection((host, int(port)), PATIENCE) as forger:
+        greeting = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
+        named = sized(b"Socket-Type", b"DEALER") + sized(b"Identity", b"\0dial-1")
+        head = encode(Hello(1, 1, "forger"))[0]
+        forger.sendall(greeting)
+        assert forger.recv(64, socket.MSG_WAITALL)
+        forger.sendall(command(b"\x05READY" + named))
+        assert forger.recv(64)
+        forger.sendall(bytes((0, len(head))) + head)
+        good = Dealer(context, node.url)
+        deadline = time.monotonic() + PATIENCE
+        while "contrada_bad_frames_total 1.0" not in scrape(node):
+            assert time.monotonic() < deadline
+    good.request += 1
+    clients = good.ask(Status(good.request)).document["clients"]
+    assert [client["name"] for client in clients] == ["dealer"]
+
+
+def test_a_turn_ends_in_time_however_long_its_messages_take(context, monkeypatch):
+    node = Node(Settings(listen="tcp://127.0.0.1:*"), NaiveTable(), Codec(read_notification, read_filter), Metrics())
+    try:
+        client = Dealer(context, node.url, hello=False)
+        for _ in range(50):
+            client.say(Ping(1))
+        clock = itertools.count(0.0, 0.006)
+        monkeypatch.setattr("contrada.broker.node.time.monotonic", lambda: next(clock))
+        while (before := node.core.counters["received"]) < 50:
+            assert node._router.poll(PATIENCE * 1000)
+            node._receive()
+            assert node.core.counters["received"] - before <= 2
+    finally:
+        node.close()
 
 
 def test_too_many_bad_frames_are_banned(node, context):

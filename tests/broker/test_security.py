@@ -65,14 +65,32 @@ def test_a_role_that_the_key_lacks_is_refused_and_logged(secure, keys, context):
 def test_an_unknown_key_is_told_so_and_logged(secure, keys, context):
     stranger = KeyPair(*(key.decode() for key in zmq.curve_keypair()))
     client = Dealer(context, secure.url, keys=stranger, server_key=load_public(keys / "broker.toml"), hello=False)
-    client.say(Hello(1, 1, "mallory"))
-    error = client.hear()
-    assert isinstance(error, Error)
-    assert (error.code, error.fatal) == (Code.UNAUTHORISED, True)
-    assert stranger.public in error.reason
-    (event,) = [e for e in secure.events() if e["event"] == "refused"]
-    assert (event["client"], event["key"]) == ("mallory", stranger.public)
+    assert status_of_refusal(client) == 400
+    event = next(e for e in secure.events() if e["event"] == "refused")
+    assert (event["code"], event["key"], event["address"]) == ("unauthorised", stranger.public, "127.0.0.1")
+    assert "key directory" in event["reason"]
+    assert not [e for e in secure.events() if e["event"] == "session opened"]
     as_client(context, secure, keys, "alice")
+
+
+def status_of_refusal(dealer):
+    """The ZAP status that the broker sent instead of completing the handshake."""
+    while dealer.monitor.poll(PATIENCE * 1000):
+        event = recv_monitor_message(dealer.monitor)
+        assert event["event"] is not zmq.Event.HANDSHAKE_SUCCEEDED
+        if event["event"] == zmq.Event.HANDSHAKE_FAILED_AUTH:
+            return event["value"]
+    raise TimeoutError("the broker said nothing")
+
+
+def test_a_client_cannot_choose_the_name_of_its_connection(secure, keys, context):
+    """Or it could take that of somebody who has just left, and with it what is delivered there."""
+    alice = as_client(context, secure, keys, "alice", hello=False, identity=b"bob")
+    alice.say(Hello(1, 1, "alice"))
+    error = alice.hear()
+    assert isinstance(error, Error)
+    assert error.code == Code.BAD_FRAME
+    assert "routing id" in error.reason
 
 
 def handshake_fails(dealer):
@@ -113,9 +131,7 @@ def test_keys_are_added_and_revoked_without_a_restart(secure, keys, context):
     generate(keys, "late", ["publish"])
     assert as_client(context, secure, keys, "late").welcome.publisher == "late"
     (keys / "late.toml").unlink()
-    client = as_client(context, secure, keys, "late", hello=False)
-    client.say(Hello(1, 1, "late"))
-    assert client.hear().code == Code.UNAUTHORISED
+    assert status_of_refusal(as_client(context, secure, keys, "late", hello=False)) == 400
 
 
 def test_generated_files_are_private_and_read_back(tmp_path):
@@ -188,6 +204,14 @@ def test_loopback_needs_nothing(listen):
         ({"limits": {"message_bytes": 1000}}, "room for"),
         ({"queue": 0}, "at least 1"),
         ({"id": "a b"}, "no spaces"),
+        ({"id": 7}, "id must be a string"),
+        ({"listen": 7400}, "listen must be an endpoint"),
+        ({"keys": ["keys"]}, "keys must be a directory"),
+        ({"insecure": "no"}, "insecure must be true or false"),
+        ({"metrics": 9464}, "metrics must be HOST:PORT"),
+        ({"peers": "tcp://127.0.0.1:1"}, "peers must be a list"),
+        ({"limits": 5}, "limits must be a table"),
+        ({"limits": {"window": 2**64}}, "limits.window must be at most"),
     ],
 )
 def test_bad_settings_are_named(options, reason):

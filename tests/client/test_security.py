@@ -76,6 +76,8 @@ def test_an_unknown_key_is_refused_with_the_reason(kind: str, secure: Broker, ke
     with pytest.raises(contrada.Refused) as caught:
         attempt(kind, secure.url, **options(keys, "stranger"))
     assert caught.value.code == "unauthorised"
+    assert load_public(keys / "stranger.secret.toml") in str(caught.value)
+    assert "key directory" in str(caught.value)
 
 
 @both
