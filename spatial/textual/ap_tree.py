@@ -28,11 +28,13 @@ from contrada.spatial.textual.ap_tree_build import (
 )
 from contrada.spatial.textual.ap_tree_nodes import (
     BINS,
+    DIRECTORY,
     FIRST_BLOCK,
     HEADER,
     KEYWORD,
     META_SIZE,
     QUERY,
+    RECORD,
     ROOT,
     SHAPE,
     USED,
@@ -45,6 +47,7 @@ from contrada.spatial.textual.ap_tree_nodes import (
     kind_of,
     node_words,
     spans,
+    word_at,
 )
 from contrada.spatial.textual.ap_tree_search import search_tree
 from contrada.spatial.textual.ap_tree_update import insert_slot, remove_slot
@@ -77,22 +80,23 @@ class APTree(StoredIndex):
         "first": "cost",
         "rebuild": 1 << 15,
     }
+    rare_first: ClassVar[bool] = False
     rebuilt: int
     """Nodes rebuilt because of drift since this index was built or loaded."""
 
     def _settings(self) -> Settings:
         o = self.options
         if o["cuts"] not in ("heuristic", "dp"):
-            raise InvalidValue(f"ap-tree: cuts is {o['cuts']!r}; choose 'heuristic' or 'dp'")
+            raise InvalidValue(f"{self.name}: cuts is {o['cuts']!r}; choose 'heuristic' or 'dp'")
         if o["first"] not in _PRIORITIES:
-            raise InvalidValue(f"ap-tree: first is {o['first']!r}; choose 'cost', 'keyword' or 'space'")
+            raise InvalidValue(f"{self.name}: first is {o['first']!r}; choose 'cost', 'keyword' or 'space'")
         for name, least, most in (("fanout", 4, 4096), ("leaf", 1, 1 << 20), ("rebuild", 1, 1 << 30)):
             if not (isinstance(o[name], int) and least <= o[name] <= most):
-                raise InvalidValue(f"ap-tree: {name} is {o[name]!r}; it must lie in {least}..{most}")
+                raise InvalidValue(f"{self.name}: {name} is {o[name]!r}; it must lie in {least}..{most}")
         for name in ("drift", "tokens"):
             if not (isinstance(o[name], (int, float)) and 0 <= o[name] < 1e12 and (o[name] or name == "drift")):
                 raise InvalidValue(
-                    f"ap-tree: {name} is {o[name]!r}; drift must not be negative, tokens must be positive"
+                    f"{self.name}: {name} is {o[name]!r}; drift must not be negative, tokens must be positive"
                 )
         return Settings(
             int(o["fanout"]),
@@ -102,6 +106,7 @@ class APTree(StoredIndex):
             o["cuts"] == "dp",
             _PRIORITIES[o["first"]],
             int(o["rebuild"]),
+            self.rare_first,
         )
 
     def _build(self) -> None:
@@ -120,6 +125,9 @@ class APTree(StoredIndex):
         self._arena = np.zeros(FIRST_BLOCK + 24 * max(8, slots.size), np.int32)
         self._meta = np.zeros(META_SIZE, np.int64)
         self._meta[USED] = FIRST_BLOCK
+        self._build_root(slots, np.array(_EVERYWHERE))
+
+    def _build_root(self, slots: NDArray[np.int32], region: NDArray[np.float64]) -> None:
         if slots.size:
             self._arena = build_subtree(
                 self._arena,
@@ -129,7 +137,7 @@ class APTree(StoredIndex):
                 ROOT,
                 0,
                 False,
-                np.array(_EVERYWHERE),
+                region,
                 self._universe,
                 self._parameters,
             )
@@ -148,7 +156,8 @@ class APTree(StoredIndex):
         self._arena, _ = remove_slot(self._arena, self._meta, self.store.rows, slot, self._universe, self._parameters)
 
     def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        return search_tree(self._arena, self.store.rows, tokens, box)
+        _, boxes, start, length, keywords = self.store.rows
+        return search_tree(self._arena, boxes, start, length, keywords, tokens, box, self.rare_first)
 
     def nbytes(self) -> int:
         """Bytes of the tree itself, without the subscriptions."""
@@ -176,18 +185,29 @@ class APTree(StoredIndex):
                 assert not slots
                 return
             used.append((p, node_words(arena, p)))
-            assert arena[p + WEIGHT] == len(slots) > 0
+            assert arena[p + WEIGHT] == len(slots)
             shape = int(arena[p + SHAPE])
+            if kind_of(arena, p) == DIRECTORY:
+                assert p == arena[ROOT]
+                by_word: dict[int, set[int]] = {}
+                for s in slots:
+                    by_word.setdefault(int(self.store.keywords(s)[-1]), set()).add(s)
+                for word in range(shape):
+                    walk(int(arena[p + HEADER + word]), by_word.pop(word, set()), 1, region)
+                assert not by_word
+                return
+            assert slots
             if kind_of(arena, p) == QUERY:
                 assert len(slots) <= shape
-                entries = arena[p + HEADER + shape : p + HEADER + shape + len(slots)].tolist()
+                at = p + HEADER + shape
+                records = slice(at, at + RECORD * len(slots))
+                entries = arena[records].reshape(-1, RECORD)[:, 0].tolist()
                 assert set(entries) == slots
                 keys = arena[p + HEADER : p + HEADER + len(slots)].tolist()
-                assert keys == [key_of(rows, s, offset) for s in entries]
+                assert keys == [key_of(rows, s, offset, self.rare_first) for s in entries]
                 with np.errstate(over="ignore"):
                     boxes = rows.boxes[entries].astype(np.float32)
-                at = p + HEADER + 2 * shape
-                assert (boxes == real[at : at + 4 * shape].reshape(4, shape)[:, : len(slots)].T).all()
+                assert (boxes == real[records].reshape(-1, RECORD)[:, 1:]).all()
                 return
             first, n = children(arena, p)
             inside: list[set[int]] = [set() for _ in range(n)]
@@ -197,8 +217,8 @@ class APTree(StoredIndex):
                 assert (low <= high).all()
                 assert (high[:-1] < low[1:]).all()
                 for s in slots:
-                    words = self.store.keywords(s)
-                    inside[shape if words.size <= offset else find_cut(arena, p, int(words[offset]))].add(s)
+                    known = rows.length[s] <= offset
+                    inside[shape if known else find_cut(arena, p, word_at(rows, s, offset, self.rare_first))].add(s)
                 below = [(offset + 1 if b < shape and low[b] == high[b] else offset, region) for b in range(n)]
             else:
                 columns, lines = shape & 0xFFFF, shape >> 16

@@ -43,6 +43,7 @@ from contrada.spatial.textual.ap_tree_nodes import (
     new_leaf,
     put_entry,
     spans,
+    word_at,
 )
 from contrada.spatial.textual.ap_tree_partition import dp_cuts, grid_cost, grid_lines, heuristic_cuts
 
@@ -68,6 +69,7 @@ class Settings(NamedTuple):
     optimal: bool  # dynamic programming instead of the heuristic
     first: int  # ADAPTIVE, or one kind of partition wherever it is possible at all (Fig. 11)
     rebuild: int  # the most subscriptions that one insertion may regroup
+    rare: bool  # rarest keywords first instead of frequent ones
 
 
 @kernel
@@ -81,7 +83,7 @@ def _keyword_plan(
     for slot in sample:
         length = rows.length[slot]
         if length > offset:
-            words[n] = rows.keywords[rows.start[slot] + offset]
+            words[n] = word_at(rows, slot, offset, settings.rare)
             unproved += length - offset
             n += 1
     exhausted = sample.size - n
@@ -120,7 +122,7 @@ def _judge_keywords(
     if starts.size == 1 and cost > GAIN:
         word = starts[0]
         for slot in sample:
-            if rows.length[slot] <= offset or rows.keywords[rows.start[slot] + offset] != word:
+            if rows.length[slot] <= offset or word_at(rows, slot, offset, settings.rare) != word:
                 return cost, starts
         longest = 0
         for slot in sample:
@@ -178,20 +180,21 @@ def _judge_grids(
 
 
 @kernel
-def _write_leaf(
+def write_leaf(
     arena: Arena, meta: Meta, rows: Rows, slots: NDArray[np.int32], offset: int, settings: Settings
 ) -> tuple[Arena, int]:
+    """Make a query node of just these slots."""
     retry = max(settings.leaf, 2 * slots.size if slots.size > settings.leaf else 0)
     arena, leaf = new_leaf(arena, meta, slots.size, retry, True)
     for i in range(slots.size):
-        put_entry(arena, leaf, i, slots[i], key_of(rows, slots[i], offset), rows.boxes)
+        put_entry(arena, leaf, i, slots[i], key_of(rows, slots[i], offset, settings.rare), rows.boxes)
     arena[leaf + WEIGHT] = slots.size
     return arena, leaf
 
 
 @kernel
 def _write_keyword_node(
-    arena: Arena, meta: Meta, rows: Rows, slots: NDArray[np.int32], offset: int, starts: NDArray[np.int32]
+    arena: Arena, meta: Meta, rows: Rows, slots: NDArray[np.int32], offset: int, starts: NDArray[np.int32], rare: bool
 ) -> tuple[Arena, int]:
     """Make a childless keyword node; each cut is as tight as its slots allow, so that a message may miss it."""
     cuts = starts.size
@@ -202,7 +205,7 @@ def _write_keyword_node(
     arena[high : high + cuts] = -1
     for slot in slots:
         if rows.length[slot] > offset:
-            word = rows.keywords[rows.start[slot] + offset]
+            word = word_at(rows, slot, offset, rare)
             a, b = 0, cuts
             while a < b:
                 middle = (a + b) >> 1
@@ -281,14 +284,14 @@ def build_subtree(
             elif grid_gains:
                 kind = SPATIAL
         if kind == QUERY:
-            arena, p = _write_leaf(arena, meta, rows, mine, offset, settings)
+            arena, p = write_leaf(arena, meta, rows, mine, offset, settings)
             arena[at] = p
             end = begin
             continue
 
         # Which bucket each slot goes to, counted first, so that the children's slots can be laid out in one pass.
         if kind == KEYWORD:
-            arena, p = _write_keyword_node(arena, meta, rows, mine, offset, cuts)
+            arena, p = _write_keyword_node(arena, meta, rows, mine, offset, cuts, settings.rare)
             n = cuts.size + 2
             child = p + HEADER + 2 * cuts.size
         else:
@@ -307,7 +310,7 @@ def build_subtree(
             if kind == KEYWORD:
                 bucket = n - 2
                 if rows.length[slot] > offset:
-                    bucket = find_cut(arena, p, rows.keywords[rows.start[slot] + offset])
+                    bucket = find_cut(arena, p, word_at(rows, slot, offset, settings.rare))
                 buckets[i] = bucket
                 places[bucket + 1] += 1
             elif spans(rows.boxes, slot, region, universe):

@@ -3,10 +3,11 @@
 Pointers are word offsets into the arena. Word 0 is never a node, so 0 is the null pointer; word 1 points to the root.
 Nodes begin with four words, and then (c cuts; columns × rows = n cells; capacity k):
 
-    query node    kind, WEIGHT, k, RETRY      keys[k] slots[k] x1[k] y1[k] x2[k] y2[k]
+    query node    kind, WEIGHT, k, RETRY      keys[k], then k records of slot x1 y1 x2 y2
     keyword node  kind, WEIGHT, c, UPDATES    low[c] high[c] child[c+2] old[c+2]      child c: dummy cut, c+1: gap
     spatial node  kind, WEIGHT, columns | rows << 16, UPDATES
                                               xs[columns-1] ys[rows-1] child[n+1] old[n+1]      child n: dummy cell
+    directory     kind, WEIGHT, w, unused     child[w]                                          by word; only as root
 
 WEIGHT is how many subscriptions are below. RETRY is the weight at which a query node is next considered for a split.
 UPDATES counts the changes since the partition was last held against `old`, the children's weights at construction.
@@ -14,7 +15,7 @@ Boxes in query nodes and grid lines are float32. Rounding is monotone, so two di
 originals do; only equal ones need the store's doubles, and nearly every candidate is decided within its leaf.
 
 A key says what the path to the leaf has not proved: -1 when all keywords of the subscription are known to be in the
-message; else twice its rarest keyword, plus one when others besides it are unproved.
+message; else twice the rarest keyword that is not, plus one when there are others.
 
 Freed blocks are kept in bins of quarter octaves and used again, so the arena never needs compaction. The kind's upper
 bits are the tag: which bin the block goes to.
@@ -32,12 +33,14 @@ from contrada.spatial._jit import kernel
 if TYPE_CHECKING:
     from contrada.spatial.textual.store import Rows
 
-QUERY, KEYWORD, SPATIAL = 0, 1, 2
+QUERY, KEYWORD, SPATIAL, DIRECTORY = 0, 1, 2, 3
 WEIGHT, SHAPE, UPDATES = 1, 2, 3  # after the kind and tag
 RETRY = UPDATES
 HEADER = 4
+RECORD = 5  # words of an entry of a query node, without its key
 ROOT = 1  # the word that points to the root
 FIRST_BLOCK = 4
+MIRROR = 2**30  # no word's id is larger
 
 USED = 0  # in `meta`: words handed out so far; then the heads of the bins
 BINS = 1
@@ -108,7 +111,9 @@ def node_words(arena: Arena, p: int) -> int:
     """How many words a node takes."""
     shape = arena[p + SHAPE]
     if kind_of(arena, p) == QUERY:
-        return int(HEADER + 6 * shape)
+        return int(HEADER + (1 + RECORD) * shape)
+    if kind_of(arena, p) == DIRECTORY:
+        return int(HEADER + shape)
     if kind_of(arena, p) == KEYWORD:
         return int(HEADER + 2 * shape + 2 * (shape + 2))
     columns, rows = shape & 0xFFFF, shape >> 16
@@ -117,8 +122,10 @@ def node_words(arena: Arena, p: int) -> int:
 
 @kernel
 def children(arena: Arena, p: int) -> tuple[int, int]:
-    """Where an inner node's child pointers begin, and how many there are. `old` follows them."""
+    """Where an inner node's child pointers begin, and how many there are. `old` follows them, but in a directory."""
     shape = arena[p + SHAPE]
+    if kind_of(arena, p) == DIRECTORY:
+        return int(p + HEADER), int(shape)
     if kind_of(arena, p) == KEYWORD:
         return int(p + HEADER + 2 * shape), int(shape + 2)
     columns, rows = shape & 0xFFFF, shape >> 16
@@ -126,43 +133,54 @@ def children(arena: Arena, p: int) -> tuple[int, int]:
 
 
 @kernel
-def key_of(rows: Rows, slot: int, proved: int) -> int:
+def word_at(rows: Rows, slot: int, offset: int, rare: bool) -> int:
+    """Return a subscription's keyword at an offset in the tree's order, as the tree's nodes write it.
+
+    Frequent keywords first, as numbered; or with `rare` the rarest first, mirrored, so that they ascend as well.
+    """
+    if rare:
+        return int(MIRROR - rows.keywords[rows.start[slot] + rows.length[slot] - 1 - offset])
+    return int(rows.keywords[rows.start[slot] + offset])
+
+
+@kernel
+def key_of(rows: Rows, slot: int, proved: int, rare: bool) -> int:
     """Tell what is left to check of a subscription's keywords when its first `proved` are in the message."""
     length = rows.length[slot]
     if length <= proved:
         return -1
-    return int(2 * rows.keywords[rows.start[slot] + length - 1] + (1 if length - 1 > proved else 0))
+    last = length - 1 - (proved if rare else 0)
+    return int(2 * rows.keywords[rows.start[slot] + last] + (1 if length - 1 > proved else 0))
 
 
 @kernel
 def put_entry(arena: Arena, leaf: int, i: int, slot: int, key: int, boxes: NDArray[np.float64]) -> None:
     """Write entry `i` of a query node."""
-    k = arena[leaf + SHAPE]
-    at = leaf + HEADER + i
+    at = leaf + HEADER + arena[leaf + SHAPE] + RECORD * i
     real = arena.view(np.float32)
-    arena[at] = key
-    arena[at + k] = slot
-    real[at + 2 * k] = boxes[slot, 0]
-    real[at + 3 * k] = boxes[slot, 1]
-    real[at + 4 * k] = boxes[slot, 2]
-    real[at + 5 * k] = boxes[slot, 3]
+    arena[leaf + HEADER + i] = key
+    arena[at] = slot
+    for side in range(4):
+        real[at + 1 + side] = boxes[slot, side]
 
 
 @kernel
 def move_entry(arena: Arena, leaf: int, i: int, to_leaf: int, j: int) -> None:
     """Copy entry `i` of one query node to entry `j` of another, or of the same."""
-    k, to_k = arena[leaf + SHAPE], arena[to_leaf + SHAPE]
-    for field in range(6):
-        arena[to_leaf + HEADER + field * to_k + j] = arena[leaf + HEADER + field * k + i]
+    arena[to_leaf + HEADER + j] = arena[leaf + HEADER + i]
+    at = leaf + HEADER + arena[leaf + SHAPE] + RECORD * i
+    to = to_leaf + HEADER + arena[to_leaf + SHAPE] + RECORD * j
+    for field in range(RECORD):
+        arena[to + field] = arena[at + field]
 
 
 @kernel
 def new_leaf(arena: Arena, meta: Meta, room: int, retry: int, exact: bool) -> tuple[Arena, int]:
     """Make an empty query node with room for at least `room` entries."""
-    arena, p, words, tag = allocate(arena, meta, HEADER + 6 * room, exact)
+    arena, p, words, tag = allocate(arena, meta, HEADER + (1 + RECORD) * room, exact)
     arena[p] = QUERY | tag
     arena[p + WEIGHT] = 0
-    arena[p + SHAPE] = (words - HEADER) // 6
+    arena[p + SHAPE] = (words - HEADER) // (1 + RECORD)
     arena[p + RETRY] = retry
     return arena, p
 
@@ -246,8 +264,9 @@ def gather(arena: Arena, meta: Meta, p: int) -> NDArray[np.int32]:
                 more_slots = np.empty(2 * (count + weight), np.int32)
                 more_slots[:count] = slots[:count]
                 slots = more_slots
-            slots[count : count + weight] = arena[q + HEADER + k : q + HEADER + k + weight]
-            count += weight
+            for at in range(q + HEADER + k, q + HEADER + k + RECORD * weight, RECORD):
+                slots[count] = arena[at]
+                count += 1
         else:
             first, n = children(arena, q)
             if top + n > stack.size:

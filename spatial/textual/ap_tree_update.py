@@ -20,9 +20,12 @@ import numpy as np
 from contrada.spatial._jit import kernel
 from contrada.spatial.textual.ap_tree_build import Settings, build_subtree
 from contrada.spatial.textual.ap_tree_nodes import (
+    DIRECTORY,
     HEADER,
     KEYWORD,
+    MIRROR,
     QUERY,
+    RECORD,
     RETRY,
     ROOT,
     SHAPE,
@@ -43,6 +46,7 @@ from contrada.spatial.textual.ap_tree_nodes import (
     new_leaf,
     put_entry,
     spans,
+    word_at,
 )
 
 if TYPE_CHECKING:
@@ -85,7 +89,7 @@ def _enter_leaf(
         free(arena, meta, leaf)
         arena[at] = larger
         leaf = arena[at]
-    put_entry(arena, leaf, count, slot, key_of(rows, slot, offset), rows.boxes)
+    put_entry(arena, leaf, count, slot, key_of(rows, slot, offset, settings.rare), rows.boxes)
     arena[leaf + WEIGHT] = count + 1
     return arena, int(leaf)
 
@@ -98,6 +102,7 @@ def _down(
     p: int,
     offset: int,
     refining: bool,
+    rare: bool,
     region: NDArray[np.float64],
     universe: NDArray[np.float64],
     ats: NDArray[np.int64],
@@ -111,11 +116,15 @@ def _down(
     """
     shape = arena[p + SHAPE]
     child, n = children(arena, p)
+    if kind_of(arena, p) == DIRECTORY:
+        ats[top], states[top] = child + MIRROR - word_at(rows, slot, 0, True), 2
+        regions[top] = region
+        return top + 1
     if kind_of(arena, p) == KEYWORD:
         bucket = shape
         state = 2 * offset + (1 if refining else 0)
         if rows.length[slot] > offset:
-            bucket = find_cut(arena, p, rows.keywords[rows.start[slot] + offset])
+            bucket = find_cut(arena, p, word_at(rows, slot, offset, rare))
             if bucket < shape:
                 single = arena[p + HEADER + bucket] == arena[p + HEADER + shape + bucket]
                 state = 2 * (offset + 1) if single else 2 * offset + 1
@@ -145,7 +154,7 @@ def _grown_stack(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Return the walk's stack, with room for all children of a node."""
     _, n = children(arena, p)
-    if top + n <= ats.size:
+    if top + n <= ats.size or kind_of(arena, p) == DIRECTORY:
         return ats, states, regions
     size = 2 * (top + n)
     more_ats, more_states, more_regions = np.empty(size, np.int64), np.empty(size, np.int64), np.empty((size, 4))
@@ -226,7 +235,7 @@ def insert_slot(
             continue
         weight = arena[p + WEIGHT]
         arena[p + UPDATES] += 1
-        if 4 * arena[p + UPDATES] > weight and 1000 * weight >= population:
+        if 4 * arena[p + UPDATES] > weight and 1000 * weight >= population and kind_of(arena, p) != DIRECTORY:
             arena[p + UPDATES] = 0
             drift, noise = divergence(arena, p)
             if drift > settings.drift + 2 * noise:
@@ -243,7 +252,7 @@ def insert_slot(
                 arena = _rebuild_gainers(arena, meta, rows, p, offset, refining, region, universe, settings)
         arena[p + WEIGHT] += 1
         ats, states, regions = _grown_stack(arena, p, top, ats, states, regions)
-        top = _down(arena, rows, slot, p, offset, refining, region, universe, ats, states, regions, top)
+        top = _down(arena, rows, slot, p, offset, refining, settings.rare, region, universe, ats, states, regions, top)
     return arena, rebuilt
 
 
@@ -268,7 +277,7 @@ def remove_slot(
         if kind_of(arena, p) == QUERY:
             slots = p + HEADER + arena[p + SHAPE]
             for i in range(weight):
-                if arena[slots + i] == slot:
+                if arena[slots + RECORD * i] == slot:
                     taken += 1
                     weight -= 1
                     move_entry(arena, p, weight, p, i)
@@ -277,7 +286,7 @@ def remove_slot(
                         free(arena, meta, p)
                         arena[at] = 0
                     break
-        elif 2 * (weight - 1) < settings.leaf:
+        elif 2 * (weight - 1) < settings.leaf and kind_of(arena, p) != DIRECTORY:
             taken += 1
             below = gather(arena, meta, p)
             arena[at] = 0
@@ -287,7 +296,7 @@ def remove_slot(
             count = 0
             for other in below:
                 if other != slot:
-                    put_entry(arena, leaf, count, other, key_of(rows, other, offset), rows.boxes)
+                    put_entry(arena, leaf, count, other, key_of(rows, other, offset, settings.rare), rows.boxes)
                     count += 1
             arena[leaf + WEIGHT] = count
             arena[at] = leaf
@@ -295,5 +304,7 @@ def remove_slot(
             arena[p + WEIGHT] = weight - 1
             arena[p + UPDATES] += 1
             ats, states, regions = _grown_stack(arena, p, top, ats, states, regions)
-            top = _down(arena, rows, slot, p, offset, refining, region, universe, ats, states, regions, top)
+            top = _down(
+                arena, rows, slot, p, offset, refining, settings.rare, region, universe, ats, states, regions, top
+            )
     return arena, taken

@@ -64,9 +64,8 @@ def _line(value: float, origin: float, extent: float, level: int) -> int:
 
 
 @kernel
-def _range(cells: Cells, box: NDArray[np.float64], level: int) -> tuple[int, int, int, int]:
-    """Return the first and last column, first and last row that a box meets."""
-    u = cells.universe
+def _range(u: NDArray[np.float64], box: NDArray[np.float64], level: int) -> tuple[int, int, int, int]:
+    """Return the first and last column, first and last row that a box meets in a universe."""
     return (
         _line(box[0], u[0], u[2], level),
         _line(box[2], u[0], u[2], level),
@@ -89,7 +88,7 @@ def _depth(depths: NDArray[np.int8], token: int) -> int:
 def _level(cells: Cells, box: NDArray[np.float64], deepest: int) -> int:
     best, least = 0, 1.0 + cells.weight[0]
     for level in range(1, deepest + 1):
-        a, b, c, d = _range(cells, box, level)
+        a, b, c, d = _range(cells.universe, box, level)
         count = float((b - a + 1) * (d - c + 1))
         cost = count / (1 << (2 * level)) + cells.weight[0] * count
         if cost < least:
@@ -102,7 +101,7 @@ def _place(lists: Postings, cells: Cells, rows: Rows, slot: int, add: bool) -> P
     """Post a slot to its cells, or take it off."""
     token = rarest(rows, slot)
     level = _level(cells, rows.boxes[slot], _depth(cells.depth, token))
-    a, b, c, d = _range(cells, rows.boxes[slot], level)
+    a, b, c, d = _range(cells.universe, rows.boxes[slot], level)
     for row in range(c, d + 1):
         for column in range(a, b + 1):
             cell = _number(level, column, row)
@@ -126,7 +125,7 @@ def _places(cells: Cells, rows: Rows, slots: NDArray[np.int32]) -> tuple[NDArray
         slot = slots[i]
         token = keywords[start[slot] + length[slot] - 1]
         levels[i] = _level(cells, boxes[slot], _depth(depths, token))
-        a, b, c, d = _range(cells, boxes[slot], levels[i])
+        a, b, c, d = _range(cells.universe, boxes[slot], levels[i])
         total += (b - a + 1) * (d - c + 1)
     keys = np.empty(total, np.int64)
     values = np.empty(total, np.int32)
@@ -134,7 +133,7 @@ def _places(cells: Cells, rows: Rows, slots: NDArray[np.int32]) -> tuple[NDArray
     for i in range(slots.size):
         slot = slots[i]
         token = np.int64(keywords[start[slot] + length[slot] - 1])
-        a, b, c, d = _range(cells, boxes[slot], levels[i])
+        a, b, c, d = _range(cells.universe, boxes[slot], levels[i])
         for row in range(c, d + 1):
             for column in range(a, b + 1):
                 cell = _number(levels[i], column, row)
@@ -147,11 +146,18 @@ def _places(cells: Cells, rows: Rows, slots: NDArray[np.int32]) -> tuple[NDArray
 
 @kernel
 def _search(
-    lists: Postings, cells: Cells, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
+    index: NDArray[np.int64],
+    pool: NDArray[np.int32],
+    u: NDArray[np.float64],
+    depths: NDArray[np.int8],
+    occupied: NDArray[np.int32],
+    boxes: NDArray[np.float64],
+    start: NDArray[np.int64],
+    length: NDArray[np.int32],
+    keywords: NDArray[np.int32],
+    tokens: NDArray[np.int32],
+    box: NDArray[np.float64],
 ) -> tuple[NDArray[np.int32], int, int]:
-    _, boxes, start, length, keywords = rows
-    index, pool, _ = lists
-    u, depths, occupied = cells.universe, cells.depth, cells.occupied
     table = token_table(tokens)
     found = [np.int32(0) for _ in range(0)]
     nodes, verified = 0, 0
@@ -159,7 +165,7 @@ def _search(
     for token in tokens:
         deepest = max(deepest, _depth(depths, token))
     for level in range(deepest + 1):
-        a, b, c, d = _range(cells, box, level)
+        a, b, c, d = _range(u, box, level)
         for row in range(c, d + 1):
             for column in range(a, b + 1):
                 cell = _number(level, column, row)
@@ -219,7 +225,11 @@ class IQTree(StoredIndex):
         _place(self.lists, self.cells, self.store.rows, slot, False)
 
     def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        return _search(self.lists, self.cells, self.store.rows, tokens, box)
+        u, _, depths, occupied = self.cells
+        _, boxes, start, length, keywords = self.store.rows
+        return _search(
+            self.lists.table, self.lists.pool, u, depths, occupied, boxes, start, length, keywords, tokens, box
+        )
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {**self.lists._asdict(), **self.cells._asdict(), "built": np.array([self._built])}
@@ -240,7 +250,7 @@ class IQTree(StoredIndex):
         for slot in self.store.slots.tolist():
             token, box = rarest(self.store.rows, slot), self.store.rows.boxes[slot]
             level = _level(self.cells, box, _depth(self.cells.depth, token))
-            a, b, c, d = _range(self.cells, box, level)
+            a, b, c, d = _range(self.cells.universe, box, level)
             for cell in (_number(level, column, row) for row in range(c, d + 1) for column in range(a, b + 1)):
                 expected.setdefault((cell, token), set()).add(slot)
         assert {key: set(held) for key, held in found.items()} == expected

@@ -38,10 +38,15 @@ def rarest(rows: Rows, slot: int) -> int:
 
 @kernel
 def _search(
-    lists: Postings, rows: Rows, tokens: NDArray[np.int32], box: NDArray[np.float64]
+    index: NDArray[np.int64],
+    pool: NDArray[np.int32],
+    boxes: NDArray[np.float64],
+    start: NDArray[np.int64],
+    length: NDArray[np.int32],
+    keywords: NDArray[np.int32],
+    tokens: NDArray[np.int32],
+    box: NDArray[np.float64],
 ) -> tuple[NDArray[np.int32], int, int]:
-    _, boxes, start, length, keywords = rows
-    index, pool, _ = lists
     table = token_table(tokens)
     found = [np.int32(0) for _ in range(0)]
     nodes, verified = 0, 0
@@ -75,7 +80,8 @@ class KeywordFirst(StoredIndex):
         unpost(self.lists, 0, rarest(self.store.rows, slot), slot)
 
     def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        return _search(self.lists, self.store.rows, tokens, box)
+        _, boxes, start, length, keywords = self.store.rows
+        return _search(self.lists.table, self.lists.pool, boxes, start, length, keywords, tokens, box)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return self.lists._asdict()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _HOME: Final = {
     "ap-tree": ("ap_tree", "APTree"),
+    "rk-tree": ("rk_tree", "RankedKeyTree"),
     "mbr-trie": ("mbr_trie", "MBRTrie"),
     "pt-quadtree": ("pt_quadtree", "PTQuadtree"),
     "lfilter": ("lfilter", "LFilter"),

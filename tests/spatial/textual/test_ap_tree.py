@@ -1,4 +1,4 @@
-"""The AP-tree's own structure: partitions, cells, drift and rebuilds."""
+"""The AP-tree's own structure: partitions, cells, drift and rebuilds; and the ranked-key tree's directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial.textual.ap_tree import APTree
-from contrada.spatial.textual.ap_tree_nodes import KEYWORD, QUERY, ROOT, SPATIAL, WEIGHT, children, kind_of
+from contrada.spatial.textual.ap_tree_nodes import DIRECTORY, KEYWORD, QUERY, ROOT, SPATIAL, WEIGHT, children, kind_of
 from contrada.spatial.textual.ap_tree_partition import (
     cut_cost,
     dp_cuts,
@@ -21,6 +21,7 @@ from contrada.spatial.textual.ap_tree_partition import (
 )
 from contrada.spatial.textual.ap_tree_update import divergence
 from contrada.spatial.textual.protocol import Subscription
+from contrada.spatial.textual.rk_tree import RankedKeyTree
 from tests.naive.keyword_cuts import least_cost
 from tests.naive.textual import NaiveTextual
 from tests.spatial.textual.workloads import messages, subscription_lists, zipf_messages, zipf_subscriptions
@@ -32,6 +33,7 @@ VARIANTS = [
     {"leaf": 2, "fanout": 16, "first": "keyword"},
     {"leaf": 2, "fanout": 25, "first": "space", "drift": 0.0},
 ]
+DEEP = [*((APTree, options) for options in VARIANTS), (RankedKeyTree, SMALL), (RankedKeyTree, VARIANTS[3])]
 Message = tuple[frozenset[str], tuple[float, float, float, float]]
 
 masses = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 50)), min_size=1, max_size=14)
@@ -39,7 +41,7 @@ masses = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 50)), min_size=1,
 
 def kinds(tree: APTree) -> list[int]:
     """How many nodes there are of each kind."""
-    counts, stack = [0, 0, 0], [int(tree._arena[ROOT])]
+    counts, stack = [0, 0, 0, 0], [int(tree._arena[ROOT])]
     while stack:
         p = stack.pop()
         if p:
@@ -103,14 +105,14 @@ def test_grid_cost_is_the_definition(corners: list[tuple[int, int, int, int]], s
     assert grid_cost(boxes, xs, ys) == (pytest.approx(cost / len(boxes)), pairs)
 
 
-@pytest.mark.parametrize("options", VARIANTS)
+@pytest.mark.parametrize(("kind", "options"), DEEP)
 @settings(max_examples=40)
 @given(subscriptions=subscription_lists(), asked=st.lists(messages, min_size=1, max_size=8))
 def test_deep_trees_on_hostile_input(
-    options: dict[str, object], subscriptions: list[Subscription], asked: list[Message]
+    kind: type[APTree], options: dict[str, object], subscriptions: list[Subscription], asked: list[Message]
 ) -> None:
     half = len(subscriptions) // 2
-    tree, naive = APTree.build(subscriptions[:half], **options), NaiveTextual(subscriptions)
+    tree, naive = kind.build(subscriptions[:half], **options), NaiveTextual(subscriptions)
     for subscription in subscriptions[half:]:
         tree.insert(subscription)
     tree._check()
@@ -122,12 +124,12 @@ def test_deep_trees_on_hostile_input(
     assert_same(tree, naive, asked)
 
 
-@pytest.mark.parametrize("options", VARIANTS)
-def test_deep_trees_through_a_long_history(options: dict[str, object]) -> None:
+@pytest.mark.parametrize(("kind", "options"), DEEP)
+def test_deep_trees_through_a_long_history(kind: type[APTree], options: dict[str, object]) -> None:
     first, later = zipf_subscriptions(900, 1), zipf_subscriptions(900, 2, words=1_000, first=10_000, side=0.4)
     asked = [*zipf_messages(20, 3), *zipf_messages(8, 4, tokens=150), *zipf_messages(15, 5, side=0.5)]
-    tree, naive = APTree.build(first, **options), NaiveTextual(first)
-    assert min(kinds(tree)) > 0, "all kinds of nodes"
+    tree, naive = kind.build(first, **options), NaiveTextual(first)
+    assert min(kinds(tree)[:DIRECTORY]) > 0, "all kinds of nodes"
     assert_same(tree, naive, asked)
     for gone, come in zip(first, later, strict=True):
         tree.insert(come)
@@ -140,7 +142,7 @@ def test_deep_trees_through_a_long_history(options: dict[str, object]) -> None:
     for come in later:
         tree.remove(come.id)
     tree._check()
-    assert kinds(tree) == [0, 0, 0]
+    assert kinds(tree) == [0, 0, 0, 1 if kind is RankedKeyTree else 0]
 
 
 def test_partitions_adapt_to_what_tells_subscriptions_apart() -> None:
@@ -254,9 +256,10 @@ def test_a_large_drifted_node_is_mended_within_the_allowance() -> None:
     )
 
 
-def test_freed_blocks_are_used_again() -> None:
+@pytest.mark.parametrize("kind", [APTree, RankedKeyTree])
+def test_freed_blocks_are_used_again(kind: type[APTree]) -> None:
     first = zipf_subscriptions(800, 7)
-    tree = APTree.build(first, **SMALL)
+    tree = kind.build(first, **SMALL)
     sizes = []
     for _ in range(6):
         for subscription in first:
@@ -283,8 +286,9 @@ def test_freed_blocks_are_used_again() -> None:
     ],
 )
 def test_senseless_options_are_refused(options: dict[str, object]) -> None:
-    with pytest.raises(InvalidValue, match="ap-tree"):
-        APTree(**options)
+    for kind in (APTree, RankedKeyTree):
+        with pytest.raises(InvalidValue, match=kind.name):
+            kind(**options)
 
 
 def test_a_file_with_half_an_arena_is_refused() -> None:
@@ -292,3 +296,17 @@ def test_a_file_with_half_an_arena_is_refused() -> None:
     arrays = tree._arrays()
     with pytest.raises(CorruptFile):
         tree._restore({**arrays, "arena": arrays["arena"][:-5]})
+
+
+def test_a_directory_reads_one_pointer_per_token_and_grows_with_the_vocabulary() -> None:
+    """Subscriptions are found through their rarest keyword alone, also when it is newer than the tree."""
+    everywhere = (0.0, 0.0, 1.0, 1.0)
+    tree = RankedKeyTree.build(Subscription(i, frozenset({"the", f"w{i}"}), everywhere) for i in range(3_000))
+    assert tree.search({"the", "w5", "w6", "unheard"}, (0.5, 0.5, 0.5, 0.5)).tolist() == [5, 6]
+    assert tree.counters.verified == 2
+    assert tree.counters.nodes == 3, "the directory and two leaves"
+    for i in range(3_000, 9_000):
+        tree.insert(Subscription(i, frozenset({"the", f"w{i}"}), everywhere))
+    tree._check()
+    assert tree.search({"the", "w8999"}, (0.5, 0.5, 0.5, 0.5)).tolist() == [8_999]
+    assert tree.counters.verified == 1
