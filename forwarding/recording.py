@@ -54,10 +54,13 @@ class Kind(IntEnum):
     STOPPED = 2  # a clean shutdown
     SUBSCRIBED = 3  # interface, client, session, subscription, [filter, …] as the codec encodes them
     UNSUBSCRIBED = 4  # interface
-    ACCEPTED = 5  # broker, number of the first, publisher, [body, …], [[interface, …], …]
+    ACCEPTED = 5  # broker, number of the first, publisher, [body, …], [interfaces of each: how many, …], [interface, …]
     DROPPED = 6  # interface, reason, [[broker, number], …]
-    INDEXED = 7  # path, digest, interfaces, filters: standing subscriptions were loaded, replacing those before
-    STANDING = 8  # interface, name: a standing subscription, named when it is first matched
+    INDEXED = 7  # path, shard, digest, subscriptions, filters: an index was loaded, in place of any before
+    STANDING = 8  # interface, name: an interface of the index, numbered when it is first matched
+    ATTACHED = 9  # interface, client, session, subscription, name of the standing interface
+    ADDED = 10  # id, name of the interface, filter: to the index, in place of any subscription of that id
+    REMOVED = 11  # id: from the index
 
 
 class Started(NamedTuple):
@@ -129,14 +132,51 @@ class Indexed(NamedTuple):
     sequence: int
     time: int
     path: str
+    shard: str  # "k/n", or empty for all of it
     digest: str
-    interfaces: int
+    subscriptions: int
     filters: int
     restated: bool
 
 
+class Added(NamedTuple):
+    """A subscription was put into the loaded index, in place of any of the same id."""
+
+    sequence: int
+    time: int
+    id: str
+    name: str  # of its interface
+    filter: bytes
+    restated: bool
+
+
+class Removed(NamedTuple):
+    """A subscription was taken out of the loaded index."""
+
+    sequence: int
+    time: int
+    id: str
+    restated: bool
+
+
+class Attached(NamedTuple):
+    """A client gets, from here to an `Unsubscribed` of this interface, what goes to the standing interface `name`.
+
+    The number of an attachment is never among a notification's `interfaces`, only that of the standing interface.
+    """
+
+    sequence: int
+    time: int
+    interface: int
+    client: str
+    session: int
+    subscription: int
+    name: str
+    restated: bool
+
+
 class Standing(NamedTuple):
-    """The name that an interface number has in the index; told when the interface is first matched."""
+    """The number that a standing interface has in this life of the broker; told when it is first matched."""
 
     sequence: int
     time: int
@@ -157,7 +197,20 @@ class Gap(NamedTuple):
     reset: bool
 
 
-Record: TypeAlias = Started | Stopped | Subscribed | Unsubscribed | Accepted | Dropped | Indexed | Standing | Gap
+Record: TypeAlias = (
+    Started
+    | Stopped
+    | Subscribed
+    | Unsubscribed
+    | Accepted
+    | Dropped
+    | Indexed
+    | Standing
+    | Attached
+    | Added
+    | Removed
+    | Gap
+)
 
 
 class Fault(StrEnum):
@@ -183,7 +236,7 @@ class Problem(NamedTuple):
 # -- writing -----------------------------------------------------------------------------------------------
 
 
-_pack: Callable[[Any], bytes] = msgpack.Packer(autoreset=True, default=list).pack  # sets of interfaces become arrays
+_pack: Callable[[Any], bytes] = msgpack.Packer(autoreset=True).pack
 
 
 def encode_block(first: int, count: int, time: int, records: Sequence[tuple[Any, ...]]) -> bytes:
@@ -289,10 +342,12 @@ def _read(first: int, count: int, time: int, rows: Sequence[Any], base: int, new
     sequence = first
     for kind, *fields in rows:
         if kind == Kind.ACCEPTED:
-            broker, number, publisher, bodies, interfaces = fields
-            for at, (body, matched) in enumerate(zip(bodies, interfaces, strict=True)):
-                everyone = tuple([base + each for each in matched])
+            broker, number, publisher, bodies, sizes, interfaces = fields
+            start = 0
+            for at, (body, size) in enumerate(zip(bodies, sizes, strict=True)):
+                everyone = tuple([base + each for each in interfaces[start : start + size]])
                 yield Accepted(sequence, time, broker, number + at, publisher, body, everyone)
+                start += size
                 sequence += 1
         else:
             record = _record(kind, sequence, time, fields, base, restated)
@@ -316,9 +371,18 @@ def _record(kind: int, sequence: int, time: int, fields: Sequence[Any], base: in
     if kind == Kind.STANDING:
         interface, name = fields
         return Standing(sequence, time, base + interface, name, restated)
+    if kind == Kind.ATTACHED:
+        interface, client, session, subscription, name = fields
+        return Attached(sequence, time, base + interface, client, session, subscription, name, restated)
     if kind == Kind.INDEXED:
-        path, digest, interfaces, filters = fields
-        return Indexed(sequence, time, path, digest, interfaces, filters, restated)
+        path, shard, digest, subscriptions, filters = fields
+        return Indexed(sequence, time, path, shard, digest, subscriptions, filters, restated)
+    if kind == Kind.ADDED:
+        id, name, filter = fields
+        return Added(sequence, time, id, name, filter, restated)
+    if kind == Kind.REMOVED:
+        (id,) = fields
+        return Removed(sequence, time, id, restated)
     if kind == Kind.STARTED:
         (broker,) = fields
         return Started(sequence, time, broker)

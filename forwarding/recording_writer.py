@@ -13,6 +13,7 @@ import fcntl
 import os
 import time
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -59,8 +60,13 @@ class RecordingWriter:
         self._retire = retire
         self._rows: list[tuple[Any, ...]] = []
         self._count = 0  # sequence numbers that the rows take
-        self._live: dict[int, tuple[Any, ...]] = {}  # SUBSCRIBED and STANDING rows by interface
-        self._index: tuple[Any, ...] | None = None
+        self._broker = self._publisher = ""  # of the row that may be continued,
+        self._next = -1  # with this number
+        self._bodies: list[bytes] = []
+        self._sizes: list[int] = []
+        self._interfaces: list[int] = []
+        self._live: dict[int, tuple[Any, ...]] = {}  # SUBSCRIBED, STANDING and ATTACHED rows by interface
+        self._index: list[tuple[Any, ...]] = []  # the INDEXED row and how it was changed since
         self._file: int | None = None
         self._size = 0
         self._opened = 0
@@ -119,25 +125,54 @@ class RecordingWriter:
         self, broker: str, number: int, publisher: str, bodies: Sequence[bytes], matched: Sequence[Collection[int]]
     ) -> None:
         """Notifications of one publisher, numbered on from `number`, and the interfaces that each went to."""
-        self._rows.append((Kind.ACCEPTED, broker, number, publisher, bodies, matched))
-        self._count += len(bodies)
+        if number != self._next or publisher != self._publisher or broker != self._broker:
+            self._begin_row(broker, number, publisher)
+        self._bodies += bodies
+        self._sizes += map(len, matched)
+        self._interfaces += chain.from_iterable(matched)
+        count = len(bodies)
+        self._next += count
+        self._count += count
+
+    def _begin_row(self, broker: str, number: int, publisher: str) -> None:
+        """A row takes notifications as long as they are of one publisher and numbered on, and nothing else happens."""
+        self._bodies, self._sizes, self._interfaces = [], [], []
+        self._broker, self._publisher, self._next = broker, publisher, number
+        self._rows.append((Kind.ACCEPTED, broker, number, publisher, self._bodies, self._sizes, self._interfaces))
 
     def dropped(self, interface: int, reason: str, notifications: Sequence[tuple[str, int]]) -> None:
         """A subscription lost notifications."""
         self._note((Kind.DROPPED, interface, reason, notifications))
 
-    def indexed(self, path: str, digest: str, interfaces: int, filters: int) -> None:
-        """An index was loaded; standing subscriptions of the one before are gone."""
-        self._live = {number: row for number, row in self._live.items() if row[0] != Kind.STANDING}
-        self._index = row = (Kind.INDEXED, path, digest, interfaces, filters)
+    def indexed(self, path: str, shard: str, digest: str, subscriptions: int, filters: int) -> None:
+        """An index was loaded, in place of any before."""
+        self._index.clear()
+        self._change((Kind.INDEXED, path, shard, digest, subscriptions, filters))
+
+    def added(self, id: str, name: str, filter: bytes) -> None:
+        """A subscription was put into the index."""
+        self._change((Kind.ADDED, id, name, filter))
+
+    def removed(self, id: str) -> None:
+        """A subscription was taken out of the index."""
+        self._change((Kind.REMOVED, id))
+
+    def _change(self, row: tuple[Any, ...]) -> None:
+        self._index.append(row)
         self._note(row)
 
     def standing(self, interface: int, name: str) -> None:
-        """A standing subscription gets its number."""
+        """A standing interface gets its number."""
         self._live[interface] = row = (Kind.STANDING, interface, name)
         self._note(row)
 
+    def attached(self, interface: int, client: str, session: int, subscription: int, name: str) -> None:
+        """A client attached to a standing interface; `unsubscribed` ends it."""
+        self._live[interface] = row = (Kind.ATTACHED, interface, client, session, subscription, name)
+        self._note(row)
+
     def _note(self, row: tuple[Any, ...]) -> None:
+        self._next = -1
         self._rows.append(row)
         self._count += 1
 
@@ -148,6 +183,7 @@ class RecordingWriter:
         if not self._rows:
             return
         rows, self._rows = self._rows, []
+        self._next = -1
         first, count = self._sequence, self._count
         self._sequence += count
         self._count = 0
@@ -162,14 +198,14 @@ class RecordingWriter:
     def reopen(self) -> None:
         """Begin the next file. What is not committed yet is counted and forgotten."""
         self._sequence += self._count
-        self._rows, self._count = [], 0
+        self._rows, self._count, self._next = [], 0, -1
         self.give_up()
         now = self._clock() // 1000
         self._number += 1
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._file = os.open(self.path, flags, 0o644)
         self._size, self._opened = 0, now
-        restated = [*([self._index] if self._index else []), *self._live.values()]
+        restated = [*self._index, *self._live.values()]
         try:
             for start in range(0, len(restated) or 1, _RESTATED):
                 block = encode_block(self._sequence, 0, now, restated[start : start + _RESTATED])

@@ -312,6 +312,13 @@ class SegmentedTable:
             found += [-(number << 32 | row) for row in rows if row in segment.table]
         return found
 
+    def interface_filters(self, interface: Hashable) -> list[int]:
+        """The ids of an interface's filters; none when it has none."""
+        found = self._added.interface_filters(interface)
+        for number, segment in enumerate(self._segments):
+            found += [-(number << 32 | row) for row in segment.table.interface_filters(interface)]
+        return found
+
     def stats(self) -> Any:
         """How much the table holds (a TableStats). A name or interface counts once for every segment it is in."""
         all_stats = [table.stats() for table in self._tables()]

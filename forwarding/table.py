@@ -250,6 +250,17 @@ class ForwardingTable:
         with self._lock.reading():
             return self._interfaces.objects[int(self._store.index.filters[self._row(id), layout.F_IFACE])]
 
+    def interface_filters(self, interface: Hashable) -> list[int]:
+        """The ids of an interface's filters; none when it has none."""
+        with self._lock.reading():
+            number = self._interfaces.find(interface)
+            row = int(self._store.interfaces.array[number, I_FIRST]) if number else 0
+            rows = []
+            while row:
+                rows.append(row)
+                row = int(self._store.index.filters[row, layout.F_FOLLOWING])
+            return sorted(self._ids(as_ints(rows)))
+
     def __contains__(self, id: object) -> bool:
         """Whether there is a filter of that id."""
         with self._lock.reading():

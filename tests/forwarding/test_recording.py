@@ -16,11 +16,14 @@ from contrada.forwarding.language import parse
 from contrada.forwarding.recording import (
     HEADER_BYTES,
     Accepted,
+    Added,
+    Attached,
     Dropped,
     Fault,
     Gap,
     Indexed,
     Recording,
+    Removed,
     Standing,
     Started,
     Stopped,
@@ -114,7 +117,7 @@ def test_no_directory_can_be_made(tmp_path: Path) -> None:
 
 def test_files_roll_by_size_and_each_stands_alone(tmp_path: Path) -> None:
     with writer(tmp_path, file_bytes=1500) as recorder:
-        recorder.indexed("/índice", "abc", 2, 3)
+        recorder.indexed("/índice", "1/2", "abc", 2, 3)
         recorder.standing(90, "porto")
         recorder.subscribed(1, "a", 1, 0, (FILTER,))
         recorder.subscribed(2, "b", 2, 0, (FILTER,))
@@ -222,15 +225,27 @@ def test_any_life_is_read_back(
 
 def test_an_index_replaces_the_one_before(tmp_path: Path) -> None:
     with writer(tmp_path) as recorder:
-        recorder.indexed("one", "1", 1, 1)
+        recorder.indexed("one", "", "1", 1, 1)
         recorder.standing(5, "porto")
-        recorder.indexed("two", "2", 1, 1)
-        recorder.standing(6, "porto")
+        recorder.attached(6, "añna", 3, 4, "porto")
+        recorder.added("old", "porto", FILTER)
+        recorder.indexed("two", "", "2", 1, 1)
+        recorder.added("s1", "città", FILTER)
+        recorder.removed("s2")
         recorder.commit()
         recorder.reopen()
+        recorder.unsubscribed(6)
+        recorder.commit()
+        recorder.reopen()
+    records = list(Recording(tmp_path))
+    kinds = [Started, Indexed, Standing, Attached, Added, Indexed, Added, Removed, Unsubscribed, Stopped]
+    assert [type(record) for record in records] == kinds
     restated = [record for record in Recording(recording_files(tmp_path)[1]) if getattr(record, "restated", False)]
-    assert [type(record) for record in restated] == [Indexed, Standing]
-    assert (restated[0].path, restated[1].interface & 0xFFFF) == ("two", 6)
+    assert [record._replace(restated=False, sequence=0) for record in restated] == [
+        records[at]._replace(sequence=0) for at in (5, 6, 7, 2, 3)
+    ]
+    last = [type(record) for record in Recording(recording_files(tmp_path)[2])]
+    assert last == [Indexed, Added, Removed, Standing, Stopped]
 
 
 # -- what can go wrong ---------------------------------------------------------------------------------------
