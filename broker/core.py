@@ -44,7 +44,7 @@ from contrada.broker.messages import (
 from contrada.broker.offences import Offences
 from contrada.broker.overlay.advertising import Advertising
 from contrada.broker.overlay.frames import decode_peer
-from contrada.broker.overlay.messages import Change, Digest, Forwards, LinkStates, Replace
+from contrada.broker.overlay.messages import Change, Digest, Forward, LinkStates, Replace
 from contrada.broker.subscription import Publication, Subscription
 from contrada.broker.switchboard import Codec, Refusal, Table
 from contrada.broker.wire import Code, Role
@@ -391,7 +391,7 @@ _LINK_HANDLERS: dict[type, Callable[[Core, Session, Any], None]] = {
     Digest: Core._routing,
     Replace: Core._routing,
     Change: Core._routing,
-    Forwards: Core._forward,
+    Forward: Core._forward,
     Link: Core._link,
     Credit: Core._credit,
     Dropped: Core._peer_dropped,

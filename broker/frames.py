@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _pack: Callable[[Any], bytes] = msgpack.Packer(autoreset=True).pack
+_ENVELOPE_BYTES = 32  # about what an envelope adds to a notification
 _DEPTH = 16  # of a REPLY's document; nothing else nests
 
 
@@ -80,24 +81,18 @@ def encode(message: Message) -> list[bytes]:
 
 
 class Envelope:
-    """A notification on its way to its receivers: packed once, joined into as many DELIVERs as there are."""
+    """A notification on its way to its receivers: packed for the first DELIVER, joined into as many as there are."""
 
-    __slots__ = ("attachment", "broker", "hops", "packed", "publisher", "sequence", "size")
+    __slots__ = ("_packed", "body", "broker", "hops", "publisher", "sequence", "size")
 
     def __init__(self, broker: str, sequence: int, publisher: str, body: bytes, hops: int = 0) -> None:
         self.broker = broker
         self.hops = hops  # links that it has crossed
         self.sequence = sequence
         self.publisher = publisher
-        self.attachment: bytes | None
-        if len(body) <= INLINE_BYTES:
-            self.packed = _pack((broker, sequence, publisher, body))
-            self.attachment = None
-            self.size = len(self.packed)
-        else:
-            self.packed = _pack((broker, sequence, publisher, None))
-            self.attachment = body
-            self.size = len(self.packed) + len(body)
+        self.body = body
+        self.size = _ENVELOPE_BYTES + len(body)
+        self._packed: bytes | None = None
 
     @property
     def id(self) -> NotificationId:
@@ -105,12 +100,17 @@ class Envelope:
         return NotificationId(self.broker, self.sequence)
 
     @property
-    def body(self) -> bytes:
-        """The encoded notification."""
-        if self.attachment is not None:
-            return self.attachment
-        body: bytes = msgpack.unpackb(self.packed, use_list=False)[3]
-        return body
+    def attachment(self) -> bytes | None:
+        """The body, if it travels in a frame of its own."""
+        return self.body if len(self.body) > INLINE_BYTES else None
+
+    @property
+    def packed(self) -> bytes:
+        """The envelope as a DELIVER has it."""
+        if self._packed is None:
+            inline = self.body if len(self.body) <= INLINE_BYTES else None
+            self._packed = _pack((self.broker, self.sequence, self.publisher, inline))
+        return self._packed
 
 
 _packed_id: Callable[[int], bytes] = lru_cache(maxsize=65_536)(lambda subscription: _pack((subscription,)))
@@ -121,10 +121,10 @@ def deliver_frames(entries: Sequence[tuple[Envelope, Sequence[int]]]) -> list[by
     parts = [array_header(1 + 2 * len(entries)), _DELIVER_TYPE]
     attachments = []
     for envelope, subscriptions in entries:
-        parts.append(envelope.packed)
+        parts.append(envelope._packed or envelope.packed)
         parts.append(_packed_id(subscriptions[0]) if len(subscriptions) == 1 else _pack(subscriptions))
-        if envelope.attachment is not None:
-            attachments.append(envelope.attachment)
+        if len(envelope.body) > INLINE_BYTES:
+            attachments.append(envelope.body)
     return [b"".join(parts), *attachments]
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from contrada.broker.messages import NotificationId
 
-    # broker, first sequence number, publisher, bodies, for each the interfaces it matched, bytes: a plain tuple,
+    # broker, sequence numbers, publisher, bodies, for each the interfaces it matched, bytes: a plain tuple,
     # because one is made for every PUBLISH
-    Batch: TypeAlias = tuple[str, int, str, Sequence[bytes], Sequence[Collection[int]], int]
+    Batch: TypeAlias = tuple[str, Sequence[int], str, Sequence[bytes], Sequence[Collection[int]], int]
 
 ENTRY_BYTES = 72  # of one interface in a set: its slots in a table at most 3/5 full, and the integer
 
@@ -55,9 +55,9 @@ class Recent:
 
     def find(self, id: NotificationId) -> Found | None:
         """Find the notification of that id, unless it is forgotten or never was."""
-        for broker, sequence, publisher, bodies, matched, _ in reversed(self._batches):
-            at = id.sequence - sequence
-            if broker == id.broker and 0 <= at < len(bodies):
+        for broker, sequences, publisher, bodies, matched, _ in reversed(self._batches):
+            if broker == id.broker and id.sequence in sequences:
+                at = sequences.index(id.sequence)
                 return Found(publisher, bodies[at], matched[at])
         return None
 
@@ -66,5 +66,5 @@ class Recent:
         assert self._bytes == sum(batch[5] for batch in self._batches)
         assert self._count <= self._most
         assert self._bytes <= self._most_bytes
-        for _, _, _, bodies, matched, _ in self._batches:
-            assert len(bodies) == len(matched)
+        for _, sequences, _, bodies, matched, _ in self._batches:
+            assert len(sequences) == len(bodies) == len(matched)

@@ -22,11 +22,9 @@ from typing import TYPE_CHECKING
 from contrada.broker.wire import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from contrada.broker.frames import Envelope
     from contrada.broker.messages import NotificationId
-    from contrada.broker.overlay.messages import Forward
+    from contrada.broker.overlay.messages import Run
     from contrada.broker.session import Session
 
 _REMEMBERED_DROPS = 1024
@@ -35,7 +33,7 @@ _REMEMBERED_DROPS = 1024
 class Publication:
     """One accepted PUBLISH. Its ACK is withheld while `waiting` blocking queues are over their limits because of it."""
 
-    __slots__ = ("bodies", "forwards", "request", "sequence", "session", "size", "waiting")
+    __slots__ = ("bodies", "request", "run", "sequence", "session", "size", "waiting")
 
     def __init__(self, session: Session, request: int, sequence: int, bodies: tuple[bytes, ...], size: int) -> None:
         self.session = session
@@ -44,7 +42,7 @@ class Publication:
         self.bodies = bodies
         self.size = size
         self.waiting = 0
-        self.forwards: Sequence[Forward] | None = None  # where they came from, when a neighbour sent them
+        self.run: Run | None = None  # where they came from, when a neighbour sent them
 
 
 class Subscription:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.journal import Journal
     from contrada.broker.messages import Message
-    from contrada.broker.overlay.messages import Forward
+    from contrada.broker.overlay.messages import Run
     from contrada.broker.settings import Settings
     from contrada.broker.subscription import Publication, Subscription
 
@@ -202,11 +202,12 @@ class Switchboard:
             start += len(bodies)
             publisher = publication.session.publisher
             sequence = publication.sequence
-            if publication.forwards is not None:
-                self._relay(publication, publication.forwards, matched)
+            if publication.run is not None:
+                self._relay(publication, publication.run, matched)
             else:
+                sequences = range(sequence, sequence + len(bodies))
                 size = publication.size + ENTRY_BYTES * sum(map(len, matched))
-                self.recent.remember((self.id, sequence, publisher, bodies, matched, size))
+                self.recent.remember((self.id, sequences, publisher, bodies, matched, size))
                 if journal is not None:
                     journal.accepted(self.id, sequence, publisher, bodies, self._local(matched))
                 for body, handles in zip(bodies, matched, strict=True):
@@ -216,19 +217,19 @@ class Switchboard:
             if not publication.waiting:
                 self._acknowledge(publication)
 
-    def _relay(self, publication: Publication, forwards: Sequence[Forward], matched: Sequence[set[int]]) -> None:
+    def _relay(self, publication: Publication, run: Run, matched: Sequence[set[int]]) -> None:
         """Give notifications that came from a neighbour to whom they matched, except to that neighbour."""
         link = publication.session.link
         came_from = link.outlet.handle if link is not None else None
-        for forward, handles in zip(forwards, matched, strict=True):
-            (broker, sequence), publisher, hops, body = forward
-            size = len(body) + ENTRY_BYTES * len(handles)
-            self.recent.remember((broker, sequence, publisher, (body,), (handles,), size))
+        origin, publisher, hops, sequences, bodies = run
+        size = publication.size + ENTRY_BYTES * sum(map(len, matched))
+        self.recent.remember((origin, sequences, publisher, bodies, matched, size))
+        for sequence, body, handles in zip(sequences, bodies, matched, strict=True):
             if self.journal is not None:
-                self.journal.accepted(broker, sequence, publisher, (body,), self._local((handles,)))
+                self.journal.accepted(origin, sequence, publisher, (body,), self._local((handles,)))
             onward = handles - {came_from} if came_from in handles else handles
             if onward:
-                self._offer(Envelope(broker, sequence, publisher, body, hops), onward, publication)
+                self._offer(Envelope(origin, sequence, publisher, body, hops), onward, publication)
 
     def _local(self, matched: Sequence[set[int]]) -> Sequence[set[int]]:
         """Of the matched interfaces, those that a recording speaks of: subscriptions, not neighbours."""

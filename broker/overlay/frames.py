@@ -1,8 +1,8 @@
 """What brokers say to one another, to frames and back: as strict and bounded as `contrada.broker.frames`.
 
 The numbers 33 to 37 are read only on a session that has become a link; `decode_peer` reads everything else as `decode`
-does. A FORWARD's head is flat like a DELIVER's, `[37, envelope, hops, envelope, hops, …]`, and made of the same
-envelopes: a notification that goes to three clients and two neighbours is packed once.
+does. A FORWARD is made of runs, `[37, [origin, publisher, hops, [sequence, …], [body or nil, …]], …]`: what successive
+notifications have in common is written and checked once, and the rest is two lists of plain values.
 
 Filters come in any number, messages do not: `split` cuts a message into several that have the same effect and are
 never, in between, without a filter that both before and after have.
@@ -17,8 +17,8 @@ import msgpack  # type: ignore[import-untyped]  # it ships no types
 
 from contrada.broker import wire
 from contrada.broker.fields import arity, array, bad, integer, member, read_bodies, text, unpack
-from contrada.broker.frames import array_header, decode
-from contrada.broker.messages import Limits, Message, NotificationId
+from contrada.broker.frames import decode
+from contrada.broker.messages import Limits, Message
 from contrada.broker.overlay.filter_set import bucket_of, filter_key
 from contrada.broker.overlay.messages import (
     BUCKETS,
@@ -27,16 +27,16 @@ from contrada.broker.overlay.messages import (
     Digest,
     Flow,
     Forward,
-    Forwards,
     LinkState,
     LinkStates,
     PeerMessage,
     Replace,
+    Run,
 )
-from contrada.broker.wire import LIST_LENGTH, PEER_LIST_LENGTH
+from contrada.broker.wire import LIST_LENGTH, MAX_INTEGER, PEER_LIST_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from contrada.broker.frames import Envelope
 
@@ -57,27 +57,30 @@ def encode_peer(message: PeerMessage) -> list[bytes]:
 
 def forward_frames(entries: Sequence[tuple[Envelope, Sequence[int]]]) -> list[bytes]:
     """Join a FORWARD from envelopes; each has crossed one link more when it arrives."""
-    parts = [array_header(1 + 2 * len(entries)), _FORWARD_TYPE]
-    attachments = []
+    runs: list[tuple[str, str, int, list[int], list[bytes]]] = []
+    origin = publisher = None
+    hops = -1
+    sequences: list[int] = []
+    bodies: list[bytes] = []
     for envelope, _ in entries:
-        parts.append(envelope.packed)
-        parts.append(_pack(envelope.hops + 1))
-        if envelope.attachment is not None:
-            attachments.append(envelope.attachment)
-    return [b"".join(parts), *attachments]
+        if envelope.publisher != publisher or envelope.broker != origin or envelope.hops != hops:
+            origin, publisher, hops = envelope.broker, envelope.publisher, envelope.hops
+            sequences, bodies = [], []
+            runs.append((origin, publisher, hops + 1, sequences, bodies))
+        sequences.append(envelope.sequence)
+        bodies.append(envelope.body)
+    return _forward(runs)
 
 
-_FORWARD_TYPE = _pack(wire.FORWARD)
-
-
-def _encode_forwards(m: Forwards) -> list[bytes]:
+def _forward(runs: Iterable[tuple[str, str, int, Sequence[int], Sequence[bytes]]]) -> list[bytes]:
     head: list[Any] = [wire.FORWARD]
-    attachments = []
-    for id, publisher, hops, body in m.entries:
-        inline = len(body) <= wire.INLINE_BYTES
-        head += (*id, publisher, body if inline else None), hops
-        if not inline:
-            attachments.append(body)
+    attachments: list[bytes] = []
+    for origin, publisher, hops, sequences, bodies in runs:
+        inline: Sequence[bytes | None] = bodies
+        if max(map(len, bodies)) > wire.INLINE_BYTES:
+            inline = [body if len(body) <= wire.INLINE_BYTES else None for body in bodies]
+            attachments += (body for body in bodies if len(body) > wire.INLINE_BYTES)
+        head.append((origin, publisher, hops, sequences, inline))
     return [_pack(head), *attachments]
 
 
@@ -93,7 +96,7 @@ _ENCODERS: Final[dict[type, Callable[[Any], list[bytes]]]] = {
     Digest: lambda m: [_pack((wire.DIGEST, m.flow, [bucket.to_bytes(KEY_BYTES) for bucket in m.buckets]))],
     Replace: lambda m: [_pack((wire.REPLACE, m.flow, m.buckets, m.filters))],
     Change: lambda m: [_pack((wire.CHANGE, m.flow, m.add, m.remove))],
-    Forwards: _encode_forwards,
+    Forward: lambda m: _forward(m.runs),
 }
 
 
@@ -149,7 +152,7 @@ def decode_peer(frames: Sequence[bytes], limits: Limits = Limits()) -> PeerMessa
         bad(f"a message of {size} bytes; the limit is {limits.message_bytes}")
     fields = unpack(frames[0], PEER_LIST_LENGTH)[1:]
     if kind == wire.FORWARD:
-        return _forwards(fields, frames[1:], limits)
+        return _read_forward(fields, frames[1:], limits)
     return _DECODERS[kind](fields)
 
 
@@ -217,24 +220,31 @@ def _binaries(name: str, values: Any, size: int | None = None) -> tuple[bytes, .
     return checked
 
 
-def _forwards(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Forwards:
-    if not 2 <= len(fields) <= 2 * LIST_LENGTH or len(fields) % 2:
-        bad(f"FORWARD has 1 to {LIST_LENGTH} pairs of envelope and hops")
-    envelopes = fields[::2]
-    for envelope in envelopes:
-        arity("envelope", array("envelope", envelope, 4), 4)
-    bodies = read_bodies([envelope[3] for envelope in envelopes], attachments, limits)
-    return Forwards(
-        tuple(
-            Forward(
-                NotificationId(text("broker", broker), integer("sequence", sequence, 1)),
+def _read_forward(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Forward:
+    runs = [arity("run", array("run", run, 5), 5) for run in array("runs", fields, LIST_LENGTH)]
+    found = read_bodies([body for run in runs for body in array("bodies", run[4], LIST_LENGTH)], attachments, limits)
+    if len(found) > LIST_LENGTH:
+        bad(f"a FORWARD of {len(found)} notifications; there may be {LIST_LENGTH}")
+    checked = []
+    start = 0
+    for origin, publisher, hops, sequences, bodies in runs:
+        count = len(bodies)
+        if len(array("sequences", sequences, LIST_LENGTH)) != count:
+            bad("a run has as many sequence numbers as bodies")
+        for sequence in sequences:
+            if type(sequence) is not int or not 1 <= sequence <= MAX_INTEGER:
+                bad(f"sequence must be an integer from 1 to {MAX_INTEGER}")
+        checked.append(
+            Run(
+                text("origin", origin),
                 text("publisher", publisher),
                 integer("hops", hops, 1, _HOPS),
-                body,
+                sequences,
+                found[start : start + count],
             )
-            for (broker, sequence, publisher, _), hops, body in zip(envelopes, fields[1::2], bodies, strict=True)
         )
-    )
+        start += count
+    return Forward(tuple(checked))
 
 
 _DECODERS: Final[dict[int, Callable[[tuple[Any, ...]], PeerMessage]]] = {

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from contrada.broker.messages import Bye, Credit, Dropped, Error, Grant, Hello, Link, Message, Welcome
 from contrada.broker.overlay.dialling import Dial, NoTransport, Peer, Transport
 from contrada.broker.overlay.frames import encode_peer, forward_frames, split
-from contrada.broker.overlay.messages import Change, Digest, Forward, Forwards, LinkStates, PeerMessage, Replace
+from contrada.broker.overlay.messages import Change, Digest, Forward, LinkStates, PeerMessage, Replace, Run
 from contrada.broker.overlay.neighbour import Interest, Neighbour
 from contrada.broker.overlay.report import links
 from contrada.broker.overlay.router import Action, Install, Router, Send, StandDown
@@ -350,42 +350,59 @@ class Linking(Switchboard):
     def _known_filter(self, encoded: bytes) -> Filter:
         return self._decoded[encoded]
 
-    def _forward(self, session: Session, message: Forwards) -> None:
+    def _forward(self, session: Session, message: Forward) -> None:
         """FORWARD: handle each notification once."""
         link = session.link
         if link is None or not link.up:
             return
-        entries = message.entries
-        if session.held + len(entries) > WINDOW:
-            self._end(session, Code.FLOW, f"{session.held + len(entries)} notifications without credit")
+        count = sum(len(run.bodies) for run in message.runs)
+        if session.held + count > WINDOW:
+            self._end(session, Code.FLOW, f"{session.held + count} notifications without credit")
             return
-        link.totals["received"] += len(entries)
-        fresh: list[Forward] = []
-        notifications: list[Mapping[str, Any]] = []
-        read, first_time, most = self.codec.notification, self.router.first_time, self.router.hop_limit
-        for entry in entries:
-            if entry.id.broker == self.id or not first_time(entry.id):
-                link.totals["duplicates"] += 1
-            elif entry.hops > most:
-                link.totals["expired"] += 1
-            else:
+        link.totals["received"] += count
+        taken = 0
+        for run in message.runs:
+            wanted = self._readable(link, self._unseen(link, run))
+            if wanted.bodies:
+                size = sum(map(len, wanted.bodies))
+                publication = Publication(session, 0, 0, wanted.bodies, size)
+                publication.run = wanted
+                self._pending.append(publication)
+                session.held_bytes += size
+                taken += len(wanted.bodies)
+        session.held += taken
+        link.credit += count - taken
+
+    def _unseen(self, link: Neighbour, run: Run) -> Run:
+        """Of a run, what has not been here before and has not come too far; the rest is counted."""
+        kept = run
+        if run.origin == self.id:
+            kept = _part(run, ())
+        elif (fresh := self.router.unseen(run.origin, run.sequences)) is not None:
+            kept = _part(run, fresh)
+        if kept is not run:
+            link.totals["duplicates"] += len(run.bodies) - len(kept.bodies)
+        if run.hops > self.router.hop_limit:
+            link.totals["expired"] += len(kept.bodies)
+            kept = _part(run, ())
+        return kept
+
+    def _readable(self, link: Neighbour, run: Run) -> Run:
+        """Read the bodies into the pending notifications; what cannot be read is counted."""
+        read = self.codec.notification
+        try:
+            self._pending_notifications += [read(body) for body in run.bodies]
+            return run
+        except ContradaError:
+            kept = []
+            for at, body in enumerate(run.bodies):
                 try:
-                    notifications.append(read(entry.body))
+                    self._pending_notifications.append(read(body))
+                    kept.append(at)
                 except ContradaError as error:
                     link.totals["invalid"] += 1
                     log.warning("bad notification", extra={"neighbour": link.id, "reason": str(error)})
-                else:
-                    fresh.append(entry)
-        link.credit += len(entries) - len(fresh)
-        if fresh:
-            bodies = tuple(entry.body for entry in fresh)
-            size = sum(map(len, bodies))
-            publication = Publication(session, 0, 0, bodies, size)
-            publication.forwards = fresh
-            self._pending.append(publication)
-            self._pending_notifications += notifications
-            session.held += len(fresh)
-            session.held_bytes += size
+            return _part(run, kept)
 
     def _acknowledge(self, publication: Publication) -> None:
         link = publication.session.link
@@ -436,3 +453,9 @@ class Linking(Switchboard):
             for id in subscription.filters:
                 self._act(self.router.unsubscribe(self.table.filter(id)))
         super()._drop_subscription(subscription)
+
+
+def _part(run: Run, places: Sequence[int]) -> Run:
+    return run._replace(
+        sequences=tuple(run.sequences[at] for at in places), bodies=tuple(run.bodies[at] for at in places)
+    )

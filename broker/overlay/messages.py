@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
-
-if TYPE_CHECKING:
-    from contrada.broker.messages import NotificationId
+from typing import Final, NamedTuple
 
 BUCKETS: Final = 64
 KEY_BYTES: Final = 16
@@ -73,20 +70,24 @@ class Change:
     remove: tuple[bytes, ...]
 
 
-class Forward(NamedTuple):
-    """A notification on its way. `hops` counts the links it has crossed when it arrives."""
+class Run(NamedTuple):
+    """Notifications of one publisher on their way: their numbers at the broker that accepted them, and their bodies.
 
-    id: NotificationId
+    `hops` counts the links they have crossed when they arrive.
+    """
+
+    origin: str
     publisher: str
     hops: int
-    body: bytes
+    sequences: tuple[int, ...]
+    bodies: tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Forwards:
+class Forward:
     """Notifications that the receiver, or somebody behind it, wants; each uses one credit of the link."""
 
-    entries: tuple[Forward, ...]
+    runs: tuple[Run, ...]
 
 
-PeerMessage = LinkStates | Digest | Replace | Change | Forwards
+PeerMessage = LinkStates | Digest | Replace | Change | Forward

@@ -32,9 +32,8 @@ from contrada.broker.overlay.seen import SeenIds
 from contrada.broker.overlay.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container, Iterable, Sequence
 
-    from contrada.broker.messages import NotificationId
     from contrada.forwarding.filter import Filter
 
 HOP_LIMIT: Final = 64
@@ -187,9 +186,9 @@ class Router:
 
     # Notifications
 
-    def first_time(self, id: NotificationId) -> bool:
-        """Whether this notification has not been handled here before."""
-        return self._seen.first_time(id)
+    def unseen(self, origin: str, sequences: Sequence[int]) -> list[int] | None:
+        """Of notifications of one origin, the places of those not handled here before, or None if all are."""
+        return self._seen.unseen(origin, sequences)
 
     def next_hops(self, matched: Iterable[str], arrived_from: str | None) -> list[str]:
         """Of the neighbours whose filters a notification matched, those to send it to."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from contrada.broker.messages import NotificationId
-from contrada.broker.overlay.messages import Flow, Forward
+from contrada.broker.overlay.messages import Flow
 from contrada.broker.overlay.router import Install, Router, Send, StandDown
 from contrada.forwarding.codec import decode_filter, encode_filter
 
@@ -169,7 +169,7 @@ class Simulator:
 
     def publish(self, name: str, notification: dict) -> NotificationId:
         id = NotificationId(name, next(self.brokers[name].published))
-        self._handle(name, Forward(id, "", 0, b""), notification, None, {})
+        self._handle(name, id, 0, notification, None, {})
         return id
 
     # The run
@@ -237,23 +237,28 @@ class Simulator:
         self._at(at, arrived)
 
     def _handle(
-        self, name: str, message: Forward, notification: dict, source: str | None, memory: dict[int, bool]
+        self,
+        name: str,
+        sent: NotificationId,
+        hops: int,
+        notification: dict,
+        source: str | None,
+        memory: dict[int, bool],
     ) -> None:
         broker = self.brokers[name]
-        if not broker.router.first_time(message.id) or message.hops > broker.router.hop_limit:
+        if broker.router.unseen(sent.broker, (sent.sequence,)) is not None or hops > broker.router.hop_limit:
             return
         for id, f in broker.subscriptions.items():
             if self._matches(f, notification, memory):
-                self.deliveries[id, message.id] += 1
+                self.deliveries[id, sent] += 1
         matched = [
             other
             for other, filters in broker.interests.items()
             if any(self._matches(f, notification, memory) for f in filters.values())
         ]
-        onward = Forward(message.id, message.publisher, message.hops + 1, message.body)
         for other in broker.router.next_hops(matched, source):
-            self.crossings[message.id] += 1
-            self._send(name, other, "Forward", lambda to: self._handle(to, onward, notification, name, memory))
+            self.crossings[sent] += 1
+            self._send(name, other, "Forward", lambda to: self._handle(to, sent, hops + 1, notification, name, memory))
 
     # What should be
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from itertools import pairwise
 
 import msgpack
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from contrada.broker import wire
 from contrada.broker.frames import Envelope, encode
-from contrada.broker.messages import Limits, NotificationId, Ping
+from contrada.broker.messages import Limits, Ping
 from contrada.broker.overlay.filter_set import FilterSet, bucket_of, filter_key
 from contrada.broker.overlay.frames import decode_peer, encode_peer, forward_frames, split
 from contrada.broker.overlay.link import FlowState
@@ -22,13 +23,13 @@ from contrada.broker.overlay.messages import (
     Digest,
     Flow,
     Forward,
-    Forwards,
     LinkState,
     LinkStates,
     Replace,
+    Run,
 )
 from contrada.errors import ProtocolError
-from tests.broker.strategies import bodies, few, ids, messages, names
+from tests.broker.strategies import bodies, few, messages, names
 
 flows = st.sampled_from(Flow)
 keys = st.binary(min_size=KEY_BYTES, max_size=KEY_BYTES)
@@ -41,12 +42,22 @@ def replace_of(flow, filters, more):
     return Replace(flow, tuple(sorted(buckets)), filters)
 
 
+runs = st.lists(st.tuples(st.integers(1, 2**63 - 1), bodies), min_size=1, max_size=4).flatmap(
+    lambda pairs: st.builds(
+        Run,
+        names,
+        names,
+        st.integers(1, 255),
+        st.just(tuple(sequence for sequence, _ in pairs)),
+        st.just(tuple(body for _, body in pairs)),
+    )
+)
 peer_messages = st.one_of(
     st.builds(LinkStates, few(states)),
     st.builds(Digest, flows, st.lists(st.integers(0, 2**128 - 1), min_size=BUCKETS, max_size=BUCKETS).map(tuple)),
     st.builds(replace_of, flows, filters, st.frozensets(st.integers(0, BUCKETS - 1))),
     st.builds(Change, flows, filters, st.lists(keys, max_size=4).map(tuple)),
-    st.builds(Forwards, few(st.builds(Forward, ids, names, st.integers(1, 255), bodies))),
+    st.builds(Forward, few(runs)),
 )
 
 
@@ -81,7 +92,7 @@ def test_damaged_messages_raise_the_one_error_or_decode_to_a_message(message, da
         decoded = decode_peer(encoded)
     except ProtocolError:
         return
-    if isinstance(decoded, LinkStates | Digest | Replace | Change | Forwards):
+    if isinstance(decoded, LinkStates | Digest | Replace | Change | Forward):
         assert decode_peer(encode_peer(decoded)) == decoded
 
 
@@ -94,12 +105,20 @@ HOSTILE = {
     "bucket 64": msgpack.packb([wire.REPLACE, "subscriptions", [64], []]),
     "a bucket twice": msgpack.packb([wire.REPLACE, "subscriptions", [1, 1], []]),
     "a filter outside the buckets": msgpack.packb([wire.REPLACE, "subscriptions", [], [b"x"]]),
-    "a sequence nobody can outbid": msgpack.packb([wire.LINK_STATES, [["b", 2**63 - 1, [], 100]]]),
-    "neighbours out of order": msgpack.packb([wire.LINK_STATES, [["b", 1, ["z", "a"], 100]]]),
-    "no hops": msgpack.packb([wire.FORWARD, ["b", 1, "p", b""], 0]),
-    "an envelope alone": msgpack.packb([wire.FORWARD, ["b", 1, "p", b""]]),
+    "a sequence nobody can outbid": msgpack.packb([wire.LINK_STATES, [["b", 2**63 - 1, [], 100, 0, 0]]]),
+    "neighbours out of order": msgpack.packb([wire.LINK_STATES, [["b", 1, ["z", "a"], 100, 0, 0]]]),
+    "a state without an incarnation": msgpack.packb([wire.LINK_STATES, [["b", 1, [], 100]]]),
+    "no hops": msgpack.packb([wire.FORWARD, ["b", "p", 0, [1], [b""]]]),
+    "too many hops": msgpack.packb([wire.FORWARD, ["b", "p", 256, [1], [b""]]]),
+    "a run without bodies": msgpack.packb([wire.FORWARD, ["b", "p", 1, [1]]]),
+    "an empty run": msgpack.packb([wire.FORWARD, ["b", "p", 1, [], []]]),
+    "a body without a number": msgpack.packb([wire.FORWARD, ["b", "p", 1, [1], [b"", b""]]]),
+    "a number for the runs": msgpack.packb([wire.FORWARD, 7]),
+    "text for the bodies": msgpack.packb([wire.FORWARD, ["b", "p", 1, [1], "x"]]),
+    "too many in all": msgpack.packb([wire.FORWARD, *[["b", "p", 1, [1] * 600, [b""] * 600]] * 2]),
     "an empty forward": msgpack.packb([wire.FORWARD]),
-    "a boolean for a number": msgpack.packb([wire.FORWARD, ["b", True, "p", b""], 1]),
+    "a boolean for a number": msgpack.packb([wire.FORWARD, ["b", "p", 1, [True], [b""]]]),
+    "number zero": msgpack.packb([wire.FORWARD, ["b", "p", 1, [0], [b""]]]),
 }
 
 
@@ -114,16 +133,24 @@ def test_limits_hold_for_peers_too():
     with pytest.raises(ProtocolError, match="the limit is 10000"):
         decode_peer(encode_peer(Change(Flow.SUBSCRIPTIONS, (b"x" * 5000, b"y" * 5000), ())), limits)
     with pytest.raises(ProtocolError, match="the limit is 100"):
-        decode_peer(encode_peer(Forwards((Forward(NotificationId("b", 1), "p", 1, bytes(101)),))), limits)
+        decode_peer(encode_peer(Forward((Run("b", "p", 1, (1,), (bytes(101),)),))), limits)
     with pytest.raises(ProtocolError, match="attachments"):
         decode_peer([*encode_peer(Change(Flow.SUBSCRIPTIONS, (), ())), b"x"])
     assert decode_peer(encode(Ping(3)), limits) == Ping(3)
 
 
-@given(few(st.builds(Forward, ids, names, st.integers(1, 255), bodies)))
-def test_forwards_are_joined_from_the_envelopes_of_deliveries(forwards):
-    entries = [(Envelope(f.id.broker, f.id.sequence, f.publisher, f.body, f.hops - 1), [0]) for f in forwards]
-    assert decode_peer(forward_frames(entries)) == Forwards(forwards)
+@given(few(runs))
+def test_forwards_are_joined_from_the_envelopes_of_deliveries(runs):
+    entries = [
+        (Envelope(run.origin, sequence, run.publisher, body, run.hops - 1), [0])
+        for run in runs
+        for sequence, body in zip(run.sequences, run.bodies, strict=True)
+    ]
+    joined = decode_peer(forward_frames(entries)).runs
+    assert [(*run[:3], *pair) for run in joined for pair in zip(*run[3:], strict=True)] == [
+        (*run[:3], *pair) for run in runs for pair in zip(*run[3:], strict=True)
+    ]
+    assert all(a[:3] != b[:3] for a, b in pairwise(joined)), "neighbours that could be one run are"
 
 
 @given(peer_messages, st.integers(1, 200))

@@ -26,7 +26,7 @@ from contrada.broker.messages import (
 )
 from contrada.broker.overlay.frames import decode_peer, encode_peer
 from contrada.broker.overlay.linking import WINDOW
-from contrada.broker.overlay.messages import Change, Flow, Forward, Forwards, LinkStates
+from contrada.broker.overlay.messages import Change, Flow, Forward, LinkStates, Run
 from contrada.broker.session import Sent
 from contrada.broker.settings import Settings
 from contrada.broker.switchboard import Codec
@@ -137,7 +137,7 @@ class Overlay:
 
     def say(self, name: str, client: bytes, *messages: Any) -> None:
         for message in messages:
-            frames = encode_peer(message) if isinstance(message, (Change, Forwards, LinkStates)) else encode(message)
+            frames = encode_peer(message) if isinstance(message, (Change, Forward, LinkStates)) else encode(message)
             self.cores[name].receive(client, None, frames, self.now)
         self.settle()
 
@@ -345,7 +345,7 @@ def test_links_need_the_role_peer():
     overlay.say("a", b"client", Link("evil", False))
     (refusal,) = overlay.heard["a", b"client"]
     assert (refusal.code, refusal.fatal) == (Code.UNAUTHORISED, False)
-    overlay.say("a", b"client", Forwards((Forward(("x", 1), "p", 1, b""),)))
+    overlay.say("a", b"client", one("x", 1, b""))
     assert overlay.heard["a", b"client"][-1].code == Code.BAD_FRAME
 
 
@@ -400,6 +400,10 @@ def test_of_two_namesakes_far_apart_the_earlier_stands_down_and_comes_back(caplo
     assert overlay.cores["old"].neighbours.keys() == {"m"}
 
 
+def one(origin: str, sequence: int, body: bytes, hops: int = 1) -> Forward:
+    return Forward((Run(origin, "p", hops, (sequence,), (body,)),))
+
+
 def as_broker(overlay: Overlay, name: str = "a") -> list:
     """A hostile broker, linked."""
     overlay.client(name)
@@ -427,8 +431,8 @@ def test_notifications_are_handled_once_and_not_beyond_the_hop_limit():
     body = encode_notification({"x": 1})
     overlay.heard[("a", b"client-2")].clear()
     for hops, origin in ((1, ("o", 1)), (1, ("o", 1)), (4, ("o", 2)), (3, ("o", 3)), (1, ("a", 9))):
-        overlay.say("a", b"client", Forwards((Forward(origin, "p", hops, body),)))
-    overlay.say("a", b"client", Forwards((Forward(("o", 4), "p", 1, b"junk"),)))
+        overlay.say("a", b"client", one(*origin, body, hops))
+    overlay.say("a", b"client", one("o", 4, b"junk"))
     got = [e for m in overlay.heard[("a", b"client-2")] if isinstance(m, Deliver) for e in m.entries]
     assert [tuple(e.id) for e in got] == [("o", 1), ("o", 3)]
     totals = overlay.cores["a"].interests["evil"].totals
@@ -440,6 +444,23 @@ def test_notifications_are_handled_once_and_not_beyond_the_hop_limit():
     }
 
 
+def test_of_a_run_only_the_bad_ones_are_left_out():
+    overlay = Overlay()
+    overlay.add("a")
+    overlay.client("a", b"client-2")
+    overlay.subscribe("a", "x exists", client=b"client-2")
+    as_broker(overlay)
+    good = [encode_notification({"x": x}) for x in range(4)]
+    overlay.say("a", b"client", one("o", 2, good[2]))
+    overlay.heard[("a", b"client-2")].clear()
+    bodies = (good[1], good[2], b"junk", good[3], good[3])
+    overlay.say("a", b"client", Forward((Run("o", "p", 1, (1, 2, 9, 3, 3), bodies),)))
+    got = [e for m in overlay.heard[("a", b"client-2")] if isinstance(m, Deliver) for e in m.entries]
+    assert [(tuple(e.id), e.body) for e in got] == [(("o", 1), good[1]), (("o", 3), good[3])]
+    totals = overlay.cores["a"].interests["evil"].totals
+    assert (totals["received"], totals["duplicates"], totals["invalid"]) == (6, 2, 1)
+
+
 def test_forwards_beyond_the_window_end_the_link():
     overlay = Overlay()
     overlay.add("a")
@@ -448,7 +469,7 @@ def test_forwards_beyond_the_window_end_the_link():
     heard = as_broker(overlay)
     for start in range(0, WINDOW + 1000, 1000):
         body = encode_notification({"x": start})
-        overlay.say("a", b"client", Forwards(tuple(Forward(("o", start + i + 1), "p", 1, body) for i in range(1000))))
+        overlay.say("a", b"client", Forward((Run("o", "p", 1, tuple(range(start + 1, start + 1001)), (body,) * 1000),)))
     errors = [m for m in heard if isinstance(m, Error)]
     assert errors[0].code == Code.FLOW
 
