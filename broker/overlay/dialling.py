@@ -71,20 +71,28 @@ class Dial:
     connection: bytes | None = None  # of the attempt under way, or the link
     deadline: float = 0.0  # of the attempt
     neighbour: str | None = None  # the broker id that answered there last
+    linked_at: float | None = None
 
     def begin(self, connection: bytes, deadline: float) -> None:
         """An attempt is under way."""
         self.connection = connection
         self.deadline = deadline
 
-    def linked(self) -> None:
+    def linked(self, now: float) -> None:
         """The attempt has become a link."""
-        self.failures = 0
+        self.linked_at = now
         self.deadline = float("inf")
 
     def hung_up(self, now: float, random: random.Random) -> None:
-        """The attempt failed, or the link is lost: try again, later each time, and not all at once."""
+        """The attempt failed, or the link is lost: try again, later each time, and not all at once.
+
+        Only a link that lasted makes a new beginning: one that comes and goes would have all brokers look for a new
+        tree each time.
+        """
         self.connection = None
+        if self.linked_at is not None and now - self.linked_at >= LONGEST_DELAY:
+            self.failures = 0
+        self.linked_at = None
         delay = min(FIRST_DELAY * 2.0**self.failures, LONGEST_DELAY)
         self.next_at = now + delay * random.uniform(0.5, 1.0)
         self.failures = min(self.failures + 1, 16)

@@ -101,7 +101,10 @@ _ENCODERS: Final[dict[type, Callable[[Any], list[bytes]]]] = {
 
 
 def split(message: PeerMessage, size: int = _SPLIT_BYTES) -> Iterator[PeerMessage]:
-    """Cut a message that may be long: additions before removals, and a bucket is replaced as a whole."""
+    """Cut a message that may be long: additions before removals, and a bucket is replaced as a whole.
+
+    Only a bucket that is too long by itself is replaced by as much of it as fits, and the rest added at once behind.
+    """
     if isinstance(message, LinkStates):
         yield from (LinkStates(portion) for portion in _portions(message.states, lambda _: size // _STATES, size))
     elif isinstance(message, Change):
@@ -115,11 +118,10 @@ def split(message: PeerMessage, size: int = _SPLIT_BYTES) -> Iterator[PeerMessag
         for encoded in message.filters:
             contents[bucket_of(filter_key(encoded))].append(encoded)
         for portion in _portions(tuple(contents.items()), lambda item: sum(16 + len(f) for f in item[1]), size):
-            yield Replace(
-                message.flow,
-                tuple(bucket for bucket, _ in portion),
-                tuple(encoded for _, filters in portion for encoded in filters),
-            )
+            filters = tuple(encoded for _, filters in portion for encoded in filters)
+            first, *rest = _portions(filters, len, size) if len(portion) == 1 and filters else [filters]
+            yield Replace(message.flow, tuple(bucket for bucket, _ in portion), first)
+            yield from (Change(message.flow, more, ()) for more in rest)
     else:
         yield message
 

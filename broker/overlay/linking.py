@@ -238,7 +238,7 @@ class Linking(Switchboard):
         self.neighbours[link.id] = link
         link.totals["ups"] += 1
         if link.dial is not None:
-            link.dial.linked()
+            link.dial.linked(self._now)
         log.info("link up", extra={"neighbour": link.id, "dialled": link.dial is not None})
         self._wake()
         self._act(self.router.link_up(link.id))
@@ -262,6 +262,7 @@ class Linking(Switchboard):
             return
         link.totals["forwarded"] += link.outlet.delivered
         link.totals["lost"] += len(link.outlet.queue)
+        link.totals["unconfirmed"] += max(0, WINDOW - link.outlet.credit)
         self._release(link.outlet, ended=True)
         if link.dial is not None:
             self._hang_up(link.dial)

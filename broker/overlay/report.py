@@ -14,6 +14,7 @@ COUNTERS: Final = {
     "expired": "Of those received, the ones that had crossed too many links",
     "invalid": "Of those received, the ones that could not be read",
     "lost": "Notifications that waited for the neighbour when its link was lost",
+    "unconfirmed": "Notifications sent when the link was lost for which the neighbour had given no new credit",
     "ups": "Times that the link came up",
 }
 GAUGES: Final = {

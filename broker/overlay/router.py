@@ -313,8 +313,11 @@ class Router:
             if is_source:
                 self._source_went(flow, key, neighbour)
             self._drop(key)
-        if flow is Flow.ADVERTISEMENTS and self.advertisements and (change.added or change.removed):
-            self._restore(neighbour, Flow.SUBSCRIPTIONS)
+        if flow is Flow.ADVERTISEMENTS and self.advertisements:
+            if change.removed:
+                self._restore(neighbour, Flow.SUBSCRIPTIONS)
+            elif change.added:
+                self._welcome(neighbour, [self._known[key][0] for key in change.added])
         return actions + self._tell()
 
     def _source_came(self, flow: Flow, key: bytes, source: str | None) -> None:
@@ -336,18 +339,32 @@ class Router:
         held = self._links[neighbour].flows[Flow.ADVERTISEMENTS].held
         return any(not f.conflicts(self._known[key][0]) for key in held)
 
+    def _welcome(self, neighbour: str, advertised: Sequence[Filter]) -> None:
+        """Something new is advertised beyond a neighbour: want from it what only that may meet."""
+        state = self._links[neighbour].flows[Flow.SUBSCRIPTIONS]
+        for key, count in self._sources(neighbour, Flow.SUBSCRIPTIONS).items():
+            f, _ = self._known[key]
+            if key not in state.sources and any(not f.conflicts(each) for each in advertised):
+                for _ in range(count):
+                    state.want(key, f)
+
+    def _sources(self, neighbour: str, flow: Flow) -> Counter[bytes]:
+        """How many on our side of a link want each filter: nobody, if the tree does not use it."""
+        sources: Counter[bytes] = Counter()
+        if neighbour in self._tree_links:
+            sources.update(self._local[flow].keys())
+            for other in self._tree_links - {neighbour}:
+                sources.update(self._links[other].flows[flow].held)
+        return sources
+
     def _restore(self, neighbour: str, flow: Flow) -> None:
         """Make the wanted filters of one link what the law says, by comparing the whole."""
         state = self._links[neighbour].flows[flow]
-        target: Counter[bytes] = Counter()
-        if neighbour in self._tree_links:
-            target.update(self._local[flow].keys())
-            for other in self._tree_links - {neighbour}:
-                target.update(self._links[other].flows[flow].held)
-            if self.advertisements and flow is Flow.SUBSCRIPTIONS:
-                target = Counter(
-                    {key: n for key, n in target.items() if self._may_meet(neighbour, flow, self._known[key][0])}
-                )
+        target = self._sources(neighbour, flow)
+        if self.advertisements and flow is Flow.SUBSCRIPTIONS:
+            target = Counter(
+                {key: n for key, n in target.items() if self._may_meet(neighbour, flow, self._known[key][0])}
+            )
         for key in state.sources.keys() | target.keys():
             for _ in range(state.sources.get(key, 0), target[key]):
                 state.want(key, self._known[key][0])
@@ -382,16 +399,11 @@ class Router:
             for flow, state in link.flows.items():
                 state.wanted._check()
                 state.held._check()
-                wanted, links = dict(state.sources), self._tree_links
-                if neighbour in links:
-                    expected = Counter(self._local[flow].keys())
-                    for other in links - {neighbour}:
-                        expected.update(self._links[other].flows[flow].held)
-                    assert wanted == {
-                        key: n for key, n in expected.items() if self._may_meet(neighbour, flow, self._known[key][0])
-                    }
-                else:
-                    assert not wanted
+                assert state.sources == {
+                    key: n
+                    for key, n in self._sources(neighbour, flow).items()
+                    if self._may_meet(neighbour, flow, self._known[key][0])
+                }
                 if state.synced:
                     assert set(state.sent) == set(state.wanted.shown)
         uses: Counter[bytes] = Counter()

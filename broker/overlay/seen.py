@@ -1,9 +1,9 @@
 """Which notifications this broker has handled: the last few thousand of every origin.
 
 On a tree that everybody agrees on, no notification comes twice. While the tree changes one may, on another path; its
-id gives it away. An origin's memory is two sets of sequence numbers: when the newer one is full it becomes the older one,
-and the numbers of that are forgotten. So at least the last `per_origin` are known, and asking about a run of them is
-three operations on sets. What comes again later than that is stopped by its hop count instead. `total` bounds the
+id gives it away. An origin's memory is two sets of sequence numbers: when the newer one is full it becomes the older
+one, and the numbers of that are forgotten. So at least the last `per_origin` are known, and asking about a run of them
+is three operations on sets. What comes again later than that is stopped by its hop count instead. `total` bounds the
 memory whatever arrives: beyond it the origins that were silent longest are forgotten.
 """
 

@@ -15,10 +15,14 @@ it on a well-connected broker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from contrada.broker.overlay.messages import LinkState
+
+
+MOST_BROKERS: Final = 65_536
+"""Words of more brokers than these are not taken, so that a lying neighbour cannot fill the memory."""
 
 
 class Topology:
@@ -46,10 +50,12 @@ class Topology:
         return self._states.get(broker)
 
     def update(self, state: LinkState) -> bool:
-        """Take in a broker's word; False when it is not newer than what is known."""
+        """Take in a broker's word; False when it is not newer than what is known, or of one broker too many."""
         broker = state.broker
         known = self._states.get(broker)
         if known is not None and (known.sequence, known.incarnation) >= (state.sequence, state.incarnation):
+            return False
+        if known is None and len(self._states) >= MOST_BROKERS:
             return False
         self._states[broker] = state
         before = self._links.setdefault(broker, set())

@@ -26,7 +26,7 @@ from contrada.broker.messages import (
 )
 from contrada.broker.overlay.frames import decode_peer, encode_peer
 from contrada.broker.overlay.linking import WINDOW
-from contrada.broker.overlay.messages import Change, Flow, Forward, LinkStates, Run
+from contrada.broker.overlay.messages import Change, Flow, Forward, LinkState, LinkStates, Run
 from contrada.broker.session import Sent
 from contrada.broker.settings import Settings
 from contrada.broker.switchboard import Codec
@@ -282,6 +282,53 @@ def test_a_silent_neighbour_is_lost_after_three_heartbeats_and_found_again():
     overlay.dark.clear()
     overlay.run(12.0)
     assert len(overlay.links()) == 2
+
+
+def test_a_link_that_comes_and_goes_is_redialled_less_and_less_often():
+    overlay = line("a", "b")
+    (dial,) = overlay.cores["b"].dials
+    ups = []
+    for _ in range(60):
+        if "a" in overlay.cores["b"].neighbours:
+            ups.append(overlay.now)
+            (link,) = overlay.cores["a"].neighbours.values()
+            overlay.cores["a"]._close(link.session, Bye("go away"))
+        overlay.run(1.0)
+    assert dial.failures > 4
+    assert len(ups) < 25
+    overlay.run(20.0)
+    assert overlay.links() == {("a", "b"), ("b", "a")}
+    overlay.kill("a")
+    assert dial.failures == 1, "it had lasted"
+
+
+def test_what_a_lost_link_may_have_lost_is_counted():
+    overlay = line("a", "b")
+    overlay.subscribe("b", "x >= 0")
+    (link,) = overlay.cores["a"].neighbours.values()
+    overlay.publish("a", *({"x": i} for i in range(500)))
+    overlay.full.add(("a", link.session.connection))
+    for start in range(500, 1500, 500):
+        overlay.publish("a", *({"x": start + i} for i in range(500)), request=start)
+    overlay.kill("b")
+    overlay.run(4.0)
+    totals = overlay.cores["a"].interests["b"].totals
+    assert totals["lost"] + totals["unconfirmed"] == 1500, "the neighbour had not given credit back yet"
+    assert totals["lost"] >= 500
+
+
+def test_a_topology_has_a_most(monkeypatch):
+    monkeypatch.setattr("contrada.broker.overlay.topology.MOST_BROKERS", 50)
+    overlay = line("a", "b")
+    as_broker(overlay)
+    lies = [LinkState(f"x{i}", 1, frozenset((f"x{i + 1}", "evil"))) for i in range(1000)]
+    for start in range(0, 1000, 200):
+        overlay.say("a", b"client", LinkStates(tuple(lies[start : start + 200])))
+    assert len(overlay.cores["a"].router.topology.states) == 50
+    assert len(overlay.cores["b"].router.topology.states) == 50
+    overlay.subscribe("b", "x > 0")
+    overlay.publish("b", {"x": 1})
+    assert overlay.delivered("b") == [1]
 
 
 def test_stale_interest_is_forgotten():
