@@ -426,7 +426,7 @@ def test_what_explain_remembers_is_bounded_by_its_receivers_too():
     recent = Recent(count=10_000, size=1 << 20)
     for sequence in range(1000):
         everybody = set(range(2000))
-        recent.remember(("b", sequence, "p", (b"x",), (everybody,), 1 + ENTRY_BYTES * len(everybody)))
+        recent.remember(("b", (sequence,), "p", (b"x",), (everybody,), 1 + ENTRY_BYTES * len(everybody)))
         recent._check()
     assert len(recent) * 2000 * ENTRY_BYTES <= 1 << 20
     top = TableTop()
