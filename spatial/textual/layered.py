@@ -68,6 +68,36 @@ def compare_boxes(qx1: float, qy1: float, qx2: float, qy2: float, x1: float, y1:
     return YES if (qx1 < x2) & (qx2 > x1) & (qy1 < y2) & (qy2 > y1) else ASK
 
 
+@kernel
+def first_at_least(values: NDArray[np.int32], begin: int, end: int, value: int) -> int:
+    """Where in a sorted run the first value at or above `value` is."""
+    while begin < end:
+        middle = (begin + end) >> 1
+        if values[middle] < value:
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
+
+
+@kernel
+def as_labels(tokens: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return a message's tokens as `token_label` gives keywords: ascending, the rarest first."""
+    labels = np.empty(tokens.size, np.int32)
+    for i in range(tokens.size):
+        labels[i] = -tokens[tokens.size - 1 - i]
+    return labels
+
+
+@kernel
+def as_float32(box: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return a message's box as `rounded` does boxes."""
+    near = np.empty(4, np.float32)
+    for i in range(4):
+        near[i] = box[i]
+    return near
+
+
 def rounded(boxes: NDArray[np.float64]) -> NDArray[np.float32]:
     """Boxes as float32; what is too large becomes infinite, which compares as it should."""
     with np.errstate(over="ignore"):

@@ -7,13 +7,14 @@ decided anew whether going on (Eq. 5) or verifying what is left of the lists (Eq
 
 The paper compares the filter steps alone (Eq. 1 and 3), with tokens spread evenly over the vocabulary. Under Zipf's
 law both estimates are off by orders of magnitude, and what decides is how much there is to verify (Eq. 2 and 4). So
-each equation is kept and its averages are replaced by what the message itself says, at one probe per token looked up:
+each equation is kept and its averages are replaced by what the message itself says, at one probe per token looked up,
+which the walk need not repeat:
 
     Eq. 1  the level-1 nodes of the message's tokens are looked up; below them, subscriptions beyond a node's own
            list are reached with the probability that their next keyword is also in the message
     Eq. 2  the own lists of those nodes
     Eq. 3  the quadtree's filter step is run, a few dozen nodes, and gives cand_Q; but not where the root's own
-           lists, which every message meets, are already dearer than the trie
+           lists, which every message meets and whose lengths are kept by word, are already dearer than the trie
     Eq. 4  the sum of its lists
     Eq. 5  also counts that each child reached cuts every list
 
@@ -27,19 +28,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from contrada.spatial._jit import kernel
-from contrada.spatial.textual.layered import LayeredIndex, rounded
+from contrada.spatial.textual.layered import LayeredIndex, as_float32, as_labels, first_at_least
 from contrada.spatial.textual.mbr_trie import (
     PROBE_BY_COST,
     Trie,
-    as_message,
     build_trie,
     check_trie,
-    find_label,
     overlaps_node,
     restored_trie,
-    search_trie,
     select_pairs,
     verify_run,
+    walk_trie,
 )
 from contrada.spatial.textual.pt_quadtree import (
     built_quadtree,
@@ -48,6 +47,7 @@ from contrada.spatial.textual.pt_quadtree import (
     restored_quadtree,
     verify_entries,
 )
+from contrada.spatial.textual.pt_quadtree_build import Quadtree
 from contrada.spatial.textual.store import token_table
 
 if TYPE_CHECKING:
@@ -55,13 +55,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contrada.spatial.textual.pt_quadtree_build import Quadtree
-    from contrada.spatial.textual.store import Rows
 
 PROBE = 8.0  # a step of a binary search, or a hash probe
 NODE = 100.0  # a trie node, besides its probes
 BOX = 8.0  # a subscription of a run, whose box alone is checked
-SAMPLED = 64  # tokens of a long message that the estimate looks up
+SAMPLED = 24  # of a long message: tokens whose cost is looked up, besides as many of the most frequent ones
 CANDIDATE = 24.0  # an entry of a list, fetched at random, box and keywords
 
 
@@ -74,26 +72,38 @@ def trie_cost(
     own: NDArray[np.int32],
     mbrs: NDArray[np.float32],
     message: NDArray[np.int32],
-    rounded: NDArray[np.float32],
-) -> float:
-    """Expected cost of the MBRTrie algorithm on a message: Eq. 1 and 2 with its own level-1 nodes."""
+    near: NDArray[np.float32],
+    pairs: NDArray[np.int32],
+) -> tuple[float, int]:
+    """Expected cost of the MBRTrie algorithm on a message: Eq. 1 and 2 with its own level-1 nodes.
+
+    Those found are left in `pairs`, of at least 4 · SAMPLED, as SELECTPAIR would, and their number is returned, so that
+    a walk can go on from there; -1 when not all tokens of a long message were looked up.
+    """
     begin, end = child[0], child[1]
     steps = np.log2(end - begin + 1.0)
     cost = NODE + BOX * (own[0] - first[0])
-    step = max(1, message.size // SAMPLED)
-    for i in range(0, message.size, step):
-        cost += PROBE * steps * step
-        at = find_label(labels, begin, end, message[i])
-        if at < end and labels[at] == message[i] and overlaps_node(mbrs, at, rounded):
+    count = 0
+    step = max(1, (message.size - SAMPLED) // SAMPLED)
+    i = 0
+    while i < message.size:
+        # Of the rare tokens a few stand for all; the frequent ones, which come last, have the long lists.
+        stands_for = step if i + step <= message.size - SAMPLED else 1
+        cost += PROBE * steps * stands_for
+        at = first_at_least(labels, begin, end, message[i])
+        if at < end and labels[at] == message[i] and overlaps_node(mbrs, at, near):
+            pairs[count, 0], pairs[count, 1] = at, i + 1
+            count += 1
             fanout = child[at + 1] - child[at]
-            remaining = message.size - 1 - i
-            probes = min(remaining * np.log2(fanout + 1.0), fanout * np.log2(remaining + 1.0))
-            cost += step * (NODE + BOX * (own[at] - first[at]) + PROBE * probes)
+            cost += stands_for * (NODE + BOX * (own[at] - first[at]))
             if fanout:
+                remaining = message.size - 1 - i
+                probes = min(remaining * np.log2(fanout + 1.0), fanout * np.log2(remaining + 1.0))
                 # Children reached, as if the remaining tokens were drawn from them: each with what it has on average.
                 reached = min(float(fanout), remaining * fanout / (fanout + (end - begin)))
-                cost += step * reached * (NODE + BOX * (last[at] - own[at]) / fanout)
-    return float(cost)
+                cost += stands_for * (PROBE * probes + reached * (NODE + BOX * (last[at] - own[at]) / fanout))
+        i += stands_for
+    return float(cost), count if step == 1 else -1
 
 
 @kernel
@@ -112,31 +122,12 @@ def direct_cost(size: int, average: float) -> float:
     return float(size * (CANDIDATE + PROBE * (average - 1)))
 
 
-@kernel
-def _entries_at_root(tree: Quadtree, tokens: NDArray[np.int32]) -> int:
-    """How many entries the message has to meet at the quadtree's root, wherever it is."""
-    a, b = tree.groups[0], tree.groups[1]
-    pivots, starts = tree.pivots, tree.starts
-    entries = 0
-    for token in tokens:
-        a = _below(pivots, a, b, token)
-        if a == b:
-            break
-        if pivots[a] == token:
-            entries += starts[a + 1] - starts[a]
-    return int(entries)
-
-
-@kernel
-def _below(values: NDArray[np.int32], begin: int, end: int, value: int) -> int:
-    """Where in a sorted run the first value at or above `value` is."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if values[middle] < value:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
+def entries_at_root(tree: Quadtree, words: int) -> NDArray[np.int32]:
+    """How many entries of each word a message has to meet at the quadtree's root, wherever it is."""
+    entries = np.zeros(words, np.int32)
+    a, b = tree.groups[:2]
+    entries[tree.pivots[a:b]] = np.diff(tree.starts[a : b + 1])
+    return entries
 
 
 @kernel
@@ -145,12 +136,15 @@ def hybrid_prune(
     tree: Quadtree,
     order: NDArray[np.int32],
     boxes: NDArray[np.float32],
-    rows: Rows,
+    exact: NDArray[np.float64],
+    start: NDArray[np.int64],
+    length: NDArray[np.int32],
+    keywords: NDArray[np.int32],
     groups: NDArray[np.int32],
     most: int,
     message: NDArray[np.int32],
     table: NDArray[np.int32],
-    rounded: NDArray[np.float32],
+    near: NDArray[np.float32],
     box: NDArray[np.float64],
     average: float,
 ) -> tuple[NDArray[np.int32], int, int]:
@@ -169,48 +163,36 @@ def hybrid_prune(
     top = 1
     while top:
         top -= 1
-        node, start = pairs[top, 0], pairs[top, 1]
+        node, position = pairs[top, 0], pairs[top, 1]
         run_end = ends[top]
         run_begin = ends[top - 1] if top else 0
         nodes += 1
         size = 0
         for r in range(run_begin, run_end):
             size += runs[r, 1] - runs[r, 0]
-        remaining = message.size - start
+        remaining = message.size - position
         begin, end = trie.child[node], trie.child[node + 1]
         fanout = end - begin
         if fanout and direct_cost(size, average) <= pruning_cost(fanout, remaining, run_end - run_begin, size):
             verified += size
             for r in range(run_begin, run_end):
+                a, b = runs[r, 0], runs[r, 1]
                 matched = verify_entries(
-                    tree.entries,
-                    order,
-                    boxes,
-                    rows.boxes,
-                    rows.start,
-                    rows.length,
-                    rows.keywords,
-                    table,
-                    rounded,
-                    box,
-                    runs[r, 0],
-                    runs[r, 1],
-                    found,
-                    matched,
+                    tree.entries, order, boxes, exact, start, length, keywords, table, near, box, a, b, found, matched
                 )
             continue
         # The node's own subscriptions have all their keywords on its path: only their boxes are left to check.
         for r in range(run_begin, run_end):
-            a = _below(tree.entries, runs[r, 0], runs[r, 1], trie.first[node])
-            b = _below(tree.entries, a, runs[r, 1], trie.own[node])
+            a = first_at_least(tree.entries, runs[r, 0], runs[r, 1], trie.first[node])
+            b = first_at_least(tree.entries, a, runs[r, 1], trie.own[node])
             verified += b - a
             for i in range(a, b):
                 p = tree.entries[i]
-                matched = verify_run(order, boxes, rows.boxes, p, p + 1, rounded, box, found, matched)
+                matched = verify_run(order, boxes, exact, p, p + 1, near, box, found, matched)
         mine = runs[run_begin:run_end].copy()
         base = top
         pairs, top = select_pairs(
-            trie.labels, trie.mbrs, begin, end, message, start, rounded, PROBE_BY_COST, pairs, top
+            trie.labels, trie.mbrs, begin, end, message, position, near, PROBE_BY_COST, pairs, top
         )
         if top > ends.size:
             more_ends = np.empty(2 * top, np.int64)
@@ -225,8 +207,8 @@ def hybrid_prune(
                 runs = more_runs
             before = at
             for r in range(len(mine)):
-                a = _below(tree.entries, mine[r, 0], mine[r, 1], trie.first[child])
-                b = _below(tree.entries, a, mine[r, 1], trie.last[child])
+                a = first_at_least(tree.entries, mine[r, 0], mine[r, 1], trie.first[child])
+                b = first_at_least(tree.entries, a, mine[r, 1], trie.last[child])
                 if b > a:
                     runs[at, 0], runs[at, 1] = a, b
                     at += 1
@@ -239,33 +221,101 @@ def hybrid_prune(
 
 
 @kernel
-def search_both(
-    trie: Trie,
-    tree: Quadtree,
+def search_trie_first(
+    labels: NDArray[np.int32],
+    child: NDArray[np.int32],
+    first: NDArray[np.int32],
+    last: NDArray[np.int32],
+    own: NDArray[np.int32],
+    mbrs: NDArray[np.float32],
     order: NDArray[np.int32],
     boxes: NDArray[np.float32],
-    rows: Rows,
+    exact: NDArray[np.float64],
+    at_root: NDArray[np.int32],
     tokens: NDArray[np.int32],
-    message: NDArray[np.int32],
-    rounded: NDArray[np.float32],
     box: NDArray[np.float64],
     average: float,
+) -> tuple[NDArray[np.int32], int, int, float]:
+    """Let the trie answer if it is cheap, or the quadtree's root dear; else -1 nodes, and the trie's expected cost.
+
+    Asking the quadtree must be likely to pay: what that costs is known, and it saves at most what the trie costs.
+    """
+    message, near = as_labels(tokens), as_float32(box)
+    pairs = np.zeros((256, 2), np.int32)
+    cost, top = trie_cost(labels, child, first, last, own, mbrs, message, near, pairs)
+    if cost > 4 * (20 * NODE + 6 * PROBE * tokens.size):
+        entries = 0
+        for token in tokens:
+            entries += at_root[token] if token < at_root.size else 0
+        if cost > direct_cost(entries, average):
+            return tokens[:0], -1, 0, cost
+    if top < 0 or own[0] > first[0]:
+        pairs[0, 0] = pairs[0, 1] = 0
+        top = 1
+    found, nodes, verified = walk_trie(
+        labels, child, first, own, mbrs, order, boxes, exact, message, near, box, PROBE_BY_COST, pairs, top
+    )
+    return found, nodes, verified, cost
+
+
+@kernel
+def search_both(
+    labels: NDArray[np.int32],
+    child: NDArray[np.int32],
+    first: NDArray[np.int32],
+    last: NDArray[np.int32],
+    own: NDArray[np.int32],
+    mbrs: NDArray[np.float32],
+    levels: NDArray[np.int64],
+    cells: NDArray[np.int32],
+    middles: NDArray[np.float64],
+    groups: NDArray[np.int32],
+    pivots: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    entries: NDArray[np.int32],
+    cover_at: NDArray[np.int32],
+    cover: NDArray[np.int32],
+    other_at: NDArray[np.int32],
+    other: NDArray[np.int32],
+    order: NDArray[np.int32],
+    boxes: NDArray[np.float32],
+    exact: NDArray[np.float64],
+    start: NDArray[np.int64],
+    length: NDArray[np.int32],
+    keywords: NDArray[np.int32],
+    tokens: NDArray[np.int32],
+    box: NDArray[np.float64],
+    average: float,
+    by_trie: float,
 ) -> tuple[NDArray[np.int32], int, int]:
-    """LFILTER (Algorithm 3): slots that match, nodes visited, candidates verified."""
-    by_trie = trie_cost(trie.labels, trie.child, trie.first, trie.last, trie.own, trie.mbrs, message, rounded)
-    # Asking the quadtree must be likely to pay: what it costs is known, and it saves at most what the trie costs.
-    asking = 20 * NODE + 6 * PROBE * tokens.size
-    if by_trie <= 4 * asking or by_trie <= direct_cost(_entries_at_root(tree, tokens), average):
-        return search_trie(trie, order, boxes, rows, message, rounded, box, PROBE_BY_COST)
-    table = token_table(tokens)
-    groups, nodes, entries = filter_quadtree(tree, tokens, table, box)
-    fanout = trie.child[1] - trie.child[0]
-    by_lists = min(direct_cost(entries, average), pruning_cost(fanout, tokens.size, groups.size, entries))
-    if by_trie <= by_lists:
-        found, trie_nodes, verified = search_trie(trie, order, boxes, rows, message, rounded, box, PROBE_BY_COST)
+    """LFILTER (Algorithm 3) where the trie is dear: slots that match, nodes visited, candidates verified."""
+    tree = Quadtree(cells, middles, groups, pivots, starts, entries, cover_at, cover, other_at, other)
+    message, near, table = as_labels(tokens), as_float32(box), token_table(tokens)
+    reached, nodes, most = filter_quadtree(tree, tokens, table, box)
+    by_lists = min(direct_cost(most, average), pruning_cost(child[1] - child[0], tokens.size, reached.size, most))
+    if by_lists < by_trie:
+        trie = Trie(labels, child, first, last, own, mbrs, levels)
+        found, trie_nodes, verified = hybrid_prune(
+            trie,
+            tree,
+            order,
+            boxes,
+            exact,
+            start,
+            length,
+            keywords,
+            reached,
+            most,
+            message,
+            table,
+            near,
+            box,
+            average,
+        )
         return found, nodes + trie_nodes, verified
-    found, trie_nodes, verified = hybrid_prune(
-        trie, tree, order, boxes, rows, groups, entries, message, table, rounded, box, average
+    pairs = np.zeros((256, 2), np.int32)
+    found, trie_nodes, verified = walk_trie(
+        labels, child, first, own, mbrs, order, boxes, exact, message, near, box, PROBE_BY_COST, pairs, 1
     )
     return found, nodes + trie_nodes, verified
 
@@ -282,20 +332,48 @@ class LFilter(LayeredIndex):
         order, self.trie = build_trie(self.store.rows, slots)
         self.quadtree = built_quadtree(self, order)
         self._average = float(self.store.rows.length[order].mean()) if order.size else 1.0
+        self._at_root = entries_at_root(self.quadtree, self.vocabulary.size)
         return order
 
     def _search_layer(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        return search_both(
-            self.trie,
-            self.quadtree,
-            self.order,
-            self.boxes,
-            self.store.rows,
+        _, exact, start, length, keywords = self.store.rows
+        t, order, boxes = self.trie, self.order, self.boxes
+        found, nodes, verified, cost = search_trie_first(
+            t.labels,
+            t.child,
+            t.first,
+            t.last,
+            t.own,
+            t.mbrs,
+            order,
+            boxes,
+            exact,
+            self._at_root,
             tokens,
-            as_message(tokens),
-            rounded(box),
             box,
             self._average,
+        )
+        if nodes >= 0:
+            return found, nodes, verified
+        return search_both(
+            t.labels,
+            t.child,
+            t.first,
+            t.last,
+            t.own,
+            t.mbrs,
+            t.levels,
+            *self.quadtree,
+            order,
+            boxes,
+            exact,
+            start,
+            length,
+            keywords,
+            tokens,
+            box,
+            self._average,
+            cost,
         )
 
     def _layer_arrays(self) -> dict[str, NDArray[Any]]:
@@ -311,6 +389,7 @@ class LFilter(LayeredIndex):
         self.quadtree = restored_quadtree(parts["quadtree"], self.order.size)
         live = self.order[self.order >= 0]
         self._average = float(self.store.rows.length[live].mean()) if live.size else 1.0
+        self._at_root = entries_at_root(self.quadtree, self.vocabulary.size)
 
     def _check_layer(self) -> None:
         check_trie(self.trie, self)

@@ -23,7 +23,16 @@ import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial._jit import kernel
-from contrada.spatial.textual.layered import ASK, NO, LayeredIndex, compare_boxes, rounded, token_label
+from contrada.spatial.textual.layered import (
+    ASK,
+    NO,
+    LayeredIndex,
+    as_float32,
+    as_labels,
+    compare_boxes,
+    first_at_least,
+    token_label,
+)
 from contrada.spatial.textual.store import meets
 
 if TYPE_CHECKING:
@@ -123,18 +132,6 @@ def overlaps_node(mbrs: NDArray[np.float32], node: int, rounded: NDArray[np.floa
 
 
 @kernel
-def find_label(labels: NDArray[np.int32], begin: int, end: int, label: int) -> int:
-    """Return where the first label at or above `label` is."""
-    while begin < end:
-        middle = (begin + end) >> 1
-        if labels[middle] < label:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
-
-
-@kernel
 def select_pairs(
     labels: NDArray[np.int32],
     mbrs: NDArray[np.float32],
@@ -163,7 +160,7 @@ def select_pairs(
         probe == PROBE_BY_COST and remaining * np.log2(fanout + 1.0) < fanout * np.log2(remaining + 1.0)
     ):
         for j in range(start, message.size):
-            begin = find_label(labels, begin, end, message[j])
+            begin = first_at_least(labels, begin, end, message[j])
             if begin == end:
                 break
             if labels[begin] == message[j] and overlaps_node(mbrs, begin, rounded):
@@ -172,7 +169,7 @@ def select_pairs(
     else:
         j = start
         for c in range(begin, end):
-            j = find_label(message, j, message.size, labels[c])
+            j = first_at_least(message, j, message.size, labels[c])
             if j == message.size:
                 break
             if message[j] == labels[c] and overlaps_node(mbrs, c, rounded):
@@ -205,42 +202,66 @@ def verify_run(
 
 
 @kernel
-def search_trie(
-    trie: Trie,
+def walk_trie(
+    labels: NDArray[np.int32],
+    child: NDArray[np.int32],
+    first: NDArray[np.int32],
+    own: NDArray[np.int32],
+    mbrs: NDArray[np.float32],
     order: NDArray[np.int32],
     boxes: NDArray[np.float32],
-    rows: Rows,
+    exact: NDArray[np.float64],
     message: NDArray[np.int32],
-    rounded: NDArray[np.float32],
+    near: NDArray[np.float32],
     box: NDArray[np.float64],
     probe: int,
+    pairs: NDArray[np.int32],
+    top: int,
 ) -> tuple[NDArray[np.int32], int, int]:
-    """MBRTrie-FILTER and MBRTrie-VERIFY in one walk: slots that match, nodes visited, boxes checked."""
+    """MBRTrie-FILTER and MBRTrie-VERIFY in one walk from `top` pairs: slots that match, nodes visited, boxes seen."""
     found = np.empty(64, np.int32)
     matched = nodes = verified = 0
-    pairs = np.zeros((256, 2), np.int32)
-    top = 1 if order.size and overlaps_node(trie.mbrs, 0, rounded) else 0
     while top:
         top -= 1
         node, start = pairs[top, 0], pairs[top, 1]
         nodes += 1
-        a, b = trie.first[node], trie.own[node]
+        a, b = first[node], own[node]
         if b > a:
             verified += b - a
             if matched + b - a > found.size:
                 larger = np.empty(2 * (matched + b - a), np.int32)
                 larger[:matched] = found[:matched]
                 found = larger
-            matched = verify_run(order, boxes, rows.boxes, a, b, rounded, box, found, matched)
-        pairs, top = select_pairs(
-            trie.labels, trie.mbrs, trie.child[node], trie.child[node + 1], message, start, rounded, probe, pairs, top
-        )
+            matched = verify_run(order, boxes, exact, a, b, near, box, found, matched)
+        pairs, top = select_pairs(labels, mbrs, child[node], child[node + 1], message, start, near, probe, pairs, top)
     return found[:matched], nodes, verified
 
 
-def as_message(tokens: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return a message's tokens as labels, ascending."""
-    return np.ascontiguousarray(-tokens[::-1])
+@kernel
+def search_trie(
+    labels: NDArray[np.int32],
+    child: NDArray[np.int32],
+    first: NDArray[np.int32],
+    own: NDArray[np.int32],
+    mbrs: NDArray[np.float32],
+    order: NDArray[np.int32],
+    boxes: NDArray[np.float32],
+    exact: NDArray[np.float64],
+    tokens: NDArray[np.int32],
+    box: NDArray[np.float64],
+    probe: int,
+) -> tuple[NDArray[np.int32], int, int]:
+    """Slots that match, nodes visited, boxes checked.
+
+    Arrays come one by one here and in the other searches: entering compiled code with a named tuple takes four times
+    as long for each.
+    """
+    near = as_float32(box)
+    pairs = np.zeros((256, 2), np.int32)
+    top = 1 if order.size and overlaps_node(mbrs, 0, near) else 0
+    return walk_trie(
+        labels, child, first, own, mbrs, order, boxes, exact, as_labels(tokens), near, box, probe, pairs, top
+    )
 
 
 class MBRTrie(LayeredIndex):
@@ -257,13 +278,17 @@ class MBRTrie(LayeredIndex):
         return order
 
     def _search_layer(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
+        t = self.trie
         return search_trie(
-            self.trie,
+            t.labels,
+            t.child,
+            t.first,
+            t.own,
+            t.mbrs,
             self.order,
             self.boxes,
-            self.store.rows,
-            as_message(tokens),
-            rounded(box),
+            self.store.rows.boxes,
+            tokens,
             box,
             PROBES[self.options["probe"]],
         )

@@ -14,7 +14,7 @@ import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial._jit import kernel
-from contrada.spatial.textual.layered import ASK, NO, LayeredIndex, compare_boxes, rounded
+from contrada.spatial.textual.layered import ASK, NO, LayeredIndex, as_float32, compare_boxes, first_at_least
 from contrada.spatial.textual.mbr_trie import build_trie
 from contrada.spatial.textual.pt_quadtree_build import Quadtree, build_quadtree
 from contrada.spatial.textual.store import has_token, meets, token_table
@@ -23,19 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
-
-    from contrada.spatial.textual.store import Rows
-
-
-@kernel
-def _first_at_least(values: NDArray[np.int32], begin: int, end: int, value: int) -> int:
-    while begin < end:
-        middle = (begin + end) >> 1
-        if values[middle] < value:
-            begin = middle + 1
-        else:
-            end = middle
-    return begin
 
 
 @kernel
@@ -49,7 +36,7 @@ def _share(
                 return True
         return False
     for token in tokens:
-        begin = _first_at_least(values, begin, end, token)
+        begin = first_at_least(values, begin, end, token)
         if begin == end:
             return False
         if values[begin] == token:
@@ -88,7 +75,7 @@ def filter_quadtree(
                     entries += tree.starts[g + 1] - tree.starts[g]
         else:
             for token in tokens:
-                a = _first_at_least(tree.pivots, a, b, token)
+                a = first_at_least(tree.pivots, a, b, token)
                 if a == b:
                     break
                 if tree.pivots[a] == token:
@@ -140,54 +127,38 @@ def verify_entries(
 
 
 @kernel
-def verify_groups(
-    tree: Quadtree,
-    order: NDArray[np.int32],
-    boxes: NDArray[np.float32],
-    rows: Rows,
-    groups: NDArray[np.int32],
-    most: int,
-    table: NDArray[np.int32],
-    rounded: NDArray[np.float32],
-    box: NDArray[np.float64],
-) -> NDArray[np.int32]:
-    """Return the slots that match among the groups' entries, of which there are `most`."""
-    found = np.empty(most, np.int32)
-    count = 0
-    for g in groups:
-        count = verify_entries(
-            tree.entries,
-            order,
-            boxes,
-            rows.boxes,
-            rows.start,
-            rows.length,
-            rows.keywords,
-            table,
-            rounded,
-            box,
-            tree.starts[g],
-            tree.starts[g + 1],
-            found,
-            count,
-        )
-    return found[:count]
-
-
-@kernel
 def search_quadtree(
-    tree: Quadtree,
+    child: NDArray[np.int32],
+    middles: NDArray[np.float64],
+    groups: NDArray[np.int32],
+    pivots: NDArray[np.int32],
+    starts: NDArray[np.int32],
+    entries: NDArray[np.int32],
+    cover_at: NDArray[np.int32],
+    cover: NDArray[np.int32],
+    other_at: NDArray[np.int32],
+    other: NDArray[np.int32],
     order: NDArray[np.int32],
     boxes: NDArray[np.float32],
-    rows: Rows,
+    exact: NDArray[np.float64],
+    start: NDArray[np.int64],
+    length: NDArray[np.int32],
+    keywords: NDArray[np.int32],
     tokens: NDArray[np.int32],
-    rounded: NDArray[np.float32],
     box: NDArray[np.float64],
 ) -> tuple[NDArray[np.int32], int, int]:
     """Slots that match, nodes visited, entries verified."""
-    table = token_table(tokens)
-    groups, nodes, entries = filter_quadtree(tree, tokens, table, box)
-    return verify_groups(tree, order, boxes, rows, groups, entries, table, rounded, box), nodes, entries
+    tree = Quadtree(child, middles, groups, pivots, starts, entries, cover_at, cover, other_at, other)
+    table, near = token_table(tokens), as_float32(box)
+    reached, nodes, most = filter_quadtree(tree, tokens, table, box)
+    found = np.empty(most, np.int32)
+    count = 0
+    for g in reached:
+        a, b = starts[g], starts[g + 1]
+        count = verify_entries(
+            entries, order, boxes, exact, start, length, keywords, table, near, box, a, b, found, count
+        )
+    return found[:count], nodes, most
 
 
 class PTQuadtree(LayeredIndex):
@@ -203,7 +174,8 @@ class PTQuadtree(LayeredIndex):
         return order
 
     def _search_layer(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        return search_quadtree(self.quadtree, self.order, self.boxes, self.store.rows, tokens, rounded(box), box)
+        _, exact, start, length, keywords = self.store.rows
+        return search_quadtree(*self.quadtree, self.order, self.boxes, exact, start, length, keywords, tokens, box)
 
     def _layer_arrays(self) -> dict[str, NDArray[Any]]:
         return self.quadtree._asdict()

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+FEW = 32  # keywords that are sorted by insertion
+
+
 class Rows(NamedTuple):
     """The store's arrays, as kernels take them."""
 
@@ -102,22 +105,33 @@ def as_slots(found: list[np.int32]) -> NDArray[np.int32]:
 
 
 @kernel
+def _sort_run(words: NDArray[np.int32], first: int, end: int) -> None:
+    """Sort a run in place: by insertion where it is short, as nearly all are."""
+    if end - first > FEW:
+        words[first:end] = np.sort(words[first:end])
+        return
+    for i in range(first + 1, end):
+        word = words[i]
+        j = i
+        while j > first and words[j - 1] > word:
+            words[j] = words[j - 1]
+            j -= 1
+        words[j] = word
+
+
+@kernel
 def _normalise(offsets: NDArray[np.int64], keywords: NDArray[np.int32], df: NDArray[np.int32], rows: Rows) -> int:
     """Copy keyword runs into `rows`, sorted and without repeats; returns how many were written."""
     written = 0
     for slot in range(offsets.size - 1):
         first = written
-        for i in range(offsets[slot], offsets[slot + 1]):
-            word = keywords[i]
-            j = written
-            while j > first and rows.keywords[j - 1] > word:
-                j -= 1
-            if j > first and rows.keywords[j - 1] == word:
-                continue
-            for k in range(written, j, -1):
-                rows.keywords[k] = rows.keywords[k - 1]
-            rows.keywords[j] = word
-            written += 1
+        end = first + offsets[slot + 1] - offsets[slot]
+        rows.keywords[first:end] = keywords[offsets[slot] : offsets[slot + 1]]
+        _sort_run(rows.keywords, first, end)
+        for i in range(first, end):
+            if i == first or rows.keywords[i] != rows.keywords[written - 1]:
+                rows.keywords[written] = rows.keywords[i]
+                written += 1
         if written == first:
             rows.keywords[written] = 0
             written += 1
@@ -133,13 +147,10 @@ def _renumber(rows: Rows, used: int, rank: NDArray[np.int32]) -> None:
     """Replace every keyword by its rank and sort the runs again."""
     for slot in range(used):
         first = rows.start[slot]
-        for i in range(first, first + rows.length[slot]):
-            word = rank[rows.keywords[i]]
-            j = i
-            while j > first and rows.keywords[j - 1] > word:
-                rows.keywords[j] = rows.keywords[j - 1]
-                j -= 1
-            rows.keywords[j] = word
+        end = first + rows.length[slot]
+        for i in range(first, end):
+            rows.keywords[i] = rank[rows.keywords[i]]
+        _sort_run(rows.keywords, first, end)
 
 
 @kernel

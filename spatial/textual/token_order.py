@@ -19,6 +19,7 @@ import numpy as np
 
 from contrada.errors import InvalidValue
 from contrada.spatial._jit import kernel
+from contrada.spatial.textual.store import FEW
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,11 +91,11 @@ def ordered_tokens(order: TokenOrder, rows: Rows, slot: int) -> NDArray[np.int32
                 if at < order.keys.size and order.keys[at] == key:
                     weight += np.int64(order.counts[at]) << 32
         j = i
-        while j > 0 and weights[j - 1] > weight:
+        while length <= FEW and j > 0 and weights[j - 1] > weight:
             weights[j], tokens[j] = weights[j - 1], tokens[j - 1]
             j -= 1
         weights[j], tokens[j] = weight, token
-    return tokens
+    return tokens if length <= FEW else tokens[np.argsort(weights, kind="mergesort")]
 
 
 def measured_order(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial.textual import lfilter
-from contrada.spatial.textual.layered import rounded
+from contrada.spatial.textual.layered import as_labels, rounded
 from contrada.spatial.textual.lfilter import LFilter, hybrid_prune, search_both
-from contrada.spatial.textual.mbr_trie import PROBES, MBRTrie, as_message, select_pairs
+from contrada.spatial.textual.mbr_trie import PROBES, MBRTrie, select_pairs
 from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.pt_quadtree import PTQuadtree, filter_quadtree
 from contrada.spatial.textual.pt_quadtree_build import greedy_pivots
@@ -46,7 +46,7 @@ def chosen(index: MBRTrie, probe: int, tokens: NDArray[np.int32], box: tuple[flo
         trie.mbrs,
         trie.child[node],
         trie.child[node + 1],
-        as_message(tokens),
+        as_labels(tokens),
         0,
         rounded(np.array(box)),
         probe,
@@ -184,10 +184,10 @@ def test_list_pruning_and_direct_verification_agree(average: float) -> None:
             index.quadtree,
             index.order,
             index.boxes,
-            index.store.rows,
+            *index.store.rows[1:],
             step.groups,
             step.entries,
-            as_message(known),
+            as_labels(known),
             step.table,
             rounded(place),
             place,
@@ -232,7 +232,9 @@ def test_cost_estimates_grow_with_what_they_count() -> None:
         tokens = index.vocabulary.lookup(f"w{i}" for i in range(words))
         t = index.trie
         box = rounded(np.array([0.0, 0.0, 1.0, 1.0]))
-        costs.append(lfilter.trie_cost(t.labels, t.child, t.first, t.last, t.own, t.mbrs, as_message(tokens), box))
+        pairs = np.zeros((256, 2), np.int32)
+        message = as_labels(tokens)
+        costs.append(lfilter.trie_cost(t.labels, t.child, t.first, t.last, t.own, t.mbrs, message, box, pairs)[0])
     assert costs == sorted(costs)
     assert search_both.signatures, "answers come from the kernel"
 

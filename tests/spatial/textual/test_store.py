@@ -139,3 +139,16 @@ def test_every_name_is_an_index_of_that_name() -> None:
         assert textual_index(name).name == name
         assert len(index) == 0
         assert index.search(["a"], UNIT).dtype == np.int64
+
+
+def test_huge_keyword_sets_are_sorted_like_small_ones() -> None:
+    """Sets of both sides of where insertion stops being quick; one of 200,000 words would hang a quadratic sort."""
+    words = [f"w{i}" for i in range(200_000)]
+    shuffled = np.random.default_rng(1).permutation(200_000)
+    keywords = np.concatenate([shuffled, shuffled[:40], shuffled[:5], shuffled[:5], shuffled[7:47]])
+    ends = np.cumsum([0, 200_000, 45, 5, 40])
+    index = Scan.build_arrays([4, 3, 2, 1], ends, keywords, words, np.zeros((4, 4)))
+    index._check()
+    assert index.get(3).keywords == {words[i] for i in shuffled[:40]}
+    assert index.get(1).keywords == {words[i] for i in shuffled[7:47]}
+    assert index.search(words, (0.0, 0.0, 0.0, 0.0)).tolist() == [1, 2, 3, 4]
