@@ -19,7 +19,7 @@ from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification
 from contrada.client.events import Connect, Finished, Hangup, Moved, Phase, Ready, Room, Send
 from contrada.client.options import OptionNames, Options
-from contrada.client.settle import CHUNK, as_id, check_subscription, chunks
+from contrada.client.settle import as_id, check_subscription, encoded_chunks
 from contrada.client.waiting import wait_in, wake
 from contrada.errors import ContradaError, Disconnected
 
@@ -152,23 +152,38 @@ class AsyncClient:
             return None
         parcel = self._core.publish([body])
         self._step()
-        await self._finished(parcel)
+        try:
+            await self._finished(parcel)
+        except asyncio.CancelledError:
+            self._core.outbox.disown(parcel)
+            raise
         return parcel.ids[0]
 
     async def publish_many(
         self, notifications: Iterable[Mapping[str, object]], *, ack: bool = True
     ) -> list[NotificationId]:
-        """Publish in batches, in order; return the ids (none with `ack=False`). If one fails, those before it stand."""
+        """Publish in batches, in order; return the ids (none with `ack=False`).
+
+        If one fails, or is invalid, those before it stand and the error names it.
+        """
         parcels: list[Parcel] = []
-        for chunk in chunks(notifications, CHUNK):
-            await self._room()
-            parcels.append(self._core.publish([encode_notification(n) for n in chunk], streamed=not ack))
-            self._core.flush()
-            self._step()
-        if not ack:
-            return []
-        for parcel in parcels:
-            await self._finished(parcel)
+        try:
+            for bodies, fault in encoded_chunks(notifications):
+                await self._room()
+                parcels.append(self._core.publish(bodies, streamed=not ack))
+                self._core.flush()
+                self._step()
+                if fault is not None:
+                    raise fault
+            if not ack:
+                return []
+            for parcel in parcels:
+                await self._finished(parcel)
+        except BaseException:
+            for parcel in parcels:
+                if not parcel.done:
+                    self._core.outbox.disown(parcel)
+            raise
         return [id for parcel in parcels for id in parcel.ids if id is not None]
 
     async def flush(self) -> None:

@@ -20,7 +20,7 @@ from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification
 from contrada.client.events import Connect, Hangup, Phase, Send
 from contrada.client.options import OptionNames, Options
-from contrada.client.settle import CHUNK, as_id, check_subscription, chunks, subscription_failure
+from contrada.client.settle import as_id, check_subscription, encoded_chunks, subscription_failure
 from contrada.client.standing import Stage
 from contrada.errors import ContradaError, Disconnected
 
@@ -41,6 +41,25 @@ log = logging.getLogger("contrada.client")
 _TURN = 64  # messages read before the lock is given to others
 
 
+class _Changed(threading.Condition):
+    """A condition of the process that made it. A forked one has no thread that would ever notify it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._process = os.getpid()
+
+    @property
+    def foreign(self) -> bool:
+        return os.getpid() != self._process
+
+    def __enter__(self) -> bool:
+        if self.foreign:
+            raise ContradaError(
+                f"this client belongs to process {self._process}, from which this one was forked: make a new one here"
+            )
+        return super().__enter__()
+
+
 class Client:
     """A connection to a broker, made when the object is. Options are those of `client.Options`."""
 
@@ -51,7 +70,7 @@ class Client:
         self.url = url
         self._core = Core(Options(**options), random=random)
         self._transport: Transport = Transport(url, self._core.options, random)
-        self._changed = threading.Condition()
+        self._changed = _Changed()
         self._failure: BaseException | None = None  # of the background thread
         self._wake_reader, self._wake_writer = os.pipe()
         self._woken = False
@@ -84,6 +103,8 @@ class Client:
 
     def close(self) -> None:
         """Wait for streamed publications, say goodbye, close. Raises if a streamed publication failed."""
+        if self._changed.foreign:
+            return  # it is for the process that opened it to close it
         try:
             with self._changed:
                 self._wake()
@@ -140,25 +161,41 @@ class Client:
             self._wake()
             if not ack:
                 return None
-            self._finished(parcel, timeout)
+            try:
+                self._until(lambda: parcel.done, timeout)
+            except BaseException:
+                self._core.outbox.disown(parcel)
+                raise
+            self._finished(parcel, None)
             return parcel.ids[0]
 
     def publish_many(
         self, notifications: Iterable[Mapping[str, object]], *, ack: bool = True, timeout: float | None = None
     ) -> list[NotificationId]:
-        """Publish in batches, in order; return the ids (none with `ack=False`). If one fails, those before it stand."""
+        """Publish in batches, in order; return the ids (none with `ack=False`).
+
+        If one fails, or is invalid, those before it stand and the error names it.
+        """
         parcels: list[Parcel] = []
-        for chunk in chunks(notifications, CHUNK):
-            bodies = [encode_notification(n) for n in chunk]
+        try:
+            for bodies, fault in encoded_chunks(notifications):
+                with self._changed:
+                    self._room(timeout)
+                    parcels.append(self._core.publish(bodies, streamed=not ack))
+                    self._wake()
+                if fault is not None:
+                    raise fault
+            if not ack:
+                return []
             with self._changed:
-                self._room(timeout)
-                parcels.append(self._core.publish(bodies, streamed=not ack))
-                self._wake()
-        if not ack:
-            return []
-        with self._changed:
-            for parcel in parcels:
-                self._finished(parcel, timeout)
+                for parcel in parcels:
+                    self._finished(parcel, timeout)
+        except BaseException:
+            with self._changed:
+                for parcel in parcels:
+                    if not parcel.done:
+                        self._core.outbox.disown(parcel)
+            raise
         return [id for parcel in parcels for id in parcel.ids if id is not None]
 
     def flush(self, timeout: float | None = None) -> None:

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
+from contrada.broker.wire import NAME_BYTES
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -63,9 +64,15 @@ class Options:
             value = getattr(self, field)
             if value is None and field == "give_up_after":
                 continue
-            if not isinstance(value, int | float) or math.isnan(value) or value <= 0:
+            if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or value <= 0:
                 raise InvalidValue(f"{field} must be a positive number of seconds, not {value!r}")
-        if not isinstance(self.outstanding, int) or self.outstanding < 1:
+        if not isinstance(self.name, str) or len(self.name.encode(errors="replace")) > NAME_BYTES:
+            raise InvalidValue(f"name must be a string of at most {NAME_BYTES} bytes, not {self.name!r:.200}")
+        if any(0xD800 <= ord(character) < 0xE000 for character in self.name):
+            raise InvalidValue(f"name holds half a surrogate pair, which UTF-8 cannot write: {self.name!r}")
+        if not isinstance(self.reconnect, bool):
+            raise InvalidValue(f"reconnect must be true or false, not {self.reconnect!r}")
+        if type(self.outstanding) is not int or self.outstanding < 1:
             raise InvalidValue(f"outstanding must be an integer of at least 1, not {self.outstanding!r}")
         if (self.key is None) != (self.server_key is None):
             missing = "server_key" if self.server_key is None else "key"

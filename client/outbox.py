@@ -179,8 +179,17 @@ class Outbox:
             self._fail(self.queue[0], error, failed)
         return failed
 
+    def disown(self, parcel: Parcel) -> None:
+        """Nobody waits for a parcel any more: should it fail, `take_failure` tells."""
+        if parcel.streamed:
+            return
+        parcel.streamed = True
+        if parcel.error is not None:
+            self.failure = self.failure or parcel.error
+            self.failed_count += len(parcel.bodies) - parcel.landed
+
     def take_failure(self) -> ContradaError | None:
-        """Take the error of the streamed notifications that failed since the last call, with their number."""
+        """Take the error of what failed since the last call and nobody waited for, with the number of notifications."""
         if self.failure is None:
             return None
         text = f"{self.failed_count} streamed notification(s) failed: {self.failure}"

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from contrada.broker.messages import NotificationId
 from contrada.broker.wire import Policy
+from contrada.client.encoding import encode_notification
 from contrada.errors import ContradaError, Disconnected, InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from contrada.client.inbox import Inbox
 
-    T = TypeVar("T")
-
 CHUNK: Final = 256
 """Notifications that `publish_many` encodes before it looks for room again."""
+_LARGEST: Final = 2**53  # window or queue
 
 
 def check_subscription(policy: Policy | str, window: int, queue: int) -> tuple[Policy, int, int]:
@@ -26,18 +25,37 @@ def check_subscription(policy: Policy | str, window: int, queue: int) -> tuple[P
         checked = Policy(policy)
     except ValueError:
         raise InvalidValue(f"policy must be one of {', '.join(Policy)}, not {policy!r}") from None
-    if type(window) is not int or window < 1:
+    if type(window) is not int or not 1 <= window <= _LARGEST:
         raise InvalidValue(f"window must be a whole number of at least 1, not {window!r}")
-    if type(queue) is not int or queue < 0:
+    if type(queue) is not int or not 0 <= queue <= _LARGEST:
         raise InvalidValue(f"queue must be a whole number, 0 for the broker's default, not {queue!r}")
     return checked, window, queue
 
 
-def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Split into lists of `size`, the last one shorter."""
-    iterator = iter(items)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
+def encoded_chunks(notifications: Iterable[Mapping[str, object]]) -> Iterator[tuple[list[bytes], Exception | None]]:
+    """Encode in lists of `CHUNK`. Behind the notifications before it comes what was wrong with one, and nothing more.
+
+    The fault may be a notification's or the iterable's own.
+    """
+    bodies: list[bytes] = []
+    fault: Exception | None = None
+    iterator = enumerate(notifications)
+    while fault is None:
+        number = -1
+        try:
+            number, notification = next(iterator)
+            bodies.append(encode_notification(notification))
+        except StopIteration:
+            break
+        except InvalidValue as error:
+            fault = InvalidValue(f"notification {number}: {error}") if number >= 0 else error
+        except Exception as error:
+            fault = error
+        if len(bodies) == CHUNK:
+            yield bodies, None
+            bodies = []
+    if bodies or fault is not None:
+        yield bodies, fault
 
 
 def as_id(notification: NotificationId | str) -> NotificationId:

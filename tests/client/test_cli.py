@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
 import json
 import os
 import re
@@ -20,7 +19,7 @@ from typer.testing import CliRunner
 
 import contrada
 from contrada.client import cli, settings
-from contrada.client.commands import pub as pub_command
+from contrada.client.commands.reading import Source, batches
 
 if TYPE_CHECKING:
     from contrada.broker.server import Broker
@@ -192,9 +191,11 @@ def test_exit_codes_and_messages(
 
     def outcome(*arguments: str, stdin: str = "") -> tuple[int, str]:
         monkeypatch.setattr("sys.argv", ["contrada", *arguments])
-        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
-        with pytest.raises(SystemExit) as end:
-            cli.main()
+        (tmp_path / "input").write_text(stdin)
+        with (tmp_path / "input").open() as opened:
+            monkeypatch.setattr("sys.stdin", opened)
+            with pytest.raises(SystemExit) as end:
+                cli.main()
         return int(end.value.code or 0), capsys.readouterr().err
 
     code, told = outcome("pub", "{oops")
@@ -255,20 +256,72 @@ def test_version() -> None:
 # ---------------------------------------------------------------------------------------------- reading
 
 
+def read(text: str, geometry: str = "area") -> list[dict[str, Any]]:
+    return [n for batch in batches([Source("here", text.encode())], geometry) for n in batch]
+
+
 def test_pub_reads_lines_arrays_documents_and_collections() -> None:
-    read = lambda text: list(pub_command.read(text.splitlines(keepends=True), "here"))  # noqa: E731
     assert read('{"a": 1}\n\n{"a": 2}\n') == [{"a": 1}, {"a": 2}]
     assert read('[{"a": 1},\n {"a": 2}]') == [{"a": 1}, {"a": 2}]
     assert read('{\n "a": 1\n}\n{"a":\n2}') == [{"a": 1}, {"a": 2}]
     assert read("") == []
+    assert read('\ufeff{"a": "x\u2028y\x85]{"}\r\n') == [{"a": "x\u2028y\x85]{"}]
     point = {"type": "Feature", "properties": {"b": 2, "c": None}, "geometry": {"type": "Point", "coordinates": [1, 2]}}
     assert read(json.dumps({"type": "FeatureCollection", "features": [point]})) == [
         {"b": 2, "area": contrada.Point(1, 2)}
     ]
     assert read(json.dumps({"type": "Feature", "properties": {"b": 2}, "geometry": None})) == [{"b": 2}]
-    for wrong in ('{"a": 1', "[1]", '{"a": [1]}', "3", '{"a": NaN}'):
-        with pytest.raises(contrada.CodecError, match="here"):
-            read(wrong)
+    many = json.dumps({"type": "FeatureCollection", "features": [point] * 20_000}, indent=1)  # minutes, if quadratic
+    assert len(read(many + "\n" + many)) == 40_000
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line", "why"),
+    [
+        ('{"a": 1', 1, "ends inside"),
+        ("[1]", 1, "item 0"),
+        ('{"a": [1]}', 1, "attribute 'a'"),
+        ("3", 1, "object"),
+        ('{"a": NaN}', 1, "NaN"),
+        ('{"a": 1}\n{"a": 1\n{"a": 2}\n', 3, "not JSON"),
+        ('{"a": 1}\n\n{"a": 1, "a": 2}', 3, "'a' is there twice"),
+        ("[" * 200_000, 1, "nested too deeply|ends inside"),
+        ('{"type": "FeatureCollection"}', 1, "features"),
+        ('{"type": "Feature", "properties": [], "geometry": null}', 1, "properties"),
+        ('{"type": "Feature", "properties": {}, "geometry": "POINT(1 2)"}', 1, "geometry"),
+        ('{"type": "Feature", "properties": {"area": 1}, "geometry": {"type": "Point"}}', 1, "--geometry"),
+    ],
+)
+def test_pub_names_the_line_of_a_mistake(wrong: str, line: int, why: str) -> None:
+    with pytest.raises(contrada.CodecError, match=why) as caught:
+        read(wrong)
+    assert f"here, line {line}" in str(caught.value) or f"line {line}" in str(caught.value)
+
+
+def test_pub_loses_nothing_that_comes_before_a_mistake(shell: dict[str, str], tmp_path: Path, url: str) -> None:
+    lines = "".join(f'{{"n": {n}}}\n' for n in range(300)) + '{"n": oops}\n{"n": 301}\n'
+    with contrada.Client(url) as c:
+        sub = c.subscribe("n >= 0")
+        result = sh("contrada pub", shell, tmp_path, input=lines)
+        assert result.returncode == 1
+        assert "standard input, line 301: not JSON" in result.stderr
+        assert "published 300 before the mistake" in result.stderr
+        assert len(result.stdout.split()) == 300
+        assert [sub.get(timeout=30)["n"] for _ in range(300)] == list(range(300))
+
+
+def test_pub_does_not_wait_for_the_end_of_its_input(shell: dict[str, str], tmp_path: Path) -> None:
+    """At the end of a pipe, or of a person's patience, each line is published when it comes."""
+    command = [sys.executable, "-m", "contrada.client.cli", "pub"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, env=shell, cwd=tmp_path, text=True, **pipes) as process:  # type: ignore[call-overload]
+        for _ in range(3):
+            process.stdin.write('{"n": 1}\n')
+            process.stdin.flush()
+            assert ":" in process.stdout.readline(), process.stderr.read()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 130
+        assert "Traceback" not in process.stderr.read()
 
 
 def test_settings_come_from_the_nearest_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
