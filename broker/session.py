@@ -16,14 +16,15 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from contrada.broker.frames import ack_frames, deliver_frames, encode
+from contrada.broker.envelope import deliver_frames
+from contrada.broker.frames import ack_frames, encode
 from contrada.broker.messages import Drop, Dropped
 from contrada.broker.wire import LIST_LENGTH, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from contrada.broker.frames import Envelope
+    from contrada.broker.envelope import Envelope
     from contrada.broker.messages import Message
     from contrada.broker.overlay.neighbour import Neighbour
     from contrada.broker.subscription import Subscription

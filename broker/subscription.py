@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from contrada.broker.wire import Policy
 
 if TYPE_CHECKING:
-    from contrada.broker.frames import Envelope
+    from contrada.broker.envelope import Envelope
     from contrada.broker.messages import NotificationId
     from contrada.broker.overlay.messages import Run
     from contrada.broker.session import Session

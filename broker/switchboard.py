@@ -25,7 +25,8 @@ import logging
 from collections import Counter, deque
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from contrada.broker.frames import Envelope, encode
+from contrada.broker.envelope import Envelope
+from contrada.broker.frames import encode
 from contrada.broker.messages import Error
 from contrada.broker.recent import ENTRY_BYTES, Recent
 from contrada.broker.session import Sent, Session

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contrada.broker.messages import Ack, Acked, Advertise, Unadvertise
-from contrada.broker.overlay.linking import Linking
+from contrada.broker.overlay.relaying import Relaying
 from contrada.broker.switchboard import Refusal
 from contrada.broker.wire import Code
 from contrada.errors import ContradaError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.filter import Filter
 
 
-class Advertising(Linking):
+class Advertising(Relaying):
     """A switchboard with neighbours, and with publishers that say what they publish."""
 
     def _advertise(self, session: Session, message: Advertise) -> None:
@@ -64,10 +64,8 @@ class Advertising(Linking):
 
     def _promise(self, filters: Sequence[Filter]) -> None:
         if self._awake and self.router.advertisements:
-            for f in filters:
-                self._act(self.router.advertise(f))
+            self._act(self.router.advertise(*filters))
 
     def _withdraw(self, filters: Sequence[Filter]) -> None:
         if self._awake and self.router.advertisements:
-            for f in filters:
-                self._act(self.router.unadvertise(f))
+            self._act(self.router.unadvertise(*filters))

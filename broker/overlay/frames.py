@@ -38,7 +38,7 @@ from contrada.broker.wire import LIST_LENGTH, MAX_INTEGER, PEER_LIST_LENGTH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from contrada.broker.frames import Envelope
+    from contrada.broker.envelope import Envelope
 
 T = TypeVar("T")
 

@@ -19,15 +19,16 @@ import logging
 import random
 from typing import TYPE_CHECKING, Any, Final
 
-from contrada.broker.messages import Bye, Credit, Dropped, Error, Grant, Hello, Link, Message, Welcome
+from contrada.broker.messages import Bye, Error, Hello, Link, Message, Welcome
+from contrada.broker.overlay.actions import Action, Install, Send, StandDown
 from contrada.broker.overlay.dialling import Dial, NoTransport, Peer, Transport
 from contrada.broker.overlay.frames import encode_peer, forward_frames, split
-from contrada.broker.overlay.messages import Change, Digest, Forward, LinkStates, PeerMessage, Replace, Run
+from contrada.broker.overlay.messages import Change, Digest, LinkStates, PeerMessage, Replace
 from contrada.broker.overlay.neighbour import Interest, Neighbour
 from contrada.broker.overlay.report import links
-from contrada.broker.overlay.router import Action, Install, Router, Send, StandDown
+from contrada.broker.overlay.router import Router
 from contrada.broker.session import Session
-from contrada.broker.subscription import Publication, Subscription
+from contrada.broker.subscription import Subscription
 from contrada.broker.switchboard import Codec, Refusal, Switchboard, Table
 from contrada.broker.wire import OLDEST_VERSION, VERSION, Code, Policy, Role
 from contrada.errors import ContradaError
@@ -35,15 +36,14 @@ from contrada.forwarding.codec import encode_filter
 from contrada.forwarding.filter import Filter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from contrada.broker.session import Sent
     from contrada.broker.settings import Settings
 
 log = logging.getLogger("contrada.broker")
 
 WINDOW: Final = 8192  # notifications that may be on their way over a link, one way
-_OUTLET: Final = 0  # the subscription number of a link's outlet
+OUTLET: Final = 0  # the subscription number of a link's outlet
 
 
 class Linking(Switchboard):
@@ -221,7 +221,7 @@ class Linking(Switchboard):
             self._next_handle += 1
         outlet = Subscription(
             session,
-            _OUTLET,
+            OUTLET,
             interest.handle,
             Policy.BLOCK,
             credit=WINDOW,
@@ -229,7 +229,7 @@ class Linking(Switchboard):
             limit_bytes=self.settings.limits.queue_bytes,
             since=self._sequence,
         )
-        session.subscriptions[_OUTLET] = outlet
+        session.subscriptions[OUTLET] = outlet
         session.join = forward_frames
         return Neighbour(broker, session, outlet, interest.totals, dial)
 
@@ -254,7 +254,7 @@ class Linking(Switchboard):
         link = session.link
         if link is not None:
             self._detach(link)
-            del session.subscriptions[_OUTLET]
+            del session.subscriptions[OUTLET]
             session.waiting.pop(link.outlet, None)
             session.dropping.pop(link.outlet, None)
         super()._remove(session)
@@ -351,70 +351,6 @@ class Linking(Switchboard):
     def _known_filter(self, encoded: bytes) -> Filter:
         return self._decoded[encoded]
 
-    def _forward(self, session: Session, message: Forward) -> None:
-        """FORWARD: handle each notification once."""
-        link = session.link
-        if link is None or not link.up:
-            return
-        count = sum(len(run.bodies) for run in message.runs)
-        if session.held + count > WINDOW:
-            self._end(session, Code.FLOW, f"{session.held + count} notifications without credit")
-            return
-        link.totals["received"] += count
-        taken = 0
-        for run in message.runs:
-            wanted = self._readable(link, self._unseen(link, run))
-            if wanted.bodies:
-                size = sum(map(len, wanted.bodies))
-                publication = Publication(session, 0, 0, wanted.bodies, size)
-                publication.run = wanted
-                self._pending.append(publication)
-                session.held_bytes += size
-                taken += len(wanted.bodies)
-        session.held += taken
-        link.credit += count - taken
-
-    def _unseen(self, link: Neighbour, run: Run) -> Run:
-        """Of a run, what has not been here before and has not come too far; the rest is counted."""
-        kept = run
-        if run.origin == self.id:
-            kept = _part(run, ())
-        elif (fresh := self.router.unseen(run.origin, run.sequences)) is not None:
-            kept = _part(run, fresh)
-        if kept is not run:
-            link.totals["duplicates"] += len(run.bodies) - len(kept.bodies)
-        if run.hops > self.router.hop_limit:
-            link.totals["expired"] += len(kept.bodies)
-            kept = _part(run, ())
-        return kept
-
-    def _readable(self, link: Neighbour, run: Run) -> Run:
-        """Read the bodies into the pending notifications; what cannot be read is counted."""
-        read = self.codec.notification
-        try:
-            self._pending_notifications += [read(body) for body in run.bodies]
-            return run
-        except ContradaError:
-            kept = []
-            for at, body in enumerate(run.bodies):
-                try:
-                    self._pending_notifications.append(read(body))
-                    kept.append(at)
-                except ContradaError as error:
-                    link.totals["invalid"] += 1
-                    log.warning("bad notification", extra={"neighbour": link.id, "reason": str(error)})
-            return _part(run, kept)
-
-    def _acknowledge(self, publication: Publication) -> None:
-        link = publication.session.link
-        if link is None:
-            super()._acknowledge(publication)
-            return
-        session = publication.session
-        session.held -= len(publication.bodies)
-        session.held_bytes -= publication.size
-        link.credit += len(publication.bodies)
-
     def _peer_error(self, session: Session, message: Error) -> None:
         """ERROR: the neighbour refuses."""
         link = session.link
@@ -424,39 +360,14 @@ class Linking(Switchboard):
         if message.fatal or link is None or not link.up:
             self._remove(session)
 
-    def _peer_dropped(self, session: Session, message: Dropped) -> None:
-        """DROPPED: the neighbour lost what it had for us."""
-        if session.link is not None:
-            session.link.totals["dropped"] += sum(entry.dropped for entry in message.entries)
-
-    def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
-        """Hand over what is ready, credit for neighbours included."""
-        for link in self.neighbours.values():
-            if link.credit >= WINDOW // 8:
-                self._answer(link.session, Credit((Grant(_OUTLET, link.credit),)))
-                link.credit = 0
-        super().flush(send)
-
-    def _local(self, matched: Sequence[set[int]]) -> Sequence[set[int]]:
-        links = self._link_handles
-        return [handles - links for handles in matched] if links else matched
-
     # -- what clients subscribe to -----------------------------------------------------------------------
 
     def _spread(self, filters: Sequence[int]) -> None:
         """Clients want these filters of the table."""
         if self._awake:
-            for id in filters:
-                self._act(self.router.subscribe(self.table.filter(id)))
+            self._act(self.router.subscribe(*map(self.table.filter, filters)))
 
     def _drop_subscription(self, subscription: Subscription) -> None:
         if self._awake:
-            for id in subscription.filters:
-                self._act(self.router.unsubscribe(self.table.filter(id)))
+            self._act(self.router.unsubscribe(*map(self.table.filter, subscription.filters)))
         super()._drop_subscription(subscription)
-
-
-def _part(run: Run, places: Sequence[int]) -> Run:
-    return run._replace(
-        sequences=tuple(run.sequences[at] for at in places), bodies=tuple(run.bodies[at] for at in places)
-    )

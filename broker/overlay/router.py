@@ -22,9 +22,10 @@ the advertisements themselves follow the same law, as the second flow.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from contrada.broker.overlay.actions import Action, Install, Send, StandDown, Uninstall
 from contrada.broker.overlay.filter_set import filter_key
 from contrada.broker.overlay.link import FlowState, HeldChange
 from contrada.broker.overlay.messages import Change, Digest, Flow, LinkState, LinkStates, PeerMessage, Replace
@@ -38,41 +39,6 @@ if TYPE_CHECKING:
 
 HOP_LIMIT: Final = 64
 STALE_AFTER: Final = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Send:
-    """Send this to a neighbour."""
-
-    neighbour: str
-    message: PeerMessage
-
-
-@dataclass(frozen=True, slots=True)
-class Install:
-    """The neighbour wants what matches this filter."""
-
-    neighbour: str
-    key: bytes
-    filter: Filter
-
-
-@dataclass(frozen=True, slots=True)
-class Uninstall:
-    """The neighbour no longer wants it."""
-
-    neighbour: str
-    key: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class StandDown:
-    """Another broker has this one's id, started later, and knows of it: leave the overlay to it."""
-
-    rival: int
-
-
-Action = Send | Install | Uninstall | StandDown
 
 
 class _Link:
@@ -157,21 +123,21 @@ class Router:
             return self._held_changed(neighbour, message.flow, link.flows[message.flow].take_change(message))
         raise TypeError(f"{type(message).__name__} is not for the router")
 
-    def subscribe(self, f: Filter) -> list[Action]:
-        """A client of this broker wants what matches `f`; once per subscription."""
-        return self._local_changed(Flow.SUBSCRIPTIONS, f, 1)
+    def subscribe(self, *filters: Filter) -> list[Action]:
+        """A client of this broker wants what matches any of these; once per subscription."""
+        return self._local_changed(Flow.SUBSCRIPTIONS, filters, 1)
 
-    def unsubscribe(self, f: Filter) -> list[Action]:
-        """A client no longer wants it."""
-        return self._local_changed(Flow.SUBSCRIPTIONS, f, -1)
+    def unsubscribe(self, *filters: Filter) -> list[Action]:
+        """A client no longer wants them."""
+        return self._local_changed(Flow.SUBSCRIPTIONS, filters, -1)
 
-    def advertise(self, f: Filter) -> list[Action]:
-        """A client of this broker may publish what matches `f`."""
-        return self._local_changed(Flow.ADVERTISEMENTS, f, 1)
+    def advertise(self, *filters: Filter) -> list[Action]:
+        """A client of this broker may publish what matches any of these."""
+        return self._local_changed(Flow.ADVERTISEMENTS, filters, 1)
 
-    def unadvertise(self, f: Filter) -> list[Action]:
+    def unadvertise(self, *filters: Filter) -> list[Action]:
         """A client withdraws an advertisement."""
-        return self._local_changed(Flow.ADVERTISEMENTS, f, -1)
+        return self._local_changed(Flow.ADVERTISEMENTS, filters, -1)
 
     def tick(self, now: float) -> list[Action]:
         """Time has passed: forget what links that stay down had said, and brokers that stay out of reach."""
@@ -277,24 +243,23 @@ class Router:
 
     # Filters
 
-    def _local_changed(self, flow: Flow, f: Filter, by: int) -> list[Action]:
-        encoded = self._encode(f)
-        key = filter_key(encoded)
-        count = self._local[flow][key] + by
-        if count < 0:
-            raise KeyError(f"no client has {f} as one of its {flow}")
-        first, last = by > 0 and count == 1, by < 0 and count == 0
-        if last:
-            del self._local[flow][key]
-        else:
-            self._local[flow][key] = count
-        if first:
-            self._use(key, f, encoded)
-            self._source_came(flow, key, None)
-        elif last:
-            self._source_went(flow, key, None)
-            self._drop(key)
-        return self._tell() if first or last else []
+    def _local_changed(self, flow: Flow, filters: Iterable[Filter], by: int) -> list[Action]:
+        local = self._local[flow]
+        for f in filters:
+            encoded = self._encode(f)
+            key = filter_key(encoded)
+            count = local[key] + by
+            if count < 0:
+                raise KeyError(f"no client has {f} as one of its {flow}")
+            local[key] = count
+            if by > 0 and count == 1:
+                self._use(key, f, encoded)
+                self._source_came(flow, key, None)
+            elif count == 0:
+                del local[key]
+                self._source_went(flow, key, None)
+                self._drop(key)
+        return self._tell()
 
     def _held_changed(self, neighbour: str, flow: Flow, change: HeldChange) -> list[Action]:
         actions: list[Action] = []

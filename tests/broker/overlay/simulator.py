@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from contrada.broker.messages import NotificationId
+from contrada.broker.overlay.actions import Install, Send, StandDown
 from contrada.broker.overlay.messages import Flow
-from contrada.broker.overlay.router import Install, Router, Send, StandDown
+from contrada.broker.overlay.router import Router
 from contrada.forwarding.codec import decode_filter, encode_filter
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.broker import wire
-from contrada.broker.frames import Envelope, encode
+from contrada.broker.envelope import Envelope
+from contrada.broker.frames import encode
 from contrada.broker.messages import Limits, Ping
 from contrada.broker.overlay.filter_set import FilterSet, bucket_of, filter_key
 from contrada.broker.overlay.frames import decode_peer, encode_peer, forward_frames, split

@@ -1,0 +1,45 @@
+"""What the router asks of the broker around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from contrada.broker.overlay.messages import PeerMessage
+    from contrada.forwarding.filter import Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send this to a neighbour."""
+
+    neighbour: str
+    message: PeerMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """The neighbour wants what matches this filter."""
+
+    neighbour: str
+    key: bytes
+    filter: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Uninstall:
+    """The neighbour no longer wants it."""
+
+    neighbour: str
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StandDown:
+    """Another broker has this one's id, started later, and knows of it: leave the overlay to it."""
+
+    rival: int
+
+
+Action = Send | Install | Uninstall | StandDown

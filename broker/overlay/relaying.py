@@ -1,0 +1,118 @@
+"""Notifications that come from neighbours: each is handled once, and paid for with credit when nobody holds it back.
+
+A FORWARD is taken in as a publication is, by runs: what has been here before, has come too far or cannot be read is
+left out and counted; the rest waits for the next match like everything else. A neighbour's credit comes back as a
+publisher's ACK does, once no blocking queue is over its limit because of what it sent: so a subscriber that blocks
+holds back publishers however many brokers away, one link after the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from contrada.broker.messages import Credit, Dropped, Grant
+from contrada.broker.overlay.linking import OUTLET, WINDOW, Linking
+from contrada.broker.subscription import Publication
+from contrada.broker.wire import Code
+from contrada.errors import ContradaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from contrada.broker.overlay.messages import Forward, Run
+    from contrada.broker.overlay.neighbour import Neighbour
+    from contrada.broker.session import Sent, Session
+
+log = logging.getLogger("contrada.broker")
+
+
+class Relaying(Linking):
+    """A switchboard whose neighbours send notifications."""
+
+    def _forward(self, session: Session, message: Forward) -> None:
+        """FORWARD: handle each notification once."""
+        link = session.link
+        if link is None or not link.up:
+            return
+        count = sum(len(run.bodies) for run in message.runs)
+        if session.held + count > WINDOW:
+            self._end(session, Code.FLOW, f"{session.held + count} notifications without credit")
+            return
+        link.totals["received"] += count
+        taken = 0
+        for run in message.runs:
+            wanted = self._readable(link, self._unseen(link, run))
+            if wanted.bodies:
+                size = sum(map(len, wanted.bodies))
+                publication = Publication(session, 0, 0, wanted.bodies, size)
+                publication.run = wanted
+                self._pending.append(publication)
+                session.held_bytes += size
+                taken += len(wanted.bodies)
+        session.held += taken
+        link.credit += count - taken
+
+    def _unseen(self, link: Neighbour, run: Run) -> Run:
+        """Of a run, what has not been here before and has not come too far; the rest is counted."""
+        kept = run
+        if run.origin == self.id:
+            kept = _part(run, ())
+        elif (fresh := self.router.unseen(run.origin, run.sequences)) is not None:
+            kept = _part(run, fresh)
+        if kept is not run:
+            link.totals["duplicates"] += len(run.bodies) - len(kept.bodies)
+        if run.hops > self.router.hop_limit:
+            link.totals["expired"] += len(kept.bodies)
+            kept = _part(run, ())
+        return kept
+
+    def _readable(self, link: Neighbour, run: Run) -> Run:
+        """Read the bodies into the pending notifications; what cannot be read is counted."""
+        read = self.codec.notification
+        try:
+            self._pending_notifications += [read(body) for body in run.bodies]
+            return run
+        except ContradaError:
+            kept = []
+            for at, body in enumerate(run.bodies):
+                try:
+                    self._pending_notifications.append(read(body))
+                    kept.append(at)
+                except ContradaError as error:
+                    link.totals["invalid"] += 1
+                    log.warning("bad notification", extra={"neighbour": link.id, "reason": str(error)})
+            return _part(run, kept)
+
+    def _acknowledge(self, publication: Publication) -> None:
+        link = publication.session.link
+        if link is None:
+            super()._acknowledge(publication)
+            return
+        session = publication.session
+        session.held -= len(publication.bodies)
+        session.held_bytes -= publication.size
+        link.credit += len(publication.bodies)
+
+    def _peer_dropped(self, session: Session, message: Dropped) -> None:
+        """DROPPED: the neighbour lost what it had for us."""
+        if session.link is not None:
+            session.link.totals["dropped"] += sum(entry.dropped for entry in message.entries)
+
+    def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
+        """Hand over what is ready, credit for neighbours included."""
+        for link in self.neighbours.values():
+            if link.credit >= WINDOW // 8:
+                self._answer(link.session, Credit((Grant(OUTLET, link.credit),)))
+                link.credit = 0
+        super().flush(send)
+
+    def _local(self, matched: Sequence[set[int]]) -> Sequence[set[int]]:
+        links = self._link_handles
+        return [handles - links for handles in matched] if links else matched
+
+
+def _part(run: Run, places: Sequence[int]) -> Run:
+    return run._replace(
+        sequences=tuple(run.sequences[at] for at in places), bodies=tuple(run.bodies[at] for at in places)
+    )
