@@ -30,6 +30,7 @@ def status(core: Core, now: float) -> dict[str, Any]:
         "totals": {**core.counters, "dropped": sum(core.drops.values())},
         "clients": [_client(session, now) for session in sessions[:LIST_LENGTH]],
         "table": plain(core.table.stats()),
+        "index": core.index_document(),
         "overlay": overlay(core, now),
     }
 
@@ -70,7 +71,7 @@ def explain(core: Core, subscription: Subscription, id: NotificationId) -> dict[
     if id.broker == core.id and id.sequence < subscription.since:
         return document | {"fate": "too-early", "why": "it was published before the subscription began"}
     notification = core.codec.notification(found.body)
-    filters = [plain(core.table.explain(notification, filter_id)) for filter_id in subscription.filters]
+    filters = [plain(each) for each in core.explained(subscription, notification)]
     return document | {"fate": "no-match", "why": "no filter of the subscription matches it", "filters": filters}
 
 

@@ -14,22 +14,24 @@ in `switchboard.py`.
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.broker import wire
 from contrada.broker.admin import explain, status
 from contrada.broker.frames import decode, request_of
+from contrada.broker.indexing import Indexing
 from contrada.broker.messages import (
-    Ack,
-    Acked,
     Advertise,
+    Attach,
     Bye,
     Credit,
     Dropped,
     Error,
     Explain,
     Hello,
+    IndexAdd,
+    IndexLoad,
+    IndexRemove,
     Link,
     Ping,
     Pong,
@@ -42,7 +44,6 @@ from contrada.broker.messages import (
     Welcome,
 )
 from contrada.broker.offences import Offences
-from contrada.broker.overlay.advertising import Advertising
 from contrada.broker.overlay.frames import decode_peer
 from contrada.broker.overlay.messages import Change, Digest, Forward, LinkStates, Replace
 from contrada.broker.subscription import Publication, Subscription
@@ -66,7 +67,7 @@ class Identity(NamedTuple):
     roles: frozenset[Role]
 
 
-class Core(Advertising):
+class Core(Indexing):
     """One broker: every message of the protocol has its method here."""
 
     def __init__(
@@ -205,53 +206,23 @@ class Core(Advertising):
         self._answer(session, welcome)
 
     def _subscribe(self, session: Session, message: Subscribe) -> None:
-        limits = self.settings.limits
         self._require(session, Role.SUBSCRIBE)
         self._require_running()
-        if message.subscription in session.subscriptions:
-            raise Refusal(Code.DUPLICATE, f"subscription {message.subscription} exists already in this session")
-        if len(session.subscriptions) >= limits.subscriptions:
-            raise Refusal(Code.LIMIT, f"a session may have at most {limits.subscriptions} subscriptions")
-        if message.queue > limits.queue:
-            raise Refusal(Code.LIMIT, f"a queue may be at most {limits.queue} long")
-        self._match()  # what was published before must not be matched against it
-        if not session.open:
-            return  # that filled a queue of this very session, under the policy disconnect
-        handle = self._next_handle
-        try:
-            filters = [self.codec.filter(encoded) for encoded in message.filters]
-            ids = [id for expression in filters for id in self.table.add(handle, expression)]
-        except ContradaError as error:
-            with suppress(KeyError):  # nothing was added yet
-                self.table.remove_interface(handle)
-            raise Refusal(Code.BAD_FILTER, str(error)) from error
-        self._next_handle += 1
-        subscription = Subscription(
-            session,
-            message.subscription,
-            handle,
-            message.policy,
-            credit=message.credit,
-            limit=message.queue or min(self.settings.queue, limits.queue),
-            limit_bytes=limits.queue_bytes,
-            since=self._sequence,
-        )
-        subscription.filters = ids
-        session.subscriptions[message.subscription] = self._subscriptions[handle] = subscription
-        if self.journal is not None:
-            self.journal.subscribed(handle, session.publisher, session.number, subscription.id, message.filters)
-        self._spread(ids)
-        self._answer(session, Ack((Acked(message.request),)))
+        super()._subscribe(session, message)
 
-    def _unsubscribe(self, session: Session, message: Unsubscribe) -> None:
-        subscription = session.subscriptions.get(message.subscription)
-        if subscription is None:
-            raise Refusal(Code.UNKNOWN, f"this session has no subscription {message.subscription}")
-        self._match()
-        if subscription.session.open:  # matching may have ended the session, for a full queue
-            session.report_drops(subscription)
-            self._drop_subscription(subscription)
-            self._answer(session, Ack((Acked(message.request),)))
+    def _attach(self, session: Session, message: Attach) -> None:
+        self._require(session, Role.SUBSCRIBE)
+        self._require_running()
+        super()._attach(session, message)
+
+    def _change_index(self, session: Session, message: IndexLoad | IndexAdd | IndexRemove) -> None:
+        self._require(session, Role.ADMIN)
+        if isinstance(message, IndexLoad):
+            self._index_load(session, message)
+        elif isinstance(message, IndexAdd):
+            self._index_add(session, message)
+        else:
+            self._index_remove(session, message)
 
     def _publish(self, session: Session, message: Publish) -> None:
         if not session.may_publish:
@@ -377,6 +348,10 @@ _HANDLERS: dict[type, Callable[[Core, Session, Any], None]] = {
     Publish: Core._publish,
     Advertise: Core._advertise,
     Unadvertise: Core._unadvertise,
+    Attach: Core._attach,
+    IndexLoad: Core._change_index,
+    IndexAdd: Core._change_index,
+    IndexRemove: Core._change_index,
     Credit: Core._credit,
     Ping: Core._ping,
     Pong: Core._pong,

@@ -33,6 +33,7 @@ from contrada.broker.messages import (
     Ack,
     Acked,
     Advertise,
+    Attach,
     Bye,
     Credit,
     Deliver,
@@ -43,6 +44,9 @@ from contrada.broker.messages import (
     Explain,
     Grant,
     Hello,
+    IndexAdd,
+    IndexLoad,
+    IndexRemove,
     Limits,
     Link,
     Message,
@@ -129,6 +133,10 @@ _ENCODERS: dict[type, Callable[[Any], list[bytes]]] = {
     Reply: _fields(wire.REPLY),
     Advertise: _fields(wire.ADVERTISE),
     Unadvertise: _fields(wire.UNADVERTISE),
+    Attach: _fields(wire.ATTACH),
+    IndexLoad: _fields(wire.INDEX_LOAD),
+    IndexAdd: _fields(wire.INDEX_ADD),
+    IndexRemove: _fields(wire.INDEX_REMOVE),
     Link: _fields(wire.LINK),
 }
 
@@ -178,6 +186,10 @@ _REQUESTS = frozenset(
         wire.EXPLAIN,
         wire.ADVERTISE,
         wire.UNADVERTISE,
+        wire.ATTACH,
+        wire.INDEX_LOAD,
+        wire.INDEX_ADD,
+        wire.INDEX_REMOVE,
     )
 )
 
@@ -330,6 +342,41 @@ def _link(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Link:
     return Link(text("broker", broker), advertisements, integer("incarnation", incarnation))
 
 
+def _attach(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Attach:
+    request, subscription, name, policy, credit, queue = arity("ATTACH", fields, 6)
+    return Attach(
+        integer("request", request, 1),
+        integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
+        _index_name("name", name),
+        member("policy", wire.Policy, policy),
+        integer("credit", credit),
+        integer("queue", queue),
+    )
+
+
+def _index_load(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> IndexLoad:
+    request, path, shard = arity("INDEX_LOAD", fields, 3)
+    return IndexLoad(integer("request", request, 1), text("path", path, wire.REASON_BYTES), text("shard", shard))
+
+
+def _index_add(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> IndexAdd:
+    request, id, name, encoded = arity("INDEX_ADD", fields, 4)
+    (filter,) = _filters((encoded,))
+    return IndexAdd(integer("request", request, 1), _index_name("id", id), _index_name("name", name), filter)
+
+
+def _index_remove(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> IndexRemove:
+    request, id = arity("INDEX_REMOVE", fields, 2)
+    return IndexRemove(integer("request", request, 1), _index_name("id", id))
+
+
+def _index_name(what: str, value: Any) -> str:
+    name = text(what, value, wire.INDEX_NAME_BYTES)
+    if not name:
+        bad(f"{what} must not be empty")
+    return name
+
+
 def _document(value: Any, depth: int) -> Any:
     """Plain values only, arrays as lists, and no deeper than `_DEPTH`."""
     if depth == 0:
@@ -365,5 +412,9 @@ _DECODERS: dict[int, Callable[[tuple[Any, ...], Sequence[bytes], Limits], Messag
     wire.REPLY: _reply,
     wire.ADVERTISE: _advertise,
     wire.UNADVERTISE: _unadvertise,
+    wire.ATTACH: _attach,
+    wire.INDEX_LOAD: _index_load,
+    wire.INDEX_ADD: _index_add,
+    wire.INDEX_REMOVE: _index_remove,
     wire.LINK: _link,
 }

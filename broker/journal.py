@@ -24,5 +24,20 @@ class Journal(Protocol):
     ) -> None:
         """Notifications, numbered on from `number`, were accepted; the subscriptions that each goes to."""
 
+    def indexed(self, path: str, shard: str, digest: str, subscriptions: int, filters: int) -> None:
+        """An index was loaded, in place of any before."""
+
+    def added(self, id: str, name: str, filter: bytes) -> None:
+        """A subscription was put into the index."""
+
+    def removed(self, id: str) -> None:
+        """A subscription was taken out of the index."""
+
+    def standing(self, interface: int, name: str) -> None:
+        """A name of the index gets its number."""
+
+    def attached(self, interface: int, client: str, session: int, subscription: int, name: str) -> None:
+        """A client attached to a name of the index; `unsubscribed` ends it."""
+
     def dropped(self, interface: int, reason: str, notifications: Sequence[tuple[str, int]]) -> None:
         """A subscription lost notifications that it had matched."""

@@ -207,7 +207,7 @@ class Explain:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """B: the answer to STATUS or EXPLAIN: a document of plain values (None, bool, int, float, str, list, dict)."""
+    """B: the answer to STATUS, EXPLAIN or INDEX_…: a document of None, bool, int, float, str, list, dict."""
 
     request: int
     document: Mapping[str, Any]
@@ -228,6 +228,45 @@ class Unadvertise:
 
     request: int
     advertisement: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attach:
+    """C: deliver what the standing subscriptions of this interface of the index match. UNSUBSCRIBE ends it."""
+
+    request: int
+    subscription: int
+    name: str
+    policy: Policy
+    credit: int
+    queue: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLoad:
+    """C (admin): load the index in a directory of the broker's machine, or a shard "k/n" of it. Answered by a REPLY."""
+
+    request: int
+    path: str
+    shard: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAdd:
+    """C (admin): put a subscription into the index, in place of any of the same id. Answered by a REPLY."""
+
+    request: int
+    id: str
+    name: str
+    filter: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRemove:
+    """C (admin): take a subscription out of the index. Answered by a REPLY."""
+
+    request: int
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,5 +300,9 @@ Message = (
     | Reply
     | Advertise
     | Unadvertise
+    | Attach
+    | IndexLoad
+    | IndexAdd
+    | IndexRemove
     | Link
 )

@@ -35,6 +35,8 @@ COUNTERS = {
     "sessions_lost": "Sessions whose connection went away without a BYE",
     "sessions_ended": "Sessions that the broker ended for a fault of theirs",
     "handshake_failures": "Connections that failed the transport's security handshake",
+    "standing_matches": "Matches of standing subscriptions, one per notification and interface of the index",
+    "unattended": "Those of them to whose interface nobody was attached",
     "recorded_bytes": "Bytes written to the recording",
     "record_failures": "Times that the recording could not be written or synced",
 }
@@ -112,6 +114,8 @@ class Metrics:
             "congested_sessions": ("Sessions whose connection takes no more", sum(s.congested for s in sessions)),
             "subscriptions": ("Subscriptions, each an interface of the table", len(subscriptions)),
             "filters": ("Filters in the forwarding table", sum(len(s.filters) for s in subscriptions)),
+            "standing_filters": ("Filters in the index", len(loaded.table) if (loaded := core.loaded) else 0),
+            "attached": ("Subscriptions attached to an interface of the index", len(core.attachments)),
             "queued": ("Notifications waiting for credit", sum(count for count, _ in queues)),
             "queued_bytes": ("Their bytes", sum(size for _, size in queues)),
             "longest_queue": ("Notifications in the longest queue", max((count for count, _ in queues), default=0)),

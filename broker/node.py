@@ -28,6 +28,7 @@ from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
 from contrada.broker.core import Core, Identity
+from contrada.broker.index_loader import IndexLoader
 from contrada.broker.keys import KeyDirectory
 from contrada.broker.overlay.dealers import Dealers
 from contrada.broker.recorder import Recorder
@@ -38,6 +39,7 @@ from contrada.errors import ContradaError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from contrada.broker.indexing import Loaded
     from contrada.broker.metrics import Metrics
     from contrada.broker.settings import Settings
     from contrada.broker.switchboard import Codec, Table
@@ -63,7 +65,9 @@ _HANDSHAKE_FAILURES = {
 class Node:
     """Sockets of one broker. Everything but `stop` belongs to the thread that calls `run`."""
 
-    def __init__(self, settings: Settings, table: Table, codec: Codec, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: Settings, table: Table, codec: Codec, metrics: Metrics, index: Loaded | None = None
+    ) -> None:
         keys = KeyDirectory(settings.keys) if settings.keys is not None else None
         self.settings = settings
         self.core = Core(
@@ -78,6 +82,8 @@ class Node:
         )
         metrics.watch(self.core)
         self._recorder: Recorder | None = None
+        self._loader = IndexLoader(self._wake)
+        self.core.open_index = self._loader.open
         self._keys = keys
         self._secure = keys is not None
         self._linger = settings.shutdown_timeout
@@ -95,6 +101,8 @@ class Node:
             if settings.record is not None:  # last: it leaves a mark on the disk
                 self._recorder = Recorder(settings, self.core.id, self.core.counters)
                 self.core.journal = self._recorder.writer
+            if index is not None:
+                self.core.load(index)
         except BaseException:
             self._context.destroy(linger=0)
             self._wake_read.close()
@@ -137,6 +145,9 @@ class Node:
     def stop(self) -> None:
         """Ask the loop to shut down; from any thread, or a signal handler."""
         self._stopping.set()
+        self._wake()
+
+    def _wake(self) -> None:
         with suppress(OSError):  # it is awake already, or gone
             self._wake_write.send(b"x")
 
@@ -154,6 +165,7 @@ class Node:
             self._router.disable_monitor()
             self._peers.close_all()
             self._context.destroy(linger=ceil(self._linger * 1000))
+            self._loader.close()
             if self._recorder is not None:
                 self._recorder.close()
             self._wake_read.close()
@@ -171,6 +183,8 @@ class Node:
             next_look = min(next_tick, core.retry_at) if core.congested else next_tick
             wait = 0.0 if core.busy else max(0.0, next_look - time.monotonic())
             ready = dict(poller.poll(ceil(wait * 1000)))
+            if self._wake_read.fileno() in ready:
+                self._woken()
             if self._zap in ready:
                 self._vouch()
             if self._monitor in ready:
@@ -189,6 +203,12 @@ class Node:
                 if self._recorder is not None:
                     self._recorder.tick(now)
 
+    def _woken(self) -> None:
+        """Another thread has something for this one."""
+        with suppress(BlockingIOError):
+            self._wake_read.recv(4096)
+        self._loader.collect()
+
     def _flush(self) -> None:
         """Send what is ready, once what led to it is recorded."""
         if self._recorder is not None:
@@ -199,6 +219,8 @@ class Node:
         """Deliver what credit allows, listening only for credit; then BYE."""
         core = self.core
         began = time.monotonic()
+        self._loader.close()
+        self._loader.collect()
         deadline = began + self.settings.shutdown_timeout * _PATIENCE
         self._receive()
         core.stop(time.monotonic())

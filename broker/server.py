@@ -10,6 +10,7 @@ import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
+from contrada.broker.index_loader import open_index
 from contrada.broker.metrics import Metrics, MetricsServer, serve
 from contrada.broker.node import Node
 from contrada.broker.settings import Settings
@@ -37,7 +38,8 @@ class Broker:
         self.settings = Settings.of({"listen": listen, **options})
         self._metrics = Metrics()
         codec = Codec(decode_notification, decode_filter)
-        self._node = Node(self.settings, table if table is not None else _new_table(), codec, self._metrics)
+        index = open_index(self.settings.index, self.settings.shard) if self.settings.index is not None else None
+        self._node = Node(self.settings, table if table is not None else _new_table(), codec, self._metrics, index)
         self._thread: threading.Thread | None = None
         self._endpoint: MetricsServer | None = None
 

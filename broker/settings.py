@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_SHARD = re.compile(r"(\d{1,6})/(\d{1,6})", re.ASCII)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """A broker's settings. Times are seconds."""
@@ -41,6 +44,8 @@ class Settings:
     advertisements: bool = False  # subscriptions travel only towards advertisers; alike in the whole overlay
     hop_limit: int = 64  # links that a notification may cross
     stale_after: float = 60.0  # what a lost neighbour wanted is kept so long
+    index: str | Path | None = None  # an index directory, whose interfaces are standing subscriptions
+    shard: str = ""  # "k/n": of the index, the k-th of n parts, counted from 0; empty: all of it
     record: str | Path | None = None  # the directory to record into; None: nothing is recorded
     record_sync: str = Sync.INTERVAL
     record_file_bytes: int = 256 << 20  # of one file, before the next
@@ -71,6 +76,9 @@ class Settings:
             _positive("record_total_bytes", self.record_total_bytes)
         if self.record_sync not in tuple(Sync):
             raise InvalidValue(f"record_sync is one of {', '.join(Sync)}, not {self.record_sync!r}")
+        parse_shard(self.shard)
+        if self.shard and self.index is None:
+            raise InvalidValue(f"shard {self.shard} of no index: name the index too")
         self._check_peers()
         for name, value in self.limits._asdict().items():
             _positive(f"limits.{name}", value)
@@ -143,6 +151,16 @@ _TYPES: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
 def _positive(name: str, value: object) -> None:
     if type(value) is not int or value < 1:
         raise InvalidValue(f"{name} must be a whole number of at least 1, not {value!r}")
+
+
+def parse_shard(text: str) -> tuple[int, int] | None:
+    """Read "k/n", the k-th of n parts, counted from 0; None for an empty text, all of it."""
+    if not text:
+        return None
+    found = _SHARD.fullmatch(text)
+    if found is None or int(found[1]) >= int(found[2]):
+        raise InvalidValue(f"{text!r} is no shard: expected k/n with k from 0 to n - 1, as in 0/3")
+    return int(found[1]), int(found[2])
 
 
 def is_local(endpoint: str) -> bool:

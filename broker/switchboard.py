@@ -13,7 +13,9 @@ State, and who owns it:
     _backlog         sessions with more in their queues than a turn's worth, whose connections take it
     _congested       sessions whose connections take no more for now; tried again, the less often the more they are
     _farewells       last messages for connections without a session, and `_unsaid` those that were not taken yet
-    _ended           handles of subscriptions that ended while a batch was handed out; kept only for the journal
+    _ended, _gone    handles of subscriptions that ended while a batch was handed out: since the journal was last told
+                     of notifications, and before; kept only for the journal
+    _unrecorded      handles that the journal is not told of: neighbours', and attachments to standing interfaces
 
 The `journal`, if there is one, is told of every subscription, every accepted notification with its receivers, and every
 drop, in the order in which the table sees them: replaying it gives the same receivers.
@@ -116,6 +118,8 @@ class Switchboard:
         self._congested: dict[Session, None] = {}
         self._farewells: list[tuple[bytes, Sequence[bytes]]] = []
         self._ended: set[int] = set()
+        self._gone: set[int] = set()
+        self._unrecorded: set[int] = set()
         self._unsaid: dict[bytes, tuple[float, deque[Sequence[bytes]]]] = {}  # until when to try
         self.retry_at = now
 
@@ -193,9 +197,10 @@ class Switchboard:
             return
         pending, self._pending = self._pending, []
         notifications, self._pending_notifications = self._pending_notifications, []
-        matches = self.table.match_many(notifications)
+        matches = self._find(notifications)
         journal = self.journal
         self._ended.clear()
+        self._gone.clear()
         start = 0
         for publication in pending:
             bodies = publication.bodies
@@ -210,7 +215,7 @@ class Switchboard:
                 size = publication.size + ENTRY_BYTES * sum(map(len, matched))
                 self.recent.remember((self.id, sequences, publisher, bodies, matched, size))
                 if journal is not None:
-                    journal.accepted(self.id, sequence, publisher, bodies, self._local(matched))
+                    self._tell_journal(journal, self.id, sequence, publisher, bodies, matched)
                 for body, handles in zip(bodies, matched, strict=True):
                     if handles:
                         self._offer(Envelope(self.id, sequence, publisher, body), handles, publication)
@@ -227,14 +232,32 @@ class Switchboard:
         self.recent.remember((origin, sequences, publisher, bodies, matched, size))
         for sequence, body, handles in zip(sequences, bodies, matched, strict=True):
             if self.journal is not None:
-                self.journal.accepted(origin, sequence, publisher, (body,), self._local((handles,)))
+                self._tell_journal(self.journal, origin, sequence, publisher, (body,), (handles,))
             onward = handles - {came_from} if came_from in handles else handles
             if onward:
                 self._offer(Envelope(origin, sequence, publisher, body, hops), onward, publication)
 
-    def _local(self, matched: Sequence[set[int]]) -> Sequence[set[int]]:
-        """Of the matched interfaces, those that a recording speaks of: subscriptions, not neighbours."""
-        return matched
+    def _find(self, notifications: list[Mapping[str, Any]]) -> Sequence[set[int]]:
+        """Find the handles that each notification goes to."""
+        return self.table.match_many(notifications)
+
+    def _tell_journal(
+        self,
+        journal: Journal,
+        broker: str,
+        sequence: int,
+        publisher: str,
+        bodies: Sequence[bytes],
+        matched: Sequence[set[int]],
+    ) -> None:
+        """Before they are handed out: notifications were accepted, and go to those of whom the journal speaks."""
+        if self._ended:
+            self._gone |= self._ended
+            self._ended.clear()
+        if self._unrecorded or self._gone:
+            others = self._unrecorded | self._gone
+            matched = [handles - others for handles in matched]
+        journal.accepted(broker, sequence, publisher, bodies, matched)
 
     def _offer(self, envelope: Envelope, handles: set[int], publication: Publication) -> None:
         """Give a notification to every subscription that it matched."""
@@ -351,10 +374,18 @@ class Switchboard:
             self._ended.add(subscription.handle)
         del session.subscriptions[subscription.id]
         del self._subscriptions[subscription.handle]
-        self.table.remove_interface(subscription.handle)
+        self._withdraw_filters(subscription)
         session.waiting.pop(subscription, None)
         session.dropping.pop(subscription, None)
         self._release(subscription, ended=True)
+
+    def _withdraw_filters(self, subscription: Subscription) -> None:
+        """Match nothing more for a subscription."""
+        self.table.remove_interface(subscription.handle)
+
+    def explained(self, subscription: Subscription, notification: Any) -> list[Any]:
+        """Constraint by constraint, why each filter of a subscription matches or does not."""
+        return [self.table.explain(notification, id) for id in subscription.filters]
 
     def _close(self, session: Session, last: Message) -> None:
         """End a session with a last message, behind what is already on its way."""

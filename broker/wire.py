@@ -31,6 +31,10 @@ EXPLAIN: Final = 15
 REPLY: Final = 16
 ADVERTISE: Final = 17
 UNADVERTISE: Final = 18
+ATTACH: Final = 19
+INDEX_LOAD: Final = 20
+INDEX_ADD: Final = 21
+INDEX_REMOVE: Final = 22
 LINK: Final = 32
 LINK_STATES: Final = 33
 DIGEST: Final = 34
@@ -44,6 +48,7 @@ MAX_INTEGER: Final = 2**63 - 1  # requests, sequences, credits and counts
 MAX_SUBSCRIPTION: Final = 2**32 - 1  # ids of subscriptions and advertisements, chosen by the client
 NAME_BYTES: Final = 128  # client names and broker ids, in UTF-8
 PEER_LIST_LENGTH: Final = 65_536  # filters, keys, or elements of a FORWARD's head, between brokers
+INDEX_NAME_BYTES: Final = 1024  # ids of subscriptions, and interfaces, of an index
 REASON_BYTES: Final = 4096  # longer reasons are cut by the sender
 
 
@@ -78,6 +83,7 @@ class Code(StrEnum):
     BAD_FRAME = "bad-frame"  # bytes that are not a message, or a message that has no place here
     BAD_FILTER = "bad-filter"
     BAD_NOTIFICATION = "bad-notification"
+    BAD_INDEX = "bad-index"  # no index there, or not a whole one
     VERSION = "version"  # no common protocol version
     NO_SESSION = "no-session"  # say HELLO first (again, after a reconnect)
     UNAUTHORISED = "unauthorised"  # unknown key, or a role that the key lacks

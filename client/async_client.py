@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,10 @@ from contrada.broker.wire import Policy
 from contrada.client.advertisement import AsyncAdvertisement
 from contrada.client.async_subscription import Subscription
 from contrada.client.core import Core
-from contrada.client.encoding import encode_filters, encode_notification
+from contrada.client.encoding import encode_filters, encode_notification, encode_predicate
 from contrada.client.events import Connect, Finished, Hangup, Moved, Phase, Ready, Room, Send
 from contrada.client.options import OptionNames, Options
-from contrada.client.settle import as_id, check_subscription, encoded_chunks
+from contrada.client.settle import as_id, check_name, check_subscription, encoded_chunks
 from contrada.client.waiting import wait_in, wake
 from contrada.errors import ContradaError, Disconnected
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from contrada.broker.messages import NotificationId
+    from contrada.client.events import Query
     from contrada.client.outbox import Parcel, Ticket
     from contrada.client.transport import Transport
     from contrada.forwarding.filter import Expression
@@ -204,6 +206,12 @@ class AsyncClient:
         """Subscribe, with `async with` or `await`. See `docs/client.md` for policy, window and queue."""
         return Subscription(self, encode_filters(filter), *check_subscription(policy, window, queue))
 
+    def attach(
+        self, name: str, *, policy: Policy | str = Policy.DROP_OLDEST, window: int = 1000, queue: int = 0
+    ) -> Subscription:
+        """Receive what an interface of the broker's index matches, with `async with` or `await`."""
+        return Subscription(self, check_name("name", name), *check_subscription(policy, window, queue))
+
     def advertise(self, filter: Expression | str) -> AsyncAdvertisement:
         """Say what this client may publish, with `async with` or `await`. See `docs/routing.md`."""
         return AsyncAdvertisement(self, encode_filters(filter))
@@ -212,17 +220,29 @@ class AsyncClient:
 
     async def status(self) -> dict[str, Any]:
         """Ask the broker what it is doing (role admin)."""
-        query = self._core.status()
-        self._step()
-        await self._finished(query)
-        return dict(query.result)
+        return await self._reply(self._core.status())
 
     async def explain(
         self, notification: NotificationId | str, subscription: Subscription | int, session: int = 0
     ) -> dict[str, Any]:
         """Ask why a notification did or did not reach a subscription; of another session with the role admin."""
         number = subscription if isinstance(subscription, int) else subscription.id
-        query = self._core.explain(as_id(notification), session, number)
+        return await self._reply(self._core.explain(as_id(notification), session, number))
+
+    async def index_load(self, path: str | os.PathLike[str], shard: str = "") -> dict[str, Any]:
+        """Have the broker match by an index of its machine, or a shard "k/n" of it, from now on (role admin)."""
+        return await self._reply(self._core.index_load(os.fspath(path), shard))
+
+    async def index_add(self, id: str, interface: str, filter: Expression | str) -> dict[str, Any]:
+        """Put a subscription into the broker's index, in place of any of the same id (role admin)."""
+        names = check_name("id", id), check_name("interface", interface)
+        return await self._reply(self._core.index_add(*names, encode_predicate(filter)))
+
+    async def index_remove(self, id: str) -> dict[str, Any]:
+        """Take a subscription out of the broker's index (role admin)."""
+        return await self._reply(self._core.index_remove(check_name("id", id)))
+
+    async def _reply(self, query: Query) -> dict[str, Any]:
         self._step()
         await self._finished(query)
         return dict(query.result)

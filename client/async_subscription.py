@@ -24,10 +24,10 @@ class Subscription:
     """A subscription: iterate it, or `get` one notification at a time."""
 
     def __init__(
-        self, client: AsyncClient, filters: tuple[bytes, ...], policy: Policy, window: int, queue: int
+        self, client: AsyncClient, wanted: tuple[bytes, ...] | str, policy: Policy, window: int, queue: int
     ) -> None:
         self._client = client
-        self._request = (filters, policy, window, queue)
+        self._request = (wanted, policy, window, queue)
         self._inbox: Inbox | None = None
 
     async def __aenter__(self) -> Self:

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from contrada.broker.wire import Policy
 from contrada.client.advertisement import Advertisement
 from contrada.client.core import Core
-from contrada.client.encoding import encode_filters, encode_notification
+from contrada.client.encoding import encode_filters, encode_notification, encode_predicate
 from contrada.client.events import Connect, Hangup, Phase, Send
 from contrada.client.options import OptionNames, Options
-from contrada.client.settle import as_id, check_subscription, encoded_chunks, subscription_failure
+from contrada.client.settle import as_id, check_name, check_subscription, encoded_chunks, subscription_failure
 from contrada.client.standing import Stage
 from contrada.errors import ContradaError, Disconnected
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from contrada.broker.messages import NotificationId
+    from contrada.client.events import Query
     from contrada.client.inbox import Inbox
     from contrada.client.notification import Notification
     from contrada.client.outbox import Parcel, Ticket
@@ -217,7 +218,24 @@ class Client:
         timeout: float | None = None,
     ) -> Subscription:
         """Subscribe, and return once the broker has taken it. See `docs/client.md` for policy, window and queue."""
-        request = (encode_filters(filter), *check_subscription(policy, window, queue))
+        return self._subscribe(encode_filters(filter), policy, window, queue, timeout)
+
+    def attach(
+        self,
+        name: str,
+        *,
+        policy: Policy | str = Policy.DROP_OLDEST,
+        window: int = 1000,
+        queue: int = 0,
+        timeout: float | None = None,
+    ) -> Subscription:
+        """Receive what an interface of the broker's index matches. See `docs/client.md`."""
+        return self._subscribe(check_name("name", name), policy, window, queue, timeout)
+
+    def _subscribe(
+        self, wanted: tuple[bytes, ...] | str, policy: Policy | str, window: int, queue: int, timeout: float | None
+    ) -> Subscription:
+        request = (wanted, *check_subscription(policy, window, queue))
         with self._changed:
             inbox = self._core.subscribe(*request)
             self._wake()
@@ -247,11 +265,7 @@ class Client:
 
     def status(self, timeout: float | None = None) -> dict[str, Any]:
         """Ask the broker what it is doing (role admin)."""
-        with self._changed:
-            query = self._core.status()
-            self._wake()
-            self._finished(query, timeout)
-        return dict(query.result)
+        return self._reply(self._core.status, timeout)
 
     def explain(
         self,
@@ -262,8 +276,28 @@ class Client:
     ) -> dict[str, Any]:
         """Ask why a notification did or did not reach a subscription; of another session with the role admin."""
         number = subscription if isinstance(subscription, int) else subscription.id
+        id = as_id(notification)
+        return self._reply(lambda: self._core.explain(id, session, number), timeout)
+
+    def index_load(self, path: str | os.PathLike[str], shard: str = "", timeout: float | None = None) -> dict[str, Any]:
+        """Have the broker match by an index of its machine, or a shard "k/n" of it, from now on (role admin)."""
+        return self._reply(lambda: self._core.index_load(os.fspath(path), shard), timeout)
+
+    def index_add(
+        self, id: str, interface: str, filter: Expression | str, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Put a subscription into the broker's index, in place of any of the same id (role admin)."""
+        names = check_name("id", id), check_name("interface", interface)
+        encoded = encode_predicate(filter)
+        return self._reply(lambda: self._core.index_add(*names, encoded), timeout)
+
+    def index_remove(self, id: str, timeout: float | None = None) -> dict[str, Any]:
+        """Take a subscription out of the broker's index (role admin)."""
+        return self._reply(lambda: self._core.index_remove(check_name("id", id)), timeout)
+
+    def _reply(self, ask: Callable[[], Query], timeout: float | None) -> dict[str, Any]:
         with self._changed:
-            query = self._core.explain(as_id(notification), session, number)
+            query = ask()
             self._wake()
             self._finished(query, timeout)
         return dict(query.result)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from contrada.client.commands import bench, broker, cluster, demo, explain, keygen, pub, status, sub
+from contrada.client.commands import bench, broker, cluster, demo, explain, index, keygen, pub, status, sub
 from contrada.client.commands.common import Exit, examples, say
 from contrada.errors import ContradaError, Disconnected
 
@@ -37,6 +37,7 @@ for _command, _examples in (
     (demo.demo, demo.EXAMPLES),
 ):
     app.command(epilog=examples(_examples))(_command)
+app.add_typer(index.index, name="index", epilog=examples(index.EXAMPLES))
 
 
 def _version(wanted: bool) -> None:

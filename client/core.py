@@ -26,6 +26,9 @@ from contrada.broker.messages import (
     Dropped,
     Error,
     Explain,
+    IndexAdd,
+    IndexLoad,
+    IndexRemove,
     NotificationId,
     Reply,
     Status,
@@ -57,7 +60,7 @@ class Core(Connection):
         self.outbox = Outbox(options.outstanding)
         self.inboxes: dict[int, Inbox] = {}
         self.promises: dict[int, Promise] = {}
-        self._requests: dict[int, Standing | Query] = {}  # SUBSCRIBE, ADVERTISE, STATUS, EXPLAIN in flight
+        self._requests: dict[int, Standing | Query] = {}  # what is not a PUBLISH, in flight
         self._leaving: dict[int, Standing] = {}  # UNSUBSCRIBE, UNADVERTISE in flight
         self._queries: list[Query] = []  # to be sent when open
         self._last_request = 0
@@ -86,11 +89,14 @@ class Core(Connection):
             self._send(message)
         self._finish_parcels(failed)
 
-    def subscribe(self, filters: tuple[bytes, ...], policy: Policy, window: int, queue: int) -> Inbox:
-        """Make a subscription; its `opening` ticket tells whether the broker took it."""
+    def subscribe(self, wanted: tuple[bytes, ...] | str, policy: Policy, window: int, queue: int) -> Inbox:
+        """Subscribe to filters, or attach to a standing interface by its name.
+
+        The `opening` ticket tells whether the broker took it.
+        """
         self._require_usable()
         self._last_inbox = _next_id(self._last_inbox, self.inboxes)
-        inbox = Inbox(self._last_inbox, filters, policy, window, queue)
+        inbox = Inbox(self._last_inbox, wanted, policy, window, queue)
         self.inboxes[inbox.id] = inbox
         self._ask(inbox)
         return inbox
@@ -131,6 +137,18 @@ class Core(Connection):
     def explain(self, notification: NotificationId, session: int, subscription: int) -> Query:
         """Ask why a notification did or did not reach a subscription; session 0 is this one."""
         return self._query(Query(lambda number: Explain(number, notification, session, subscription)))
+
+    def index_load(self, path: str, shard: str) -> Query:
+        """Have the broker load an index."""
+        return self._query(Query(lambda number: IndexLoad(number, path, shard)))
+
+    def index_add(self, id: str, name: str, filter: bytes) -> Query:
+        """Put a subscription into the broker's index."""
+        return self._query(Query(lambda number: IndexAdd(number, id, name, filter)))
+
+    def index_remove(self, id: str) -> Query:
+        """Take a subscription out of the broker's index."""
+        return self._query(Query(lambda number: IndexRemove(number, id)))
 
     def take(self, inbox: Inbox) -> Notification:
         """Take the oldest notification of a subscription's non-empty buffer, and give credit back as needed."""

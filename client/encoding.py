@@ -38,6 +38,14 @@ def encode_filters(expression: Expression | str) -> tuple[bytes, ...]:
     return tuple(map(encode_filter, as_filters(expression)))
 
 
+def encode_predicate(expression: Expression | str) -> bytes:
+    """Encode all filters of a predicate as one."""
+    from contrada.forwarding.codec import encode_filter
+    from contrada.forwarding.filter import Predicate, as_filters
+
+    return encode_filter(Predicate(as_filters(expression)))
+
+
 def _is_shape(value: object) -> bool:
     if type(value).__module__.startswith("contrada."):
         return False

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from contrada.broker.messages import Grant, Subscribe, Unsubscribe
+from contrada.broker.messages import Attach, Grant, Subscribe, Unsubscribe
 from contrada.client.standing import Stage, Standing
 from contrada.errors import ProtocolError
 
@@ -34,14 +34,16 @@ class Inbox(Standing):
         "credit",
         "dropped",
         "interruptions",
+        "name",
         "policy",
         "queue",
         "taken",
         "window",
     )
 
-    def __init__(self, id: int, filters: tuple[bytes, ...], policy: Policy, window: int, queue: int) -> None:
-        super().__init__(id, filters)
+    def __init__(self, id: int, wanted: tuple[bytes, ...] | str, policy: Policy, window: int, queue: int) -> None:
+        super().__init__(id, () if isinstance(wanted, str) else wanted)
+        self.name = wanted if isinstance(wanted, str) else None  # of the standing interface that it is attached to
         self.policy = policy
         self.window = window
         self.queue = queue
@@ -51,10 +53,12 @@ class Inbox(Standing):
         self.dropped = 0  # lost to `drop-oldest`, as the broker reported
         self.interruptions = 0
 
-    def request(self, number: int) -> Subscribe:
-        """Make the SUBSCRIBE that makes or restores it, with what credit the buffer leaves free."""
+    def request(self, number: int) -> Subscribe | Attach:
+        """Make the SUBSCRIBE or ATTACH that makes or restores it, with what credit the buffer leaves free."""
         self.credit = self.window - len(self.buffer)
         self.taken = 0
+        if self.name is not None:
+            return Attach(number, self.id, self.name, self.policy, self.credit, self.queue)
         return Subscribe(number, self.id, self.filters, self.policy, self.credit, self.queue)
 
     def withdrawal(self, number: int) -> Unsubscribe:

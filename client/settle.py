@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contrada.broker.messages import NotificationId
-from contrada.broker.wire import Policy
+from contrada.broker.wire import INDEX_NAME_BYTES, Policy
 from contrada.client.encoding import encode_notification
 from contrada.errors import ContradaError, Disconnected, InvalidValue
 
@@ -30,6 +30,13 @@ def check_subscription(policy: Policy | str, window: int, queue: int) -> tuple[P
     if type(queue) is not int or not 0 <= queue <= _LARGEST:
         raise InvalidValue(f"queue must be a whole number, 0 for the broker's default, not {queue!r}")
     return checked, window, queue
+
+
+def check_name(what: str, name: object) -> str:
+    """Check the name of a subscription or interface of an index."""
+    if type(name) is not str or not 1 <= len(name.encode(errors="replace")) <= INDEX_NAME_BYTES:
+        raise InvalidValue(f"{what} must be a string of 1 to {INDEX_NAME_BYTES} bytes, not {name!r:.60}")
+    return name
 
 
 def encoded_chunks(notifications: Iterable[Mapping[str, object]]) -> Iterator[tuple[list[bytes], Exception | None]]:

@@ -69,7 +69,6 @@ class Linking(Switchboard):
             hop_limit=settings.hop_limit,
         )
         self.link_rows: list[dict[str, Any]] = []  # what `report.links` said lately, for other threads to read
-        self._link_handles: set[int] = set()  # of `interests`
         self._awake = False
         self._incarnation = first_sequence
         self._stands_down_until = 0.0
@@ -217,7 +216,7 @@ class Linking(Switchboard):
         interest = self.interests.get(broker)
         if interest is None:
             interest = self.interests[broker] = Interest(self._next_handle)
-            self._link_handles.add(self._next_handle)
+            self._unrecorded.add(self._next_handle)
             self._next_handle += 1
         outlet = Subscription(
             session,

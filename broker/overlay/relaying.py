@@ -107,10 +107,6 @@ class Relaying(Linking):
                 link.credit = 0
         super().flush(send)
 
-    def _local(self, matched: Sequence[set[int]]) -> Sequence[set[int]]:
-        links = self._link_handles
-        return [handles - links for handles in matched] if links else matched
-
 
 def _part(run: Run, places: Sequence[int]) -> Run:
     return run._replace(

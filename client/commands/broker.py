@@ -30,6 +30,10 @@ def broker(
         list[str] | None, typer.Option("--peer", help="A broker to link with, URL or KEY@URL; again for more.")
     ] = None,
     metrics: Annotated[str | None, typer.Option(help="HOST:PORT to serve Prometheus metrics on.")] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="An index directory (contrada build-index): standing subscriptions.")
+    ] = None,
+    shard: Annotated[str | None, typer.Option(help="k/n: of the index, the k-th of n parts, counted from 0.")] = None,
     record: Annotated[
         Path | None, typer.Option(help="A directory to record everything accepted, subscribed and delivered in.")
     ] = None,
@@ -55,6 +59,8 @@ def broker(
         "insecure": insecure,
         "metrics": metrics,
         "peers": peer or None,
+        "index": index,
+        "shard": shard,
         "record": record,
         "record_sync": record_sync,
     }

@@ -31,7 +31,10 @@ EXAMPLES = (
 
 
 def sub(
-    filter: Annotated[str, typer.Argument(help="What to receive, in the filter language.")],
+    filter: Annotated[str | None, typer.Argument(help="What to receive, in the filter language.")] = None,
+    attach: Annotated[
+        str | None, typer.Option("--attach", help="Instead of a filter: an interface of the broker's index.")
+    ] = None,
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="Stop after so many.")] = None,
     timeout: Annotated[
         float | None, typer.Option("--timeout", "-t", min=0.0, help="Stop after so many seconds.")
@@ -53,12 +56,16 @@ def sub(
 
     Exits with 4 if --timeout passed before --count notifications came.
     """
+    if (filter is None) == (attach is None):
+        raise typer.BadParameter("give a filter, or --attach an interface of the broker's index")
     write = _pretty if pretty else _bare if bare else _line
     received = 0
     with connected(
         url, config, key=key, server_key=server_key, connect_timeout=connect_timeout, name=default_name("sub")
     ) as client:
-        subscription = client.subscribe(filter, policy=policy, window=window, queue=queue)
+        subscribe, wanted = (client.attach, attach) if filter is None else (client.subscribe, filter)
+        assert wanted is not None
+        subscription = subscribe(wanted, policy=policy, window=window, queue=queue)
         say(f"subscription {subscription.id} of session {client.session} at {client.url}")
         deadline = None if timeout is None else time.monotonic() + timeout
         try:

@@ -8,6 +8,7 @@ from contrada.broker import messages as m
 from contrada.broker import wire
 
 names = st.text(max_size=20)
+some = st.text(min_size=1, max_size=20)
 positive = st.integers(1, wire.MAX_INTEGER)
 counts = st.integers(0, wire.MAX_INTEGER)
 subscriptions = st.integers(0, wire.MAX_SUBSCRIPTION)
@@ -57,5 +58,9 @@ messages = st.one_of(
     st.builds(m.Reply, positive, st.dictionaries(st.text(), plain, max_size=4)),
     st.builds(m.Advertise, positive, subscriptions, few(st.binary())),
     st.builds(m.Unadvertise, positive, subscriptions),
+    st.builds(m.Attach, positive, subscriptions, some, st.sampled_from(wire.Policy), counts, counts),
+    st.builds(m.IndexLoad, positive, st.text(max_size=40), names),
+    st.builds(m.IndexAdd, positive, some, some, st.binary(max_size=40)),
+    st.builds(m.IndexRemove, positive, some),
     st.builds(m.Link, names, st.booleans(), counts),
 )

@@ -33,6 +33,7 @@ from contrada.broker.recent import ENTRY_BYTES, Recent
 from contrada.broker.session import Sent
 from contrada.broker.wire import Code, Policy, Role
 from tests.broker.table_top import ALL, TableTop, acked, body, delivered, dropped, equals
+from tests.naive.journal import NaiveJournal
 
 A, B, C = b"alice", b"bob", b"carol"
 
@@ -610,3 +611,19 @@ def test_rates_are_per_second():
     top.turn()
     top.tick(2.0)
     assert top.core.rates == {"published": 5.0, "delivered": 5.0}
+
+
+def test_the_journal_of_a_batch_in_which_a_session_ends():
+    """Two publications of one turn, and a slow consumer that the first of them disconnects."""
+    top = TableTop()
+    journal = top.core.journal = NaiveJournal()
+    top.connect(b"pub", b"slow", b"quick")
+    top.subscribe(b"slow", 1, "x", Policy.DISCONNECT, credit=1, queue=1)
+    top.subscribe(b"quick", 2, "x")
+    top.publish(b"pub", 1, *"xxxx")
+    top.publish(b"pub", 2, *"xx")
+    top.turn()
+    slow, quick = sorted(journal.routed)
+    assert journal.live.keys() == {quick}
+    assert (len(journal.routed[slow]), len(journal.routed[quick])) == (1, 6)
+    journal._check(top.core)

@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import contrada
 from contrada.client import cli, settings
 from contrada.client.commands.reading import Source, batches
+from contrada.forwarding.segments import write_index
 
 if TYPE_CHECKING:
     from contrada.broker.server import Broker
@@ -88,7 +89,37 @@ def test_help_ends_with_the_examples(name: str) -> None:
         assert re.sub(r"\s+", " ", example) in told
 
 
+def test_every_option_of_index_is_documented() -> None:
+    text = (ROOT / "docs" / "cli.md").read_text()
+    for name, command in COMMANDS["index"].commands.items():
+        assert f"index {name}" in text
+        for flag in (flag for parameter in command.params for flag in parameter.opts if flag.startswith("--")):
+            assert flag in text or flag == "--help"
+
+
 # ---------------------------------------------------------------------------------------------- examples
+
+
+def test_examples_of_index(shell: dict[str, str], tmp_path: Path, url: str) -> None:
+    write_index(tmp_path / "standing", [("s1", "harbour", "wind > 200")])
+    with contrada.Client(url) as c, c.attach("harbour") as harbour:
+        for example in examples("index"):
+            result = sh(example, shell, tmp_path)
+            assert result.returncode == 0, result.stderr
+            assert isinstance(json.loads(result.stdout), dict)
+            if " load " in example:
+                assert "filters of" in result.stderr
+                c.publish({"wind": 201})
+            elif " add " in example:
+                c.publish({"wind": 91, "area": contrada.Point(1, 1)})
+        winds = [harbour.get(timeout=10)["wind"] for _ in range(harbour.pending)]
+        assert winds[-1] == 91
+        attached = sh("contrada sub --attach harbour --timeout 0.1", shell, tmp_path)
+        assert attached.returncode == 0, attached.stderr
+        neither = sh("contrada sub --timeout 0.1", shell, tmp_path)
+        assert neither.returncode == 2
+        bad = sh("contrada index load nowhere", shell, tmp_path)
+        assert (bad.returncode, "not an index" in bad.stderr) == (1, True)
 
 
 @pytest.mark.parametrize("example", examples("pub"))

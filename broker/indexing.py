@@ -1,0 +1,309 @@
+"""Standing subscriptions: the interfaces of an index, which match whether or not anybody listens.
+
+An index (`forwarding/segments.py`) is a table of its own beside that of the clients' subscriptions; its interfaces
+have names. It is loaded as a whole, in place of any before, between two notifications; single subscriptions of it may
+come and go afterwards.
+
+    notification ──▶ table  ──▶ handles of subscriptions ──────────────────────────┐
+                 └─▶ index  ──▶ names ──▶ Standing ──▶ its handle: for the journal  ├─▶ the switchboard's way
+                                              └──▶ handles of those attached ───────┘
+
+A client attaches to a name and gets its own copy of what the name matches, with credit, queue and policy as for any
+subscription. Nothing is queued for a name to which nobody is attached: its matches are counted, and recorded. Whether
+an index has the name at that moment is no condition, so that a client that reconnects before an index is loaded, or
+while one without the name is, need not try again.
+
+Neighbours learn the filters of a name while somebody is attached to it. They would have to hold, and compare with all
+others for covering, millions of filters otherwise, and send notifications that nobody here reads.
+
+Handles of names begin at 2³¹, out of reach of the subscriptions'; a name keeps its handle as long as the broker runs.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from contrada.broker.messages import Ack, Acked, Attach, Error, IndexAdd, IndexLoad, IndexRemove, Reply
+from contrada.broker.subscribing import Subscribing
+from contrada.broker.switchboard import Refusal
+from contrada.broker.wire import Code
+from contrada.errors import ContradaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from contrada.broker.session import Session
+    from contrada.broker.subscription import Subscription
+    from contrada.forwarding.filter import Filter
+
+log = logging.getLogger("contrada.broker")
+
+_FIRST: Final = 1 << 31
+_EXPLAINED: Final = 100  # filters of a name, at most: it may have thousands
+
+
+class Index(Protocol):
+    """What the broker asks of an index."""
+
+    def __len__(self) -> int:
+        """How many filters it has."""
+
+    def match_many(self, notifications: list[Any]) -> Sequence[set[Any]]:
+        """Find the names of the matching interfaces of each notification."""
+
+    def interface_filters(self, interface: str) -> list[int]:
+        """Return the ids of the filters of a name."""
+
+    def filter(self, id: int) -> Filter:
+        """Return the filter of an id."""
+
+    def explain(self, notification: Any, id: int) -> Any:
+        """Constraint by constraint, why a filter matches or does not."""
+
+    def interface(self, id: int) -> Any:
+        """Return the name that a filter belongs to."""
+
+    def filters_of(self, subscription: str) -> list[int]:
+        """Return the ids of the filters of a subscription of the index."""
+
+    def add(self, interface: str, filter: Any, subscription: str | None = None) -> list[int]:
+        """Add a subscription; the ids of its filters."""
+
+    def remove(self, id: int) -> None:
+        """Remove one filter."""
+
+    def remove_subscription(self, subscription: str) -> None:
+        """Remove a subscription; KeyError when there is none."""
+
+
+class Loaded(NamedTuple):
+    """An index as its opener hands it over."""
+
+    table: Index
+    path: str
+    shard: str  # "k/n", or empty for all of it
+    digest: str
+    subscriptions: int
+
+
+class Standing:
+    """A name of the index: its handle, who is attached, and the filters that neighbours were told of for them."""
+
+    __slots__ = ("attached", "handle", "name", "spread")
+
+    def __init__(self, name: str, handle: int) -> None:
+        self.name = name
+        self.handle = handle
+        self.attached: set[int] = set()
+        self.spread: list[Filter] = []
+
+
+class Indexing(Subscribing):
+    """A switchboard with an index beside its table."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.loaded: Loaded | None = None
+        self.open_index: Callable[[str, str, Callable[[Loaded | ContradaError], None]], None] = _cannot_open
+        self._standing: dict[str, Standing] = {}
+        self._attachments: dict[int, Standing] = {}  # by the handle of the attached subscription
+
+    @property
+    def attachments(self) -> Mapping[int, Standing]:
+        """The names that subscriptions are attached to, by the subscription's handle."""
+        return self._attachments
+
+    # -- matching ----------------------------------------------------------------------------------------
+
+    def _find(self, notifications: list[Any]) -> Sequence[set[int]]:
+        found = super()._find(notifications)
+        if self.loaded is not None:
+            matches = unattended = 0
+            for handles, names in zip(found, self.loaded.table.match_many(notifications), strict=True):
+                for name in names:
+                    standing = self._standing.get(name) or self._stand(name)
+                    handles.add(standing.handle)
+                    matches += 1
+                    if standing.attached:
+                        handles |= standing.attached
+                    else:
+                        unattended += 1
+            self.counters["standing_matches"] += matches
+            self.counters["unattended"] += unattended
+        return found
+
+    def _stand(self, name: str) -> Standing:
+        standing = self._standing[name] = Standing(name, _FIRST + len(self._standing))
+        if self.journal is not None:
+            self.journal.standing(standing.handle, name)
+        return standing
+
+    # -- attaching ---------------------------------------------------------------------------------------
+
+    def _attach(self, session: Session, message: Attach) -> None:
+        """ATTACH; the caller has checked the role."""
+        if not self._may_begin(session, message):
+            return
+        subscription = self._begin(session, message)
+        handle = subscription.handle
+        standing = self._standing.get(message.name) or self._stand(message.name)
+        if self.journal is not None:
+            self.journal.attached(handle, session.publisher, session.number, subscription.id, standing.name)
+        standing.attached.add(handle)
+        self._attachments[handle] = standing
+        self._unrecorded.add(handle)
+        if len(standing.attached) == 1:
+            self._spread_name(standing)
+        self._answer(session, Ack((Acked(message.request),)))
+
+    def _withdraw_filters(self, subscription: Subscription) -> None:
+        standing = self._attachments.pop(subscription.handle, None)
+        if standing is None:
+            super()._withdraw_filters(subscription)
+            return
+        standing.attached.remove(subscription.handle)
+        self._unrecorded.remove(subscription.handle)
+        if not standing.attached:
+            self._unspread_name(standing)
+
+    def explained(self, subscription: Subscription, notification: Any) -> list[Any]:
+        """Why each filter of a subscription matches or does not; of an attached one, the first hundred."""
+        standing = self._attachments.get(subscription.handle)
+        if standing is None:
+            return super().explained(subscription, notification)
+        index = self.loaded.table if self.loaded else None
+        ids = index.interface_filters(standing.name)[:_EXPLAINED] if index else []
+        return [index.explain(notification, id) for id in ids] if index else []
+
+    # -- what neighbours learn ---------------------------------------------------------------------------
+
+    def _wake(self) -> None:
+        sleeping = not self._awake
+        super()._wake()
+        if sleeping:
+            for standing in set(self._attachments.values()):
+                self._spread_name(standing)
+
+    def _spread_name(self, standing: Standing) -> None:
+        if self._awake and self.loaded is not None:
+            index = self.loaded.table
+            self._spread_more(standing, [index.filter(id) for id in index.interface_filters(standing.name)])
+
+    def _spread_more(self, standing: Standing, filters: Sequence[Filter]) -> None:
+        if self._awake and standing.attached:
+            for each in filters:
+                standing.spread.append(each)
+                self._act(self.router.subscribe(each))
+
+    def _unspread_name(self, standing: Standing) -> None:
+        while standing.spread:
+            self._act(self.router.unsubscribe(standing.spread.pop()))
+
+    # -- loading and changing ----------------------------------------------------------------------------
+
+    def _index_load(self, session: Session, message: IndexLoad) -> None:
+        """INDEX_LOAD: have it opened, which takes its time elsewhere; then take it."""
+
+        def opened(result: Loaded | ContradaError) -> None:
+            if isinstance(result, Loaded):
+                self.load(result)
+                self._reply(session, message.request, self.index_document())
+            else:
+                log.warning("index refused", extra={"path": message.path, "reason": str(result)})
+                self.counters["refused"] += 1
+                if session.open:
+                    self._answer(session, Error(message.request, Code.BAD_INDEX, str(result)))
+
+        self.open_index(message.path, message.shard, opened)
+
+    def load(self, loaded: Loaded) -> None:
+        """Match by this index from here on, in place of any before."""
+        self._match()
+        self.loaded = loaded
+        facts = {"path": loaded.path, "subscriptions": loaded.subscriptions, "filters": len(loaded.table)}
+        log.info("index loaded", extra={**facts, "shard": loaded.shard})
+        if self.journal is not None:
+            self.journal.indexed(loaded.path, loaded.shard, loaded.digest, loaded.subscriptions, len(loaded.table))
+        for standing in set(self._attachments.values()):
+            # The new filters first: what both have is never withdrawn from the neighbours.
+            before, standing.spread = standing.spread, []
+            self._spread_name(standing)
+            for each in before:
+                self._act(self.router.unsubscribe(each))
+
+    def _index_add(self, session: Session, message: IndexAdd) -> None:
+        """INDEX_ADD: put a subscription into the index, in place of any of the same id."""
+        index = self._require_index()
+        self._match()
+        try:
+            expression = self.codec.filter(message.filter)
+            replaces = bool(index.filters_of(message.id))
+            if replaces:
+                for id in index.add(message.name, expression):  # if it is refused, the old one must stay
+                    index.remove(id)
+                self._take_out(index, message.id)
+            ids = index.add(message.name, expression, message.id)
+        except ContradaError as error:
+            raise Refusal(Code.BAD_FILTER, str(error)) from error
+        if self.journal is not None:
+            self.journal.added(message.id, message.name, message.filter)
+        if (standing := self._standing.get(message.name)) is not None:
+            self._spread_more(standing, [index.filter(id) for id in ids])
+        self._reply(session, message.request, {"id": message.id, "filters": len(ids), "replaced": replaces})
+
+    def _index_remove(self, session: Session, message: IndexRemove) -> None:
+        """INDEX_REMOVE: take a subscription out of the index."""
+        index = self._require_index()
+        self._match()
+        if not index.filters_of(message.id):
+            raise Refusal(Code.UNKNOWN, f"the index has no subscription {message.id!r}")
+        count = self._take_out(index, message.id)
+        if self.journal is not None:
+            self.journal.removed(message.id)
+        self._reply(session, message.request, {"id": message.id, "filters": count})
+
+    def _take_out(self, index: Index, id: str) -> int:
+        ids = index.filters_of(id)
+        gone = [(self._standing.get(str(index.interface(each))), index.filter(each)) for each in ids]
+        index.remove_subscription(id)
+        for standing, each in gone:
+            if standing is not None and each in standing.spread:
+                standing.spread.remove(each)
+                self._act(self.router.unsubscribe(each))
+        return len(ids)
+
+    def _require_index(self) -> Index:
+        if self.loaded is None:
+            raise Refusal(Code.UNKNOWN, "this broker has no index: load one first (contrada index load)")
+        return self.loaded.table
+
+    def _reply(self, session: Session, request: int, document: dict[str, Any]) -> None:
+        if session.open:  # it may have left while the index was opened
+            self._answer(session, Reply(request, document))
+
+    def index_document(self) -> dict[str, Any]:
+        """What STATUS says of the index; empty without one."""
+        if self.loaded is None:
+            return {}
+        return {
+            "path": self.loaded.path,
+            "shard": self.loaded.shard,
+            "digest": self.loaded.digest,
+            "subscriptions": self.loaded.subscriptions,
+            "filters": len(self.loaded.table),
+            "attached": len(self._attachments),
+        }
+
+    def _check(self) -> None:
+        super()._check()
+        for name, standing in self._standing.items():
+            assert (standing.name, standing.handle >= _FIRST) == (name, True)
+            assert standing.attached == {h for h, each in self._attachments.items() if each is standing}
+            assert standing.attached <= self._subscriptions.keys()
+            assert standing.attached or not standing.spread
+        assert self._attachments.keys() <= self._unrecorded
+
+
+def _cannot_open(path: str, shard: str, done: Callable[[Loaded | ContradaError], None]) -> None:
+    done(ContradaError("this broker opens no files"))
