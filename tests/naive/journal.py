@@ -24,6 +24,13 @@ class NaiveJournal:
         assert interface not in self.live
         self.live[interface] = [read_filter(each) for each in filters]
 
+    def standing(self, interface: int, name: str) -> None:
+        assert interface not in self.live
+
+    def attached(self, interface: int, client: str, session: int, subscription: int, name: str) -> None:
+        assert interface not in self.live
+        self.live[interface] = []  # of an index, which these tests do not have
+
     def unsubscribed(self, interface: int) -> None:
         del self.live[interface]
 
