@@ -56,7 +56,7 @@ def figure_6(report: Report, world: World, subscriptions: Subscriptions, count: 
     )
     groups = list(GROUPS)
     report.plot(
-        f"{report.name}-fig6",
+        report.name,
         {r["order"]: (range(len(groups)), [r[f"{g}, ms"] for g in groups]) for r in rows},
         x=" | ".join(groups),
         y="ms per message",
@@ -94,7 +94,7 @@ def figure_7(report: Report, world: World, subscriptions: Subscriptions, count: 
             f"Paper 2, Fig. 7: ms per {kind} message by its tokens, {len(subscriptions):,} subscriptions", rows
         )
         report.plot(
-            f"{report.name}-fig7-{kind}",
+            f"{report.name}-{kind}",
             {name: (lengths, line) for name, line in times.items()},
             x="tokens in the message",
             y="ms per message",
@@ -113,7 +113,7 @@ def figure_8(report: Report, world: World, subscriptions: Subscriptions, count: 
     report.table(f"Paper 2, Fig. 8: against existing methods, {len(subscriptions):,} subscriptions", rows)
     groups = list(GROUPS)
     report.plot(
-        f"{report.name}-fig8",
+        report.name,
         {r["index"]: (range(len(groups)), [r[f"{g}, ms"] for g in groups]) for r in rows},
         x=" | ".join(groups),
         y="ms per message",
@@ -132,7 +132,7 @@ def figure_10(report: Report, world: World, subscriptions: Subscriptions, count:
         "Paper 2, Fig. 10: rt++ as subscriptions grow (printed: sublinear; 2 ms per tweet at 10 million)", rows
     )
     report.plot(
-        f"{report.name}-fig10",
+        report.name,
         {g: (sizes, [r[f"{g}, ms"] for r in rows]) for g in GROUPS},
         x="subscriptions",
         y="ms per message",
@@ -140,7 +140,4 @@ def figure_10(report: Report, world: World, subscriptions: Subscriptions, count:
     )
 
 
-def run(report: Report, world: World, subscriptions: Subscriptions, *, messages: int) -> None:
-    """All figures of paper 2."""
-    for figure in (figure_6, figure_7, figure_8, figure_10):
-        figure(report, world, subscriptions, messages)
+FIGURES = {"fig6": figure_6, "fig7": figure_7, "fig8": figure_8, "fig10": figure_10}

@@ -23,6 +23,7 @@ from contrada.spatial.textual.ap_tree_build import (
     ADAPTIVE,
     KEYWORD_FIRST,
     SPATIAL_FIRST,
+    TRIE,
     Settings,
     build_subtree,
 )
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)
-_PRIORITIES = {"cost": ADAPTIVE, "keyword": KEYWORD_FIRST, "space": SPATIAL_FIRST}
+_PRIORITIES = {"cost": ADAPTIVE, "keyword": KEYWORD_FIRST, "space": SPATIAL_FIRST, "trie": TRIE}
 
 
 class APTree(StoredIndex):
@@ -67,7 +68,8 @@ class APTree(StoredIndex):
 
     Options: `fanout` f, `leaf` θ_q and `drift` θ_KL as in the paper; `tokens`, how many tokens an expected message
     has; `cuts`, "heuristic" or "dp"; `first`, what decides between partitions: "cost", or always "keyword" or
-    "space" where it gains anything; `rebuild`, the most subscriptions that one insertion may regroup.
+    "space" where it gains anything, or "trie" for an ordered keyword trie with quadtrees below (all but "cost" for
+    comparison); `rebuild`, the most subscriptions that one insertion may regroup.
     """
 
     name = "ap-tree"
@@ -89,7 +91,7 @@ class APTree(StoredIndex):
         if o["cuts"] not in ("heuristic", "dp"):
             raise InvalidValue(f"{self.name}: cuts is {o['cuts']!r}; choose 'heuristic' or 'dp'")
         if o["first"] not in _PRIORITIES:
-            raise InvalidValue(f"{self.name}: first is {o['first']!r}; choose 'cost', 'keyword' or 'space'")
+            raise InvalidValue(f"{self.name}: first is {o['first']!r}; choose 'cost', 'keyword', 'space' or 'trie'")
         for name, least, most in (("fanout", 4, 4096), ("leaf", 1, 1 << 20), ("rebuild", 1, 1 << 30)):
             if not (isinstance(o[name], int) and least <= o[name] <= most):
                 raise InvalidValue(f"{self.name}: {name} is {o[name]!r}; it must lie in {least}..{most}")

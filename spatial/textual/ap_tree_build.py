@@ -56,7 +56,7 @@ SAMPLE = 1024
 GAIN = 0.75  # a partition must bring the expected cost below this share of its node's weight
 DEEPEST_GRID = 12  # spatial nodes on one path
 LOOKAHEAD = 16  # how many shared keywords the judgement of a partition looks past
-ADAPTIVE, KEYWORD_FIRST, SPATIAL_FIRST = 0, 1, 2
+ADAPTIVE, KEYWORD_FIRST, SPATIAL_FIRST, TRIE = 0, 1, 2, 3
 
 
 class Settings(NamedTuple):
@@ -67,7 +67,7 @@ class Settings(NamedTuple):
     drift: float  # θ_KL
     tokens: float  # of an expected message
     optimal: bool  # dynamic programming instead of the heuristic
-    first: int  # ADAPTIVE, or one kind of partition wherever it is possible at all (Fig. 11)
+    first: int  # ADAPTIVE, or one kind of partition wherever it is possible at all, or TRIE (Fig. 11)
     rebuild: int  # the most subscriptions that one insertion may regroup
     rare: bool  # rarest keywords first instead of frequent ones
 
@@ -180,6 +180,34 @@ def _judge_grids(
 
 
 @kernel
+def _trie_plan(
+    rows: Rows,
+    slots: NDArray[np.int32],
+    offset: int,
+    region: NDArray[np.float64],
+    universe: NDArray[np.float64],
+    depth: int,
+    settings: Settings,
+) -> tuple[int, NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
+    """Divide without a cost model (Trie-Qd of Fig. 11): one cut per word; a quadtree where no keyword is left."""
+    words = np.empty(slots.size, np.int32)
+    n = 0
+    for slot in slots:
+        if rows.length[slot] > offset:
+            words[n] = word_at(rows, slot, offset, settings.rare)
+            n += 1
+    none = np.empty(0, np.float32)
+    if n:
+        return KEYWORD, np.unique(words[:n]), none, none
+    if slots.size > settings.leaf and depth < DEEPEST_GRID:
+        x = np.float32(max(region[0], universe[0]) * 0.5 + min(region[2], universe[2]) * 0.5)
+        y = np.float32(max(region[1], universe[1]) * 0.5 + min(region[3], universe[3]) * 0.5)
+        if np.isfinite(x) and np.isfinite(y):
+            return SPATIAL, words[:0], np.full(1, x, np.float32), np.full(1, y, np.float32)
+    return QUERY, words[:0], none, none
+
+
+@kernel
 def write_leaf(
     arena: Arena, meta: Meta, rows: Rows, slots: NDArray[np.int32], offset: int, settings: Settings
 ) -> tuple[Arena, int]:
@@ -267,7 +295,9 @@ def build_subtree(
         kind = QUERY
         cuts = np.empty(0, np.int32)
         xs = ys = np.empty(0, np.float32)
-        if count > settings.leaf:
+        if settings.first == TRIE:
+            kind, cuts, xs, ys = _trie_plan(rows, mine, offset, region, universe, depth, settings)
+        elif count > settings.leaf:
             step = max(1, count // SAMPLE)
             sample = mine[::step].copy()
             keyword_cost, cuts = _judge_keywords(rows, sample, offset, refining, count, settings)

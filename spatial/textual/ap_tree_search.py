@@ -38,6 +38,7 @@ from contrada.spatial.textual.store import token_table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+MANY = 512
 TOP, MATCHED, NODES, VERIFIED, MORE_STACK, MORE_FOUND = range(6)  # the walk's state
 
 
@@ -53,8 +54,16 @@ def _holds(table: NDArray[np.int32], token: int) -> bool:
 
 @inlined_kernel
 def _at_most(arena: Arena, first: int, count: int, word: int) -> int:
-    """How many of an ascending run are at most `word`. Compared all, since that needs no branch."""
+    """How many of an ascending run are at most `word`. Few are compared all, since that needs no branch."""
     n = 0
+    while count > MANY:
+        half = count >> 1
+        if arena[first + half - 1] <= word:
+            n += half
+            first += half
+            count -= half
+        else:
+            count = half
     for i in range(np.uint64(first), np.uint64(first + count)):
         n += 1 if arena[i] <= word else 0
     return n

@@ -243,11 +243,12 @@ def search_trie_first(
     message, near = as_labels(tokens), as_float32(box)
     pairs = np.zeros((256, 2), np.int32)
     cost, top = trie_cost(labels, child, first, last, own, mbrs, message, near, pairs)
-    if cost > 4 * (20 * NODE + 6 * PROBE * tokens.size):
+    asking = 20 * NODE + 6 * PROBE * tokens.size
+    if cost > 4 * asking:
         entries = 0
         for token in tokens:
             entries += at_root[token] if token < at_root.size else 0
-        if cost > direct_cost(entries, average):
+        if cost > direct_cost(entries, average) + 2 * asking:
             return tokens[:0], -1, 0, cost
     if top < 0 or own[0] > first[0]:
         pairs[0, 0] = pairs[0, 1] = 0

@@ -32,6 +32,7 @@ VARIANTS = [
     {"leaf": 3, "fanout": 4, "cuts": "dp"},
     {"leaf": 2, "fanout": 16, "first": "keyword"},
     {"leaf": 2, "fanout": 25, "first": "space", "drift": 0.0},
+    {"leaf": 3, "first": "trie"},
 ]
 DEEP = [*((APTree, options) for options in VARIANTS), (RankedKeyTree, SMALL), (RankedKeyTree, VARIANTS[3])]
 Message = tuple[frozenset[str], tuple[float, float, float, float]]
