@@ -1,8 +1,8 @@
 """The constraints of one plugged-in type, each once, by handle. Those of a loaded table stay in its file.
 
     flags   (n,)   per handle: name << 8 | marks; 0 for a handle that is free
-    saved          of a loaded table: `text[ends[h - 1] : ends[h]]` is what the codec wrote for handle h, and `hashes`,
-                   ascending, with `order`, the handles they belong to, finds the handle of a constraint
+    saved          of a loaded table: `text[ends[h - 1] : ends[h]]` is what the codec wrote for handle h; `hashes.py`
+                   finds the handles of such bytes
 
 A constraint is the key (name, operator, operand). Keys made since loading are in a dictionary; a saved one is decoded
 when it is first asked for, and looked up by the hash of its bytes, so that loading takes no time per constraint. A
@@ -11,7 +11,6 @@ saved handle that was let go of is `gone`: its bytes stay in the file and mean n
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 import numpy as np
@@ -21,6 +20,7 @@ from contrada.forwarding.arena import Arena
 from contrada.forwarding.codec import Limits, decode_filter, encode_filter
 from contrada.forwarding.constraint import Constraint
 from contrada.forwarding.filter import Filter
+from contrada.forwarding.hashes import Hashes, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,8 +51,7 @@ class Records:
         self._free: list[int] = []
         self._text: NDArray[np.uint8] = np.zeros(0, np.uint8)
         self._ends: Ints = np.zeros(0, np.int64)
-        self._hashes: NDArray[np.uint64] = np.zeros(0, np.uint64)
-        self._order: Ints = np.zeros(0, np.int64)
+        self._hashes = Hashes.of(())
         self._gone: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
     @property
@@ -65,17 +64,13 @@ class Records:
         handle = self._handles.get(key)
         if handle is not None:
             return handle
-        return self._find_saved(key) if len(self._hashes) else -1
+        return self._find_saved(key) if len(self._ends) else -1
 
     def _find_saved(self, key: Key) -> int:
         wanted = _encoded(key)
-        hashed = _hash(key[0], wanted)
-        at = int(np.searchsorted(self._hashes, hashed))
-        while at < len(self._hashes) and self._hashes[at] == hashed:
-            handle = int(self._order[at])
+        for handle in self._hashes.owners(hash_of(wanted, key[0])):
             if not self._gone[handle] and self.name(handle) == key[0] and self._bytes(handle) == wanted:
                 return handle
-            at += 1
         return -1
 
     def next(self) -> int:
@@ -144,18 +139,14 @@ class Records:
         """What to save."""
         count = len(self._keys)
         texts = [b""] * count
-        alive = self.marked(ALIVE).tolist()
-        hashes = np.zeros(len(alive), np.uint64)
-        for i, handle in enumerate(alive):
+        for handle in self.marked(ALIVE).tolist():
             texts[handle] = self._bytes(handle) if self._is_saved(handle) else _encoded(self.get(handle))
-            hashes[i] = _hash(self.name(handle), texts[handle])
-        order = np.argsort(hashes, kind="stable")
+        hashes = Hashes.of((hash_of(text, self.name(handle)), handle) for handle, text in enumerate(texts) if text)
         return {
             "flags": self.flags[:count],
             "text": np.frombuffer(b"".join(texts), np.uint8),
             "ends": np.cumsum([len(text) for text in texts], dtype=np.int64),
-            "hashes": hashes[order],
-            "order": np.array(alive, np.int64)[order],
+            **hashes.arrays(),
         }
 
     @classmethod
@@ -164,8 +155,8 @@ class Records:
         records = cls()
         flags = arrays["flags"]
         records._text, records._ends = arrays["text"], arrays["ends"]
-        records._hashes, records._order = arrays["hashes"], arrays["order"]
-        if len(records._ends) != len(flags) or len(records._hashes) != len(records._order):
+        records._hashes = Hashes.from_arrays(arrays)
+        if len(records._ends) != len(flags):
             raise CorruptFile("constraints and their handles do not fit together")
         records._flags = Arena.over(flags)
         records._keys = [None] * len(flags)
@@ -190,7 +181,3 @@ class Records:
 def _encoded(key: Key) -> bytes:
     """A constraint as the codec writes it; its name, which is a number here, is left out."""
     return encode_filter(Filter((Constraint("x", key[1], key[2]),)))
-
-
-def _hash(name: int, text: bytes) -> int:
-    return int.from_bytes(blake2b(text, digest_size=8, salt=name.to_bytes(8, "little")).digest(), "little")

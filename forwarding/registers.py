@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Generic, Self, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
+
+from contrada.forwarding.hashes import Hashes, hash_of
 
 _T = TypeVar("_T")
 
@@ -16,20 +18,18 @@ class Register(Generic[_T]):
         self._free: list[int] = []
 
     @classmethod
-    def of(cls, objects: list[_T | None]) -> Self:
+    def of(cls, objects: list[_T | None]) -> Register[_T]:
         """A register with these objects, from number 0, which is nobody's, on; None for numbers that are free."""
-        register = cls()
+        register: Register[_T] = Register()
         register.objects = objects
-        register.numbers = dict(zip(objects, range(len(objects)), strict=True))  # type: ignore[arg-type]
-        register.numbers.pop(None, 0)  # type: ignore[arg-type]  # the loops are in C: there may be millions
-        if len(register.numbers) + 1 < len(objects):
-            register._free = [i for i, thing in enumerate(objects) if i and thing is None]
+        register.numbers = {thing: i for i, thing in enumerate(objects) if thing is not None}
+        register._free = [i for i, thing in enumerate(objects) if i and thing is None]
         return register
 
     def number(self, thing: _T) -> int:
         """Its number, given when it is new."""
-        number = self.numbers.get(thing)
-        if number is None:
+        number = self.find(thing)
+        if not number:
             if self._free:
                 number = self._free.pop()
                 self.objects[number] = thing
@@ -45,12 +45,38 @@ class Register(Generic[_T]):
 
     def release(self, number: int) -> None:
         """Forget the object of a number."""
-        del self.numbers[cast("_T", self.objects[number])]
+        self.numbers.pop(cast("_T", self.objects[number]), None)
         self.objects[number] = None
         self._free.append(number)
 
     def __contains__(self, thing: _T) -> bool:
-        return thing in self.numbers
+        return self.find(thing) != 0
 
     def __len__(self) -> int:
-        return len(self.numbers)
+        return len(self.objects) - 1 - len(self._free)
+
+
+class SavedRegister(Register[Any]):
+    """A register of strings from a file. Those are found by hash, as there may be millions, later ones as ever."""
+
+    def __init__(self, texts: list[str | None], hashes: Hashes) -> None:
+        super().__init__()
+        self.objects = texts
+        self._hashes = hashes
+        self._free = [i for i, text in enumerate(texts) if i and text is None] if None in texts[1:] else []
+
+    def find(self, thing: Any) -> int:
+        """Its number, or 0."""
+        number = self.numbers.get(thing, 0)
+        if not number and isinstance(thing, str):
+            for number in self._hashes.owners(hash_of(thing.encode("utf-8", "surrogatepass"))):
+                if self.objects[number] == thing:
+                    return number
+            return 0
+        return number
+
+
+def saved_hashes(register: Register[Any]) -> Hashes:
+    """What finds the strings of a register once it is saved."""
+    texts = enumerate(register.objects)
+    return Hashes.of((hash_of(text.encode("utf-8", "surrogatepass")), i) for i, text in texts if text is not None)

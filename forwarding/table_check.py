@@ -94,7 +94,8 @@ class _Checker:
                 assert (self.filters[f][at.F_PREVIOUS], self.filters[f][at.F_IFACE]) == (previous, number)
                 count, previous, f = count + 1, f, self.filters[f][at.F_FOLLOWING]
             assert count == owned[number] == table[number][I_COUNT] > 0
-        assert set(owned) == set(interfaces.numbers.values())
+        assert len(owned) == len(interfaces)
+        assert all(interfaces.find(interfaces.objects[number]) == number for number in owned)
 
     def _entries(self, head: int) -> list[tuple[int, int, int]]:
         """Place, mask and payload of each entry of a posting list; the head alone may have room."""

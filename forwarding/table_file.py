@@ -2,7 +2,8 @@
 
 Kind "forwarding-table" of spatial/arrays_file.py. The table's arrays are used straight from the file, page by page,
 and copied only where they change or when one first grows; so are those of plugged-in types, under `type.<kind>.`. The
-names and the interfaces, which must be strings, are msgpack arrays with nil for numbers that are free.
+names and the interfaces, which must be strings, are msgpack arrays with nil for numbers that are free. Names are few
+and become a dictionary at once; interfaces may be as many as filters, and are found by hash.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.arena import Arena
+from contrada.forwarding.hashes import Hashes
 from contrada.forwarding.index import layout
 from contrada.forwarding.parts import Parts
 from contrada.forwarding.plain_type import nested, numbered, within
 from contrada.forwarding.plugged import Settings, make_type
-from contrada.forwarding.registers import Register
+from contrada.forwarding.registers import Register, SavedRegister, saved_hashes
 from contrada.forwarding.store import Store
 from contrada.spatial.arrays_file import load_arrays, save_arrays
 from contrada.spatial.relate import EXACT, Uniform
@@ -43,8 +45,10 @@ _TOPS: Final = {
 def save_table(path: str | os.PathLike[str], parts: Parts) -> None:
     """Write a table to one file."""
     store, names, interfaces = parts.store, parts.names, parts.interfaces
-    for interface in interfaces.numbers:
-        if not isinstance(interface, str):
+    if None in interfaces.numbers:
+        raise InvalidValue("interface None is not a string, and only strings can be saved")
+    for interface in interfaces.objects:
+        if interface is not None and not isinstance(interface, str):
             raise InvalidValue(f"interface {interface!r} is not a string, and only strings can be saved")
     arrays: dict[str, np.ndarray[Any, Any]] = {
         name: store.arenas[name].array[: store.state[top]] for name, top in _TOPS.items()
@@ -54,6 +58,7 @@ def save_table(path: str | os.PathLike[str], parts: Parts) -> None:
     arrays["state"] = store.state
     arrays["name_texts"] = _packed(names.objects)
     arrays["interface_texts"] = _packed(interfaces.objects)
+    arrays |= nested("interface_hashes", saved_hashes(interfaces).arrays())
     for kind, plugged in parts.types.items():
         arrays |= nested(f"type.{kind}", plugged.arrays())
     discretization = parts.settings.discretization
@@ -81,7 +86,7 @@ def load_table(path: str | os.PathLike[str], roads: Roads | None, verify: bool) 
                 arrays["state"].copy(),
             ),
             Register.of(_unpacked(arrays["name_texts"])),
-            Register.of(_unpacked(arrays["interface_texts"])),
+            SavedRegister(_unpacked(arrays["interface_texts"]), Hashes.from_arrays(within("interface_hashes", arrays))),
         )
         for kind in numbered("type", arrays):
             parts.types[kind] = make_type(kind, parts.settings)

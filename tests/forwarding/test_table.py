@@ -421,7 +421,11 @@ def test_what_cannot_be_saved_or_loaded(tmp_path: Path) -> None:
     table.add(7, attr("x") > 1)
     with pytest.raises(InvalidValue, match="not a string"):
         table.save(tmp_path / "table")
+    table.add(None, attr("x") > 1)
     table.remove_interface(7)
+    with pytest.raises(InvalidValue, match="not a string"):
+        table.save(tmp_path / "table")
+    table.remove_interface(None)
     table.add("seven", attr("x") > 1)
     table.save(tmp_path / "table")
     whole = (tmp_path / "table").read_bytes()
