@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contrada.forwarding.constraint import Operator
-from contrada.forwarding.values import Kind, check_value
+from contrada.forwarding.values import Kind, check_notification, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.filter import Filter
     from contrada.forwarding.operands import Roads
+    from contrada.forwarding.values import Notification
     from contrada.spatial.relate import Discretization
 
 
@@ -51,19 +52,21 @@ def explain(
     roads: Roads | None,
 ) -> Explanation:
     """Evaluate each constraint by its definition and say why."""
-    verdicts = tuple(_verdict(each, notification, discretization, roads) for each in filter.constraints)
+    checked = check_notification(notification)
+    verdicts = tuple(_verdict(each, checked, discretization, roads) for each in filter.constraints)
     return Explanation(filter, interface, all(verdict.held for verdict in verdicts), verdicts)
 
 
 def _verdict(
     constraint: Constraint,
-    notification: Mapping[str, object],
+    notification: Notification,
     discretization: Discretization,
     roads: Roads | None,
 ) -> Verdict:
-    if notification.get(constraint.name) is None:
+    value = notification.get(constraint.name)
+    if value is None:
         return Verdict(constraint, False, f"the notification has no attribute {constraint.name!r}")
-    kind, value = check_value(notification[constraint.name])
+    kind = kind_of(value)
     held = constraint.holds(value, discretization=discretization, roads=roads)
     wanted = constraint.kind
     if wanted is not None and kind is not wanted and not (kind is Kind.POINT and wanted is Kind.REGION):

@@ -9,10 +9,11 @@ distributes over `|` and refuses to grow a predicate beyond `MAX_FILTERS` filter
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.constraint import Constraint
+from contrada.forwarding.values import check_notification
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,7 +40,7 @@ class Filter:
     def __init__(self, constraints: Iterable[Constraint] | Constraint) -> None:
         if isinstance(constraints, Constraint):
             constraints = (constraints,)
-        unique = tuple(dict.fromkeys(constraints))
+        unique = _distinct(constraints, "a filter is made of constraints")
         if len(unique) != 1:
             unique = _sorted(unique)
         elif type(unique[0]) is not Constraint:
@@ -63,14 +64,15 @@ class Filter:
         discretization: Discretization | None = None,
         roads: Roads | None = None,
     ) -> bool:
-        """Whether every constraint holds: the definition, without any index. An absent attribute satisfies nothing."""
+        """Whether every constraint holds: the definition, without any index. An absent attribute satisfies nothing.
+
+        `InvalidValue` for what is no notification, whether or not a constraint speaks of the attribute at fault.
+        """
+        return self._matches(check_notification(notification), discretization, roads)
+
+    def _matches(self, checked: Notification, discretization: Discretization | None, roads: Roads | None) -> bool:
         for constraint in self.constraints:
-            try:
-                value = notification.get(constraint.name)
-            except AttributeError:
-                raise InvalidValue(
-                    f"a notification is a mapping of names to values, not {type(notification).__name__}"
-                ) from None
+            value = checked.get(constraint.name)
             if value is None or not constraint.holds(value, discretization=discretization, roads=roads):
                 return False
         return True
@@ -134,7 +136,7 @@ class Predicate:
     filters: tuple[Filter, ...]
 
     def __init__(self, filters: Iterable[Filter | Constraint]) -> None:
-        unique = tuple(dict.fromkeys(_as_filter(each) for each in filters))
+        unique = tuple(dict.fromkeys(map(_as_filter, _distinct(filters, "a predicate is made of filters"))))
         if not unique:
             raise InvalidValue("a predicate needs at least one filter")
         object.__setattr__(self, "filters", unique)
@@ -147,7 +149,8 @@ class Predicate:
         roads: Roads | None = None,
     ) -> bool:
         """Whether any of the filters matches."""
-        return any(each.matches(notification, discretization=discretization, roads=roads) for each in self.filters)
+        checked = check_notification(notification)
+        return any(each._matches(checked, discretization, roads) for each in self.filters)
 
     def covers(self, other: Expression) -> bool:
         """Whether each filter of `other` is covered by one of these. Never wrong when true; may miss some."""
@@ -208,6 +211,13 @@ def as_filters(expression: Expression | str) -> tuple[Filter, ...]:
 
         return parse(expression).filters
     return (_as_filter(expression),)
+
+
+def _distinct(things: Iterable[Any], what: str) -> tuple[Any, ...]:
+    try:
+        return tuple(dict.fromkeys(things))
+    except TypeError:  # not iterable, or something that cannot be hashed
+        raise InvalidValue(f"{what}; this {type(things).__name__} is not") from None
 
 
 def _as_filter(expression: object) -> Filter:

@@ -36,8 +36,8 @@ def match_notifications(
 
     What is found is numbers of interfaces, or with `whole` rows of filters.
     """
-    batch, values = encode_notifications(notifications, names)
-    found, ends, late, filters = match_encoded(batch, values, max(map(len, notifications)), store, types, whole=whole)
+    batch, values, widest = encode_notifications(notifications, names)
+    found, ends, late, filters = match_encoded(batch, values, widest, store, types, whole=whole)
     return found.tolist(), ends.tolist(), late.tolist(), filters
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from contrada.errors import InvalidValue
 from contrada.forwarding.index import layout
 
 if TYPE_CHECKING:
@@ -34,6 +35,12 @@ class Settings(NamedTuple):
     discretization: Discretization
     geotext_index: str
     road_network: Roads | None
+
+
+def check_roads(roads: object) -> None:
+    """Refuse what is no road network; None is none."""
+    if roads is not None and not callable(getattr(roads, "similar", None)):
+        raise InvalidValue(f"a road network is a RoadNetwork, or anything with its `similar`; not {roads!r}")
 
 
 class PluggedType(Protocol):

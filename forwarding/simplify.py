@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.index.layout import Index, Ints
     from contrada.forwarding.plugged import PluggedType
 
+_TOGETHER = 32  # constraints on one name among which redundant ones are looked for, in quadratic time
 _CANDIDATES = 128  # filters that types are asked about, for each question about a new filter
 _LOW_HALF = (1 << 32) - 1
 _BELOW: Final = (Operator.LT, Operator.LE)
@@ -44,6 +45,9 @@ def split_redundant(filter: Filter) -> tuple[tuple[Constraint, ...], tuple[Const
             continue
         if not is_satisfiable(Filter(together)):
             return filter.constraints, (), True
+        if len(together) > _TOGETHER:
+            needed += together
+            continue
         kept = list(together)
         for constraint in together:
             others = [each for each in kept if each is not constraint]

@@ -15,14 +15,15 @@ operation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from operator import index
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import numpy as np
 
-from contrada.errors import InvalidValue
+from contrada.errors import InvalidValue, NotFound
 from contrada.forwarding.changer import Changer
 from contrada.forwarding.columns import encode_columns
 from contrada.forwarding.encode import as_ints
@@ -33,7 +34,7 @@ from contrada.forwarding.index.adding import I_FIRST
 from contrada.forwarding.lock import ReadersWriter
 from contrada.forwarding.matcher import match_encoded, match_notifications
 from contrada.forwarding.parts import Parts, TableStats, table_stats
-from contrada.forwarding.plugged import Settings
+from contrada.forwarding.plugged import Settings, check_roads
 from contrada.forwarding.rebuild import Rebuilder
 from contrada.forwarding.table_file import load_table, save_table
 from contrada.spatial.relate import EXACT, Discretization, Uniform
@@ -41,13 +42,14 @@ from contrada.spatial.textual.registry import NAMES
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Hashable, Iterator
 
     from contrada.forwarding.columns import Columns
     from contrada.forwarding.filter import Expression, Filter
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.operands import Roads
 
+_T = TypeVar("_T")
 _ADD: Final = 256  # filters added, and
 _MATCH: Final = 1024  # notifications matched, before others get their turn
 _SLOT: Final = (1 << 32) - 1
@@ -75,6 +77,9 @@ class ForwardingTable:
             raise InvalidValue(f"discretization is EXACT or a Uniform, not {discretization!r}")
         if geotext_index not in NAMES:
             raise InvalidValue(f"no geotext index is called {geotext_index!r}; choose one of: {', '.join(NAMES)}")
+        if not isinstance(simplify, bool):
+            raise InvalidValue(f"simplify is True or False, not {simplify!r}")
+        check_roads(road_network)
         # Covers and conflicts are theorems about exact relations; sampled ones need not obey them.
         simplify = simplify and not isinstance(discretization, Uniform)
         self._take(Parts(Settings(discretization, geotext_index, road_network), simplify))
@@ -97,25 +102,27 @@ class ForwardingTable:
 
     def add(self, interface: Hashable, filter: Expression | str) -> list[int]:
         """Add a filter, each filter of a predicate, or those that a text describes; their ids, in order."""
-        filters = as_filters(filter)
-        ids: list[int] = []
-        for start in range(0, len(filters), _ADD):
-            ids += self._add([(interface, each) for each in filters[start : start + _ADD]])
-        return ids
+        return self.add_many([(interface, filter)])[0]
 
     def add_many(self, pairs: Iterable[tuple[Hashable, Expression | str]]) -> list[list[int]]:
-        """As `add` of each (interface, filter) pair, at a fraction of the cost."""
+        """As `add` of each (interface, filter) pair, at a fraction of the cost. When one is refused none is added."""
         counts: list[int] = []
         ids: list[int] = []
         waiting: list[tuple[Hashable, Filter]] = []
-        for interface, expression in pairs:
-            filters = as_filters(expression)
-            counts.append(len(filters))
-            waiting += [(interface, each) for each in filters]
-            while len(waiting) >= _ADD:
-                ids += self._add(waiting[:_ADD])
-                del waiting[:_ADD]
-        ids += self._add(waiting)
+        try:
+            for interface, expression in _pairs(pairs):
+                filters = as_filters(expression)
+                counts.append(len(filters))
+                waiting += [(interface, each) for each in filters]
+                while len(waiting) >= _ADD:
+                    ids += self._add(waiting[:_ADD])
+                    del waiting[:_ADD]
+            ids += self._add(waiting)
+        except BaseException:
+            for id in ids:
+                with suppress(KeyError):  # another thread may have removed it
+                    self.remove(id)
+            raise
         return [ids[start:end] for start, end in _runs(accumulate(counts))]
 
     def _add(self, pairs: Sequence[tuple[Hashable, Filter]]) -> list[int]:
@@ -136,8 +143,8 @@ class ForwardingTable:
         """
         more = True
         with self._lock.reading():
-            if interface not in self._interfaces:
-                raise KeyError(interface)
+            if _hashed(interface) not in self._interfaces:
+                raise NotFound(f"no filter is of interface {interface!r}")
         while more:
             with self._lock.writing():
                 for _ in range(_ADD):
@@ -283,6 +290,7 @@ class ForwardingTable:
 
         With `verify` every byte is checked first; `CorruptFile` for what `save` did not write whole.
         """
+        check_roads(road_network)
         table = cls.__new__(cls)
         table._take(load_table(path, road_network, verify))
         return table
@@ -298,13 +306,16 @@ class ForwardingTable:
         return ids
 
     def _row(self, id: int) -> int:
-        id = -1 if isinstance(id, bool) or not hasattr(id, "__index__") else index(id)
-        row = id & _SLOT if id > 0 else 0
+        try:
+            number = -1 if isinstance(id, bool) else index(id)
+        except TypeError:
+            number = -1
+        row = number & _SLOT if number > 0 else 0
         if 0 < row < self._store.state[layout.S_FILTERS]:
             state = int(self._store.index.filters[row, layout.F_STATE])
-            if state & 255 not in (layout.FREE, layout.GHOST) and state >> 8 == id >> 32:
+            if state & 255 not in (layout.FREE, layout.GHOST) and state >> 8 == number >> 32:
                 return row
-        raise KeyError(id)
+        raise NotFound(f"there is no filter of id {id!r}, or no longer")
 
     def _rebuilder(self) -> Rebuilder:
         return Rebuilder(self._store.index, self._names.objects, self._types)
@@ -319,12 +330,35 @@ class ForwardingTable:
                 plugged._check()
 
 
+def _pairs(pairs: Iterable[tuple[Hashable, Expression | str]]) -> Iterator[tuple[Hashable, Expression | str]]:
+    for pair in _iterated(pairs, "(interface, filter) pairs"):
+        if not isinstance(pair, tuple | Sequence) or isinstance(pair, str) or len(pair) != 2:
+            raise InvalidValue(f"expected an (interface, filter) pair, not {type(pair).__name__}")
+        _hashed(pair[0])
+        yield pair
+
+
+def _hashed(interface: Hashable) -> Hashable:
+    try:
+        hash(interface)
+    except TypeError:
+        raise InvalidValue(f"an interface must be hashable, and {type(interface).__name__} is not") from None
+    return interface
+
+
 def _listed(notifications: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
     if isinstance(notifications, list):
         return notifications
-    if isinstance(notifications, Mapping) or not isinstance(notifications, Iterable):
-        raise InvalidValue(f"expected a list of notifications, not {type(notifications).__name__}; one goes to match")
-    return list(notifications)
+    return list(_iterated(notifications, "a list of notifications"))
+
+
+def _iterated(things: Iterable[_T], what: str) -> Iterator[_T]:
+    try:
+        if not isinstance(things, str | Mapping):
+            return iter(things)
+    except TypeError:
+        pass
+    raise InvalidValue(f"expected {what}, not a {type(things).__name__}")
 
 
 def _runs(ends: Iterable[int]) -> Iterator[tuple[int, int]]:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contrada.errors import CorruptFile
+from contrada.errors import CorruptFile, InvalidValue, UnwritableFile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +60,7 @@ def save_arrays(
     meta: Mapping[str, Any] | None = None,
 ) -> None:
     """Write `arrays` and JSON-able `meta` to `path`, atomically. Object arrays are refused."""
-    path = Path(path)
+    path = as_path(path)
     for name, array in arrays.items():
         if array.dtype.hasobject:
             raise TypeError(f"array {name!r} holds Python objects; only plain numbers can be stored")
@@ -77,21 +77,38 @@ def save_arrays(
     ).encode()
     first = _aligned(_PREFIX + len(header))
     prefix = MAGIC + np.array([FORMAT, len(header), zlib.crc32(header), 0], dtype="<u4").tobytes()
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(prefix + header)
-            for name, array in packed.items():
-                file.seek(first + directory[name][2])
-                file.write(array.reshape(-1).view(np.uint8).data)
-            file.truncate(first + end)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # noqa: PTH101  # mkstemp made it private; indexes are shared between users
-        os.replace(temporary, path)  # noqa: PTH105
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(prefix + header)
+                for name, array in packed.items():
+                    file.seek(first + directory[name][2])
+                    file.write(array.reshape(-1).view(np.uint8).data)
+                file.truncate(first + end)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(temporary, 0o644)  # noqa: PTH101  # mkstemp made it private; indexes are shared between users
+            os.replace(temporary, path)  # noqa: PTH105
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:  # the system would name the temporary file, which nobody has heard of
+        raise UnwritableFile(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def as_path(path: str | os.PathLike[str]) -> Path:
+    """Return the path; `InvalidValue` for what is none."""
+    try:
+        given = os.fspath(path)
+    except TypeError:
+        raise InvalidValue(f"a path is a string or a Path, not {type(path).__name__}") from None
+    try:
+        if given and b"\0" not in os.fsencode(given):
+            return Path(os.fsdecode(given))
+    except UnicodeEncodeError:
+        pass
+    raise InvalidValue(f"{given!r} is not a path")
 
 
 def load_arrays(
@@ -102,7 +119,7 @@ def load_arrays(
     With `verify` every byte is checked against its CRC-32, at about a gigabyte per second; without it, only the
     header and the file's size are. Raises `CorruptFile` for anything that `save_arrays` did not write whole.
     """
-    path = Path(path)
+    path = as_path(path)
     try:
         with path.open("rb") as file:
             prefix = file.read(_PREFIX)

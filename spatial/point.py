@@ -59,7 +59,10 @@ class Point:
             shape = geometry.coordinates
         if isinstance(shape, (str, bytes)) or not isinstance(shape, Iterable):
             raise InvalidValue(f"a {type(shape).__name__} is not a point; expected (x, y)")
-        numbers = list(shape)
+        try:
+            numbers = list(shape)
+        except TypeError:  # numpy's arrays of no dimension say that they are iterable
+            raise InvalidValue(f"a {type(shape).__name__} is not a point; expected (x, y)") from None
         if len(numbers) != 2:
             raise InvalidValue(f"a point has two coordinates, x and y, not {len(numbers)}")
         return cls(*numbers)

@@ -73,6 +73,7 @@ from contrada.spatial._jit import inner_kernel
 
 LOW_HALF = (1 << 32) - 1
 _COUNTERS = 256
+_FEW = 8  # postings of one filter that are searched one by one; more than a range has cells
 _WIDEST_CELL = 61
 
 
@@ -225,31 +226,59 @@ def _push_operand(index: Index, f: int, operand: int, events: Ints) -> int:
 
 
 @inner_kernel
-def _drop(index: Index, head: int, place: int) -> int:
-    """Remove a posting and tell the filter whose posting took its place; the list's new head."""
+def _drop(index: Index, head: int, place: int, operand: int) -> int:
+    """Remove a posting from an operand's list (or from no operand's, 0); the list's new head.
+
+    The filter whose posting took its place is told.
+    """
     head, moved, payload = drop_posting(index, head, place)
     if moved != 0:
         g = payload >> 33
         if index.filters[g, F_ACCESS] & 255 == POSTED_SEVERAL:
-            at = index.filters[g, F_BACK]
-            for i in range(index.words[at]):
-                if index.words[at + 2 + 2 * i] == moved:
-                    index.words[at + 2 + 2 * i] = place
+            back = index.filters[g, F_BACK]
+            index.words[back + 2 + 2 * _which(index, back, operand)] = place
         else:
             index.filters[g, F_BACK] = place
     return head
 
 
 @inner_kernel
+def _which(index: Index, back: int, operand: int) -> int:
+    """Which of a filter's several postings is under an operand. Those of `in` ascend; a range has few cells."""
+    words = index.words
+    count = words[back]
+    if count <= _FEW:
+        i = 0
+        while words[back + 1 + 2 * i] != operand:
+            i += 1
+        return i
+    low, high = 0, count - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if words[back + 1 + 2 * middle] < operand:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@inner_kernel
 def _to_front(index: Index, code: int, at: int) -> None:
     """Make the constraint whose words begin at `at` the first of its filter; the others keep their order."""
     words = index.words
-    span = word_span(words[at])
-    for _ in range(span):
-        word = words[at + span - 1]
-        for j in range(at + span - 1, code, -1):
-            words[j] = words[j - 1]
-        words[code] = word
+    end = at + word_span(words[at])
+    if at == code:
+        return
+    # A rotation is three reversals, linear however many members an `in` has.
+    _reverse(words, code, at)
+    _reverse(words, at, end)
+    _reverse(words, code, end)
+
+
+@inner_kernel
+def _reverse(words: Ints, first: int, last: int) -> None:
+    for i in range((last - first) // 2):
+        words[first + i], words[last - 1 - i] = words[last - 1 - i], words[first + i]
 
 
 @inner_kernel
@@ -331,13 +360,13 @@ def unpost_filter(index: Index, f: int, events: Ints) -> None:
     payload = payload_of(index, f)
     back = filters[f, F_BACK]
     if access == POSTED_ALWAYS:
-        index.state[S_ALWAYS] = _drop(index, index.state[S_ALWAYS], back)
+        index.state[S_ALWAYS] = _drop(index, index.state[S_ALWAYS], back, 0)
     elif access == POSTED_SEVERAL:
         count = words[back]
         cells = words[code] & 15 != IN
         for i in range(count):
             operand = words[back + 1 + 2 * i]
-            operands[operand, O_POSTED] = _drop(index, operands[operand, O_POSTED], words[back + 2 + 2 * i])
+            operands[operand, O_POSTED] = _drop(index, operands[operand, O_POSTED], words[back + 2 + 2 * i], operand)
             words[back + 2 + 2 * i] = 0
             if operands[operand, O_POSTED] == 0:
                 unfile_operand(index, operand, events)
@@ -352,11 +381,11 @@ def unpost_filter(index: Index, f: int, events: Ints) -> None:
         tag = operands[operand, O_TAG]
         field = (tag >> 8) * KINDS + value_kind(tag & 255)
         if access == POSTED_OPERAND:
-            operands[operand, O_POSTED] = _drop(index, operands[operand, O_POSTED], back)
+            operands[operand, O_POSTED] = _drop(index, operands[operand, O_POSTED], back, operand)
             if operands[operand, O_POSTED] == 0:
                 unfile_operand(index, operand, events)
         elif access == POSTED_WIDE:
-            fields[field, N_WIDE] = _drop(index, fields[field, N_WIDE], back)
+            fields[field, N_WIDE] = _drop(index, fields[field, N_WIDE], back, 0)
         elif access == POSTED_BELOW:
             fields[field, N_BELOW] = remove_threshold(index, fields[field, N_BELOW], operand, op - LT, payload)
         elif access == POSTED_ABOVE:

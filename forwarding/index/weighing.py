@@ -92,10 +92,14 @@ def value_satisfies(index: Index, value: int, at: int) -> bool:
     if op == EXISTS:
         return True
     if op == IN:
-        for i in range(at + 1, at + 1 + operand):  # noqa: SIM110  # kernels have no generators
-            if index.words[i] >> 4 == value:
-                return True
-        return False
+        low, high = at + 1, at + operand
+        while low < high:
+            middle = (low + high) >> 1
+            if index.words[middle] >> 4 < value:
+                low = middle + 1
+            else:
+                high = middle
+        return index.words[low] >> 4 == value
     if op == PLUG:
         return False
     if op >= IS:

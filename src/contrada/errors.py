@@ -5,7 +5,9 @@
     │   └── InvalidRegion              a ring that is not a simple polygon: names the fault and where it is
     ├── FilterSyntaxError (ValueError) text that is not a filter: line, caret and what was expected
     ├── CodecError (ValueError)        bytes or JSON that are not a message; the reason is the text
+    ├── NotFound (KeyError)            no filter of that id, no interface of that name
     ├── CorruptFile                    a file that is truncated, foreign, or of another version
+    ├── UnwritableFile (OSError)       a file that could not be written: where, and what the system said
     ├── ProtocolError                  the peer broke the wire protocol
     ├── Refused                        the broker said no: not authorised, over a limit, unknown subscription
     └── Disconnected (ConnectionError) the connection is closed or could not be made in time
@@ -39,6 +41,17 @@ class CodecError(ContradaError, ValueError):
 
 class CorruptFile(ContradaError):
     """A stored index that is truncated, damaged, foreign, or written by an incompatible version."""
+
+
+class NotFound(ContradaError, KeyError):
+    """There is no filter of that id, or no interface of that name."""
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)  # KeyError would put the message in quotes
+
+
+class UnwritableFile(ContradaError, OSError):
+    """A file that could not be written. The message names the file and what the system said."""
 
 
 class ProtocolError(ContradaError):
