@@ -230,7 +230,7 @@ class CRTree:
             tree = tree._replace(chunk=_longer(tree.chunk, 2 * len(tree.chunk) + 4 * spare))
         elif which == cr_nodes.LEVEL_COLUMNS:
             slots, levels, lists = tree.position.shape
-            position = np.empty((slots, levels + 2, lists), np.int64)
+            position = np.zeros((slots, levels + 2, lists), np.int64)
             position[:, :levels] = tree.position
             tree = tree._replace(position=position)
         elif which == cr_nodes.ENTRY_ROWS:
@@ -260,20 +260,23 @@ def _empty(
     heap: int = 512,
     table: int = 16,
 ) -> Tree:
-    """Return a tree of one empty leaf, with room as given and to spare for the first changes."""
+    """Return a tree of one empty leaf, with room as given and to spare for the first changes.
+
+    Memory that is not in use is zero, here and in `_longer`, so that equal trees are equal files.
+    """
     spare = cr_lists.MINIMUM * 4
     state = np.full(cr_lists.HEAP_STATE + ring_arena.STATE_SIZE, -1, np.int64)
     counts = (cr_lists.NODES, cr_lists.CHUNKS, cr_lists.ENTRIES, cr_lists.SLOTS, cr_lists.REGIONS, cr_lists.CONSTRAINTS)
     state[[*counts, cr_lists.HEAP_STATE + ring_arena.USED]] = 0
     tree = Tree(
         state=state,
-        boxes=np.empty((nodes + spare, cr_lists.CAPACITY, 4)),
-        node=np.empty((nodes + spare, cr_lists.NODE_SIZE), np.int64),
-        chunk=np.empty((chunks + 4 * spare, cr_lists.CHUNK_SIZE), np.int64),
-        position=np.empty((slots, levels, 2), np.int64),
-        entry=np.empty((entries, cr_lists.ENTRY_SIZE), np.int64),
-        constraint=np.empty((slots, cr_lists.CONSTRAINT_SIZE), np.int64),
-        heap=np.empty(heap),
+        boxes=np.zeros((nodes + spare, cr_lists.CAPACITY, 4)),
+        node=np.zeros((nodes + spare, cr_lists.NODE_SIZE), np.int64),
+        chunk=np.zeros((chunks + 4 * spare, cr_lists.CHUNK_SIZE), np.int64),
+        position=np.zeros((slots, levels, 2), np.int64),
+        entry=np.zeros((entries, cr_lists.ENTRY_SIZE), np.int64),
+        constraint=np.zeros((slots, cr_lists.CONSTRAINT_SIZE), np.int64),
+        heap=np.zeros(heap),
         table=np.full((2, table), -1, np.int64),
     )
     state[cr_lists.ROOT] = cr_lists.new_node(tree, 0)
@@ -330,7 +333,7 @@ def _mode_of(discretization: Discretization) -> tuple[int, float]:
 
 
 def _longer(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    longer = np.empty((rows, *array.shape[1:]), array.dtype)
+    longer = np.zeros((rows, *array.shape[1:]), array.dtype)
     longer[: len(array)] = array
     return longer
 
