@@ -73,7 +73,12 @@ def filter_to_json(expression: Expression) -> str:
 
 def filter_from_json(text: str | bytes, limits: Limits = DEFAULT_LIMITS) -> Filter | Predicate:
     """The filter, or the predicate of several, that `filter_to_json` wrote."""
-    return build_predicate(_load(text, limits), limits, _constraint_of)
+    return filter_from_plain(_load(text, limits), limits)
+
+
+def filter_from_plain(document: object, limits: Limits = DEFAULT_LIMITS) -> Filter | Predicate:
+    """As `filter_from_json`, of JSON that has been parsed already."""
+    return build_predicate(document, limits, _constraint_of)
 
 
 def _dump(document: object) -> str:

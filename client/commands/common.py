@@ -27,6 +27,7 @@ class Exit(IntEnum):
     USAGE = 2  # wrong options or arguments
     DISCONNECTED = 3  # no broker there, or the connection was lost
     TIMEOUT = 4  # what was waited for did not come in time
+    SET_ASIDE = 5  # done, but some input was set aside (with --strict)
     INTERRUPTED = 130  # Ctrl-C
 
 

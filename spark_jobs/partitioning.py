@@ -1,0 +1,90 @@
+"""Which segment a subscription goes to: along a space-filling curve for places, by hash for the rest.
+
+The histogram (statistics.py) says how many subscriptions each cell of the grid has. Cells are laid out along the
+Hilbert curve, so that neighbours on the curve are neighbours on the map, and the curve is cut where a segment is full:
+segments are compact and of equal size wherever the places crowd. A cell that alone is too much for a segment, the hot
+spot, is cut into several by the hash of ids; so are the filters without a place. No segment exceeds its share by more
+than half.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from pyspark.sql import functions as F
+
+from contrada.forwarding.index_directory import KINDS
+from contrada.spark_jobs.statistics import GRID
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+SEGMENT: Final = 1 << 17
+"""Subscriptions of a segment, unless the number of segments is given."""
+
+
+class Plan(NamedTuple):
+    """Per bucket its first segment and over how many it is spread; per segment its kind."""
+
+    buckets: dict[str, tuple[int, int]]
+    kinds: list[str]
+
+
+def hilbert(x: int, y: int, side: int = GRID) -> int:
+    """How far along the Hilbert curve a cell lies, on a grid whose side is a power of two."""
+    distance = 0
+    half = side // 2
+    while half:
+        right, up = (x & half) > 0, (y & half) > 0
+        distance += half * half * ((3 * right) ^ up)
+        if not up:
+            if right:
+                x, y = side - 1 - x, side - 1 - y
+            x, y = y, x
+        half //= 2
+    return distance
+
+
+def plan_segments(histogram: Mapping[str, int], segments: int | None = None) -> Plan:
+    """Cut the buckets into segments of about equal size: as many as asked, or of `SEGMENT` subscriptions."""
+    total = sum(histogram.values())
+    share = max(1, -(-total // segments) if segments else SEGMENT)
+    buckets: dict[str, tuple[int, int]] = {}
+    kinds: list[str] = []
+    for kind in KINDS:
+        size, open = 0, False  # of the segment that is being filled
+        for bucket in sorted((b for b in histogram if b.startswith(f"{kind}:")), key=_along):
+            count = histogram[bucket]
+            if 2 * count > 3 * share:
+                ways = -(-count // share)
+                buckets[bucket] = (len(kinds), ways)
+                kinds += [kind] * ways
+                open = False
+                continue
+            if not open or 2 * (size + count) > 3 * share:
+                kinds.append(kind)
+                size = 0
+            buckets[bucket] = (len(kinds) - 1, 1)
+            size += count
+            open = size < share
+    return Plan(buckets, kinds)
+
+
+def _along(bucket: str) -> tuple[int, int]:
+    _, group, cell = bucket.split(":")
+    x, y = divmod(int(cell), GRID)
+    return int(group), hilbert(x, y)
+
+
+def assign_segments(session: SparkSession, bucketed: DataFrame, plan: Plan, roots: DataFrame | None) -> DataFrame:
+    """Add `segment`. With `roots` (id, root_id, root_bucket), a covered subscription goes where its coverer does."""
+    rows = [(bucket, first, ways) for bucket, (first, ways) in plan.buckets.items()]
+    places = F.broadcast(session.createDataFrame(rows, "bucket string, first int, ways int"))
+    owner: Any = F.col("id")
+    if roots is not None:
+        bucketed = bucketed.join(roots, "id", "left").withColumn("bucket", F.coalesce("root_bucket", "bucket"))
+        owner = F.coalesce("root_id", "id")
+    segment = F.col("first") + F.pmod(F.xxhash64(owner), F.col("ways")).cast("int")
+    return bucketed.join(places, "bucket").withColumn("segment", segment)

@@ -1,0 +1,113 @@
+"""Rule 3 across a whole set: which subscriptions of an interface are covered by another of the same interface.
+
+A table finds covers among the filters it holds, so nothing is left out of the index here: covered subscriptions are
+sent to the segment of their coverer, where the table then keeps them aside (answers by subscription still need them,
+and the coverer may be removed one day). Rules 1 and 2 concern one filter, and are the table's too; parsing.py counts
+them.
+
+Candidates meet in buckets (candidates.py). The JVM counts the buckets by 64-bit hashes, and only those where an asker
+meets someone else go through Python, each filter then asking `covers`. Buckets of more than `MOST` members are left
+alone: one hot value must not bring all pairs back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as F
+
+from contrada.forwarding.codec import Limits, decode_filter
+from contrada.forwarding.constraint import Constraint
+from contrada.forwarding.filter import Filter
+from contrada.forwarding.operands import TextMatch
+from contrada.spatial.region import Box
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+    from contrada.forwarding.filter import Predicate
+
+MOST: Final = 2048
+_COVERERS: Final = 64  # that a filter is compared with, in each bucket
+_HOT: Final = 256  # of the most frequent keywords are not asked for, where there is another
+_LIMITS: Final = Limits(size=1 << 31, string_length=1 << 31, vertices=1 << 31, keywords=1 << 31, set_size=1 << 31)
+_PAIRS: Final = "id string, root_id string, root_bucket string"
+_COLUMNS: Final = ("id", "bucket", "filter", "name", "tokens", "x1", "y1", "x2", "y2")
+
+
+def find_covered(bucketed: DataFrame, frequent: list[str]) -> DataFrame:
+    """(id, root_id, root_bucket) of subscriptions that another one of their interface covers."""
+    single = bucketed.where("filters = 1 and not unsatisfiable")
+    asking, giving = _keys(frequent)
+    keyed = single.select(
+        F.col("id"),
+        F.transform(asking, lambda key: F.xxhash64("interface", key)).alias("asks"),
+        F.transform(giving, lambda key: F.xxhash64("interface", key)).alias("gives"),
+    )
+    number = F.xxhash64("id")
+    met = (
+        keyed.select(number.alias("n"), F.explode("asks").alias("key"), F.lit(1).alias("asker"))
+        .union(keyed.select(number.alias("n"), F.explode("gives").alias("key"), F.lit(0).alias("asker")))
+        .groupBy("key")
+        .agg(F.min("n").alias("low"), F.max("n").alias("high"), F.max("asker").alias("asked"), F.count("*").alias("c"))
+        .where(f"low <> high and asked = 1 and c <= {2 * MOST}")
+        .select("key")
+    )
+    keys = single.select(*_COLUMNS, "interface", asking.alias("asks"), giving.alias("gives"))
+    asked = F.array_distinct(F.concat("asks", "gives"))
+    candidates = (
+        keys.withColumn("key", F.explode(asked))
+        .withColumn("asker", F.array_contains("asks", F.col("key")))
+        .withColumn("giver", F.array_contains("gives", F.col("key")))
+        .withColumn("key", F.xxhash64("interface", "key"))
+        .join(met, "key", "leftsemi")
+        .select("key", "interface", "asker", "giver", *_COLUMNS)
+    )
+    pairs = candidates.groupBy("key", "interface").applyInArrow(_covered_in, _PAIRS)
+    # A filter covered in several buckets follows one coverer, the same on every run.
+    best = pairs.groupBy("id").agg(F.min(F.struct("root_id", "root_bucket")).alias("best"))
+    return best.select("id", "best.root_id", "best.root_bucket")
+
+
+def _keys(frequent: list[str]) -> tuple[Column, Column]:
+    """What rows ask and give, as expressions: parsed for most; by keyword, off the hot ones, for box matches."""
+    hot = F.array(*(F.lit(word) for word in frequent[:_HOT])) if frequent else F.array().cast("array<string>")
+    rare = F.array_except("tokens", hot)
+    word = F.element_at(F.when(F.size(rare) > 0, rare).otherwise(F.col("tokens")), -1)
+
+    def prefixed(word: Column) -> Column:
+        return F.concat(F.lit("#"), F.col("name"), F.lit("\t"), word)
+
+    asking = F.when(F.col("filter").isNull(), F.array(prefixed(word))).otherwise(F.col("asks"))
+    giving = F.when(F.col("filter").isNull(), F.transform("tokens", prefixed)).otherwise(F.col("gives"))
+    return asking, giving
+
+
+def _covered_in(table: pa.Table) -> pa.Table:
+    """The covers within one bucket."""
+    import pyarrow as pa
+
+    rows = table.sort_by("id").to_pylist()
+    filters = [filter_of_row(row).filters[0] for row in rows]
+    askers = [i for i, row in enumerate(rows) if row["asker"]]
+    askers.sort(key=lambda i: (len(filters[i].constraints), rows[i]["id"]))
+    found: dict[str, list[str]] = {"id": [], "root_id": [], "root_bucket": []}
+    for j, row in enumerate(rows):
+        if not row["giver"]:
+            continue
+        for i in askers[:_COVERERS]:
+            if i != j and filters[i].covers(filters[j]) and (i < j or not filters[j].covers(filters[i])):
+                found["id"].append(row["id"])
+                found["root_id"].append(rows[i]["id"])
+                found["root_bucket"].append(rows[i]["bucket"])
+                break
+    return pa.table(found, schema=pa.schema([(name, pa.string()) for name in found]))
+
+
+def filter_of_row(row: dict[str, Any]) -> Filter | Predicate:
+    """The filter of a parsed row: from its bytes, or a box match from its columns."""
+    if row["filter"] is not None:
+        return decode_filter(row["filter"], _LIMITS)
+    box = Box(row["x1"], row["y1"], row["x2"], row["y2"])
+    return Filter((Constraint(row["name"], "matches", TextMatch(frozenset(row["tokens"]), box)),))

@@ -1,0 +1,188 @@
+"""Where subscriptions come from: Parquet, JSON lines and GeoJSON, told by their names or by the user.
+
+    parquet    columns id, interface, filter (text, or fields: see fields.py)                     form "columns"
+    jsonl      a JSON object per line: {"id", "interface", "filter"}                              form "lines"
+    geojson    a FeatureCollection per file (geojson.py)                                          form "features"
+    geojsonl   a Feature per line                                                                 form "features"
+
+What is wrong with a row is for the quarantine. What is wrong with a whole source is told here: files of Parquet whose
+footer cannot be read are set aside, each with the reason; files that disagree about the schema stop the job, since no
+row of theirs could be trusted.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from contrada.errors import InvalidValue
+from contrada.spark_jobs.fields import MEMBERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMATS: Final = ("parquet", "jsonl", "geojson", "geojsonl")
+_SUFFIXES: Final = {
+    ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".geojson": "geojson",
+    ".geojsonl": "geojsonl",
+    ".geojsons": "geojsonl",
+}
+_PACKED: Final = (".gz", ".bz2", ".zst")
+
+
+class Source(NamedTuple):
+    """Rows to parse, what they are, and the files that could not be read, each with the reason."""
+
+    rows: DataFrame
+    form: str
+    unread: tuple[tuple[str, str], ...] = ()
+
+
+def read_subscriptions(session: SparkSession, path: str, format: str | None = None) -> Source:
+    """The rows of a file, a directory of files, or what a pattern or URL names; `InvalidValue` says what is wrong."""
+    remote = "://" in path
+    files = [] if remote else _files(path)
+    chosen = format or _format_of(path, files)
+    if chosen not in FORMATS:
+        raise InvalidValue(f"no format is called {chosen!r}; choose one of: {', '.join(FORMATS)}")
+    if chosen == "parquet":
+        return _read_parquet(session, [path] if remote else [str(file) for file in files], remote)
+    if not remote and not any(file.stat().st_size for file in files):
+        return Source(session.createDataFrame([], "source string, value string"), "lines")
+    names = [path] if remote else [str(file) for file in files]
+    whole = chosen == "geojson"
+    text = session.read.text(names, wholetext=whole)
+    rows = text.selectExpr("_metadata.file_path as source", "value")
+    return Source(rows, "lines" if chosen == "jsonl" else "features")
+
+
+def _files(path: str) -> list[Path]:
+    """The files of a path: itself, those in it (as Spark has it, without hidden ones), or those that match it."""
+    given = Path(path)
+    if given.is_dir():
+        found = [f for f in given.rglob("*") if f.is_file() and not any(_hidden(p) for p in f.relative_to(given).parts)]
+    elif given.exists():
+        found = [given]
+    else:
+        found = [f for f in sorted(given.parent.glob(given.name)) if f.is_file()] if given.name else []
+        if not found:
+            raise InvalidValue(f"{path}: no such file, directory or pattern")
+    return sorted(found)
+
+
+def _hidden(part: str) -> bool:
+    return part.startswith(("_", ".")) and "=" not in part
+
+
+def _format_of(path: str, files: Sequence[Path]) -> str:
+    names = [file.name for file in files] or [path]
+    found = set()
+    for name in names:
+        suffixes = [s for s in Path(name.rstrip("/")).suffixes if s not in _PACKED]
+        found.add(_SUFFIXES.get(suffixes[-1]) if suffixes else None)
+    if len(found) == 1 and (only := found.pop()) is not None:
+        return only
+    if not files and not found - {None}:
+        return "jsonl" if Path(path).is_dir() else _untold(path)
+    return _untold(path)
+
+
+def _untold(path: str) -> str:
+    raise InvalidValue(f"{path}: the names do not tell the format; say --format {' or '.join(FORMATS)}")
+
+
+# -- Parquet ---------------------------------------------------------------------------------------------
+
+
+def _read_parquet(session: SparkSession, files: list[str], remote: bool) -> Source:
+    unread: list[tuple[str, str]] = []
+    if not remote:
+        files, unread, first = _readable(files)
+        if not files:
+            empty = session.createDataFrame([], "source string, row long, id string, interface string, filter string")
+            return Source(empty, "columns", tuple(unread))
+        _check_schema(first, files[0])
+    table = session.read.parquet(*files)
+    missing = {"id", "interface", "filter"} - set(table.columns)
+    if missing:
+        raise InvalidValue(
+            f"{files[0]}: no column {' nor '.join(sorted(missing))}; there are {', '.join(table.columns)}, "
+            "and a subscription has id, interface and filter"
+        )
+    rows = table.selectExpr(
+        "_metadata.file_path as source",
+        "_metadata.row_index as row",
+        "cast(id as string) as id",
+        "cast(interface as string) as interface",
+        "filter",
+    )
+    return Source(rows, "columns", tuple(unread))
+
+
+def _readable(files: list[str]) -> tuple[list[str], list[tuple[str, str]], Any]:
+    """The files whose footer can be read, those that cannot, and the schema that all agree on."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    good: list[str] = []
+    bad: list[tuple[str, str]] = []
+    first: pa.Schema | None = None
+    for file in files:
+        try:
+            schema = pq.read_schema(file)
+        except (pa.ArrowException, OSError) as error:
+            bad.append((file, f"not a whole Parquet file: {error}"))
+            continue
+        if first is None:
+            first = schema
+        _check_same(first, good[0] if good else file, schema, file)
+        good.append(file)
+    return good, bad, first
+
+
+def _check_same(first: pa.Schema, one: str, schema: pa.Schema, other: str) -> None:
+    for name in ("id", "interface", "filter"):
+        a, b = (s.field(name).type if name in s.names else None for s in (first, schema))
+        if a != b:
+            raise InvalidValue(
+                f"{other}: column {name} is {b or 'not there'}, and in {one} it is {a or 'not there'}; "
+                "files of one table have one schema: convert it, or build from one of them at a time"
+            )
+
+
+def _check_schema(schema: pa.Schema, file: str) -> None:
+    """Refuse types that no id, interface or filter could be."""
+    import pyarrow as pa
+
+    for name in ("id", "interface"):
+        if name in schema.names:
+            kind = schema.field(name).type
+            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
+                raise InvalidValue(f"{file}: column {name} is {kind}; it must be a string or an integer")
+    if "filter" in schema.names:
+        _check_filter_type(schema.field("filter").type, file)
+
+
+def _check_filter_type(kind: pa.DataType, file: str) -> None:
+    import pyarrow as pa
+
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return
+    inner = kind
+    while pa.types.is_list(inner) or pa.types.is_large_list(inner):
+        inner = inner.value_type
+    if inner is kind or not pa.types.is_struct(inner):
+        raise InvalidValue(f"{file}: column filter is {kind}; it must be text, or an array of constraints (structs)")
+    members = {inner.field(i).name for i in range(inner.num_fields)}
+    if not {"name", "op"} <= members or not members <= MEMBERS:
+        raise InvalidValue(
+            f"{file}: a constraint has the members {', '.join(sorted(members))}; "
+            f"it needs name and op, and may have {', '.join(sorted(MEMBERS - {'name', 'op'}))}"
+        )

@@ -1,0 +1,207 @@
+"""Rows of every form into subscriptions, or into the quarantine with the reason; without Spark."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from contrada.forwarding.filter import as_filters
+from contrada.forwarding.language import parse
+from contrada.spark_jobs.parsing import READERS, _Columns
+from contrada.spark_jobs.simplifying import filter_of_row
+
+
+def read(form: str, **columns: list[Any]) -> list[dict[str, Any]]:
+    made = _Columns()
+    READERS[form](pa.RecordBatch.from_pydict(columns), made)
+    rows: list[dict[str, Any]] = made.batch().to_pylist() if len(made) else []
+    return rows
+
+
+def lines(*texts: str) -> list[dict[str, Any]]:
+    return read("lines", source=["f"] * len(texts), value=list(texts))
+
+
+def table(filters: Any, ids: Any = None) -> list[dict[str, Any]]:
+    n = len(filters)
+    return read(
+        "columns", source=["f"] * n, row=list(range(n)), id=ids or ["s"] * n, interface=["I"] * n, filter=filters
+    )
+
+
+def features(*documents: Any) -> list[dict[str, Any]]:
+    texts = [each if isinstance(each, str) else json.dumps(each) for each in documents]
+    return read("features", source=["f"] * len(texts), value=texts)
+
+
+TEXTS = [
+    'post matches {"b", "a"} within BOX(0 0, 5 5)',
+    'post matches {"Éa", "b"} within BOX(0 0, 5 5)',
+    'post matches {"a"} within POLYGON((0 0, 5 0, 0 5))',
+    'post matches {"a"}',
+    'area inside BOX(0 0, 5 5) and stock = "MTK"',
+    "area disjoint BOX(0 0, 5 5)",
+    'stock = "MTK" and price < 100 or stock = "DYS"',
+    "x > 1 and x > 2",
+    "x > 1 and x < 0",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_row_says_everything_about_its_filter(text: str) -> None:
+    (row,) = table([text])
+    assert row["reason"] is None
+    assert filter_of_row(row) == parse(text)
+    assert row["filters"] == len(as_filters(parse(text)))
+    (same,) = lines(json.dumps({"id": "s", "interface": "I", "filter": text}))
+    assert {**same, "row": 0} == row
+
+
+def test_kinds_boxes_and_rules() -> None:
+    rows = table(TEXTS)
+    assert [row["kind"] for row in rows] == ["geotext"] * 3 + ["hash", "region"] + ["hash"] * 4
+    assert [row["filter"] is None for row in rows] == [True, True] + [False] * 7
+    assert [row["x2"] for row in rows] == [5.0, 5.0, 5.0, None, 5.0, None, None, None, None]
+    assert rows[1]["tokens"] == ["b", "éa"]
+    assert [row["unsatisfiable"] for row in rows] == [False] * 8 + [True]
+    assert [row["redundant"] for row in rows] == [0] * 7 + [1, 0]
+    assert rows[4]["attributes"] == ["inside area", "= stock"]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "text"),
+    [
+        ({"name": "x", "op": "=", "value": 3}, "x = 3"),
+        ({"name": "x", "op": "<", "number": 2.5}, "x < 2.5"),
+        ({"name": "x", "op": ">", "integer": 2**53 + 1}, f"x > {2**53 + 1}"),
+        ({"name": "x", "op": "=", "flag": True}, "x = true"),
+        ({"name": "x", "op": "prefix", "text": "é"}, 'x prefix "é"'),
+        ({"name": "x", "op": "<", "time": datetime(2026, 11, 16, tzinfo=UTC)}, "x < 2026-11-16T00:00:00Z"),
+        ({"name": "x", "op": "exists"}, "x exists"),
+        ({"name": "x", "op": "in", "values": ["a", "b"]}, 'x in ["a", "b"]'),
+        ({"name": "x", "op": "inside", "region": [0.0, 0.0, 2.0, 3.0]}, "x inside BOX(0 0, 2 3)"),
+        ({"name": "x", "op": "meets", "region": "POLYGON((0 0, 2 0, 0 2))"}, "x meets POLYGON((0 0, 2 0, 0 2))"),
+        ({"name": "x", "op": "matches", "keywords": ["a", "B"]}, 'x matches {"a", "b"}'),
+        (
+            {"name": "x", "op": "matches", "keywords": ["a"], "within": [0.0, 0.0, 2.0, 3.0]},
+            'x matches {"a"} within BOX(0 0, 2 3)',
+        ),
+    ],
+)
+def test_fields(constraint: dict[str, Any], text: str) -> None:
+    (row,) = table([[constraint]])
+    assert row["reason"] is None
+    assert filter_of_row(row) == parse(text)
+    (both,) = table([[[constraint], [{**constraint, "name": "y"}]]])
+    assert len(filter_of_row(both).filters) == 2
+
+
+@pytest.mark.parametrize(
+    ("constraints", "why"),
+    [
+        (None, "null or empty"),
+        ([], "null or empty"),
+        ([None], "a constraint is null"),
+        ([[]], "null or empty"),
+        ([{"name": "x"}], "a name and an op"),
+        ([{"name": "x", "op": "="}], "constraint x ="),
+        ([{"name": "x", "op": "=", "number": 1.0, "text": "a"}], "one operand is needed, and there are number, text"),
+        ([{"name": "x", "op": "=", "number": float("nan")}], "finite"),
+        ([{"name": "x", "op": "near", "number": 1.0}], "not an operator"),
+        ([{"name": "x", "op": "inside", "region": "POLYGON((0 0, 1 1))"}], "at least 3"),
+        ([{"name": "x", "op": "matches", "keywords": ["a"], "text": "a"}], "takes no text"),
+        ([{"name": "x", "op": "matches"}], "at least one keyword"),
+    ],
+)
+def test_bad_fields(constraints: Any, why: str) -> None:
+    (row,) = table(pa.array([constraints]) if constraints != [[]] else pa.array([[[]]]))
+    assert why in row["reason"]
+    assert row["id"] == "s"
+    assert json.loads(row["raw"])["interface"] == "I"
+    assert row["filter"] is row["kind"] is None
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("{", "not JSON"),
+        ("[1]", "a JSON object"),
+        ("[" * 100_000, "not JSON"),
+        ('{"interface": "I", "filter": "x = 1"}', "id is a string that is not empty, not None"),
+        ('{"id": "", "interface": "I", "filter": "x = 1"}', "id is a string that is not empty"),
+        ('{"id": "s", "filter": "x = 1"}', "interface is a string"),
+        ('{"id": "s", "interface": "I"}', "no filter"),
+        ('{"id": "s", "interface": "I", "filter": 3}', "filters"),
+        ('{"id": "s", "interface": "I", "filter": "x ="}', "expected a value"),
+        ('{"id": "s", "interface": "I", "filter": [[{"name": "x", "op": "<"}]]}', "x <"),
+        (
+            '{"id": "s", "interface": "I", "filter": "p similar {\\"a\\"} at POINT(0 0) alpha 0.5 tau 0.5"}',
+            "road network",
+        ),
+        ('{"id": "\\ud800", "interface": "I", "filter": "x = 1"}', "surrogate"),
+    ],
+)
+def test_bad_lines(line: str, why: str) -> None:
+    bad, good = lines(line, '{"id": 17, "interface": "Iñ", "filter": [[{"name": "x", "op": "=", "value": 1}]]}')
+    assert why in bad["reason"]
+    assert bad["raw"] == line[:4096]
+    assert good["reason"] is None
+    assert (good["id"], good["interface"]) == ("17", "Iñ")
+
+
+def test_blank_lines_are_no_rows() -> None:
+    assert lines("", "  ") == []
+    assert features("", "\x1e \n") == []
+
+
+SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
+
+
+def feature(geometry: Any = SQUARE, **properties: Any) -> dict[str, Any]:
+    return {"type": "Feature", "id": "s", "geometry": geometry, "properties": {"interface": "I", **properties}}
+
+
+@pytest.mark.parametrize(
+    ("document", "text"),
+    [
+        (feature(), "area intersects BOX(0 0, 2 2)"),
+        (feature(attribute="zone", relation="inside"), "zone inside BOX(0 0, 2 2)"),
+        (feature(filter="wind > 9"), "area intersects BOX(0 0, 2 2) and wind > 9"),
+        (feature(keywords=["Ipad"], attribute="post"), 'post matches {"ipad"} within POLYGON((0 0, 2 0, 2 2, 0 2))'),
+        (feature(None, filter="a = 1 or b = 2"), "a = 1 or b = 2"),
+        (feature(filter="a = 1 or b = 2"), "area intersects BOX(0 0, 2 2) and (a = 1 or b = 2)"),
+    ],
+)
+def test_features(document: dict[str, Any], text: str) -> None:
+    (row,) = features(document)
+    assert row["reason"] is None
+    assert filter_of_row(row) == parse(text)
+    rows = features({"type": "FeatureCollection", "features": [document, document]})
+    assert [(each["row"], each["id"]) for each in rows] == [(0, "s"), (1, "s")]
+    (sequenced,) = features("\x1e" + json.dumps(document) + "\n")
+    assert sequenced == row
+
+
+@pytest.mark.parametrize(
+    ("document", "why"),
+    [
+        ("{", "not JSON"),
+        ({"type": "FeatureCollection"}, "array of features"),
+        (SQUARE, "a GeoJSON Feature"),
+        (feature(None), "needs the property filter"),
+        (feature(filter=3), "filter is text"),
+        (feature({"type": "MultiPolygon", "coordinates": []}), "MultiPolygon"),
+        (feature(relation="near"), "not an operator"),
+        ({**feature(), "properties": {}}, "interface is a string"),
+        ({**feature(), "properties": []}, "interface is a string"),
+        ({**feature(), "properties": [1]}, "properties are an object"),
+        ({**feature(), "id": None}, "id is a string"),
+    ],
+)
+def test_bad_features(document: Any, why: str) -> None:
+    (row,) = features(document)
+    assert why in row["reason"]
