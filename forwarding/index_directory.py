@@ -4,10 +4,10 @@
     OUT/segment-<digest>.table    a saved ForwardingTable, memory-mapped when it is opened (table_file.py)
     OUT/segment-<digest>.ids      which subscription each of its filters is of (subscription_ids.py)
 
-Files are named by a digest of their contents and never changed: building the same again writes the same names. The
-manifest is replaced by one atomic rename after every file it speaks of is in place, so a reader sees the old index or
-the new one, whole, and a writer may be killed at any moment. What an earlier index left is swept away when a later one
-is committed, except the files of the last one: a reader may just have read its manifest.
+Files are named by a digest of the subscriptions in them, so that building the same again gives the same names, and are
+never changed. The manifest is replaced by one atomic rename after every file it speaks of is in place, so a reader sees
+the old index or the new one, whole, and a writer may be killed at any moment. What an earlier index left is swept away
+when a later one is committed, except the files of the last one: a reader may just have read its manifest.
 
 Writers share nothing: any process may write segments into a staging directory (`write_segment`), and one of them then
 commits them (`commit_index`). `write_index` does both in one process.
@@ -24,12 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contrada.errors import CorruptFile, InvalidValue
+from contrada.forwarding.codec import encode_filter
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.gates import Gate, anchor_of
 from contrada.forwarding.subscription_ids import SubscriptionIds, check_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from contrada.forwarding.filter import Expression, Filter
 
@@ -139,7 +140,7 @@ def write_segment(
 ) -> SegmentInfo | None:
     """Build a segment of subscriptions (id, interface, filters) and write it; None when there are none.
 
-    Ids must be unique. The order of rows does not matter: they are sorted, so that equal sets give equal files.
+    Ids must be unique. The order of rows does not matter: they are sorted, so that equal sets give equal names.
     """
     from contrada.forwarding.table import ForwardingTable
 
@@ -153,23 +154,16 @@ def write_segment(
         raise AssertionError("a new table numbers its filters from 1 on")
     ids = SubscriptionIds.of([id for id, _, _ in ordered], [len(filters) for _, _, filters in ordered])
     gate = Gate.around(anchor_of(each) for _, _, filters in ordered for each in filters)
-    return seal_segment(directory, table, ids, kind, gate)
-
-
-def seal_segment(
-    directory: str | os.PathLike[str], table: Any, ids: SubscriptionIds, kind: str, gate: Gate
-) -> SegmentInfo:
-    """Write a table and the subscriptions of its filters under a name that their contents give."""
-    directory = Path(directory)
-    with tempfile.TemporaryDirectory(dir=directory, prefix=".segment-") as scratch:
-        written = [Path(scratch) / name for name in ("table", "ids")]
-        table.save(written[0])
-        ids.save(written[1])
-        size = sum(file.stat().st_size for file in written)
-        stem = f"segment-{_digest(written)}"
-        for file in written:
-            file.replace(directory / f"{stem}.{file.name}")
-    return SegmentInfo(f"{stem}.table", kind, len(table), len(ids), size, gate)
+    digest = hashlib.blake2b(f"{VERSION} {kind} {geotext_index}".encode(), digest_size=12)
+    for id, interface, filters in ordered:
+        for part in (id.encode(), interface.encode(), *map(encode_filter, filters)):
+            digest.update(len(part).to_bytes(8, "little") + part)
+    stem = f"segment-{digest.hexdigest()}"
+    files = Path(directory) / f"{stem}.table", Path(directory) / f"{stem}.ids"
+    table.save(files[0])
+    ids.save(files[1])
+    size = sum(file.stat().st_size for file in files)
+    return SegmentInfo(files[0].name, kind, len(table), len(ids), size, gate)
 
 
 def commit_index(
@@ -255,20 +249,6 @@ def segment_kind(filters: Sequence[Filter]) -> str:
 def _first_corner(info: SegmentInfo) -> tuple[float, ...]:
     attributes = info.gate.attributes or {}
     return next((box for box in attributes.values() if box is not None), ())
-
-
-def _digest(files: Iterable[Path]) -> str:
-    digest = hashlib.blake2b(digest_size=12)
-    for file in files:
-        for block in _blocks(file):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _blocks(file: Path) -> Iterator[bytes]:
-    with file.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            yield block
 
 
 def _replace_manifest(path: Path, manifest: Manifest) -> None:

@@ -34,8 +34,8 @@ from contrada.errors import InvalidValue
 from contrada.forwarding.index_directory import commit_index
 from contrada.spark_jobs.building import build_segments
 from contrada.spark_jobs.parsing import PARSED, parse_subscriptions
-from contrada.spark_jobs.partitioning import assign_segments, plan_segments
-from contrada.spark_jobs.simplifying import find_covered
+from contrada.spark_jobs.partitioning import assign_segments, plan_segments, share_of
+from contrada.spark_jobs.simplifying import beside_coverers, find_covered
 from contrada.spark_jobs.sources import read_subscriptions
 from contrada.spark_jobs.statistics import (
     attribute_frequencies,
@@ -107,22 +107,22 @@ def build_index(
         good, clashing = _each_id_once(parsed)
         bad = _bad_rows(session, parsed, found.bad, clashing, given.unread)
         quarantined = _write_quarantine(bad, staging / "quarantine")
-        bucketed = with_bucket(good, found.grid)
-        counted = histogram(bucketed)
-        subscriptions = sum(counted.values())
-        tell(f"{found.rows:,} rows: {subscriptions:,} subscriptions, {quarantined:,} to the quarantine")
-        tell("counting keywords and attributes")
+        tell(f"{found.rows:,} rows, {quarantined:,} to the quarantine; counting keywords")
         tokens, attributes = staging / "statistics" / "tokens", staging / "statistics" / "attributes"
         token_frequencies(good).write.parquet(str(tokens))
-        attribute_frequencies(good, subscriptions).write.parquet(str(attributes))
         frequent = _first_rows(tokens)
         tell("looking for subscriptions that others cover")
+        bucketed = with_bucket(good, found.grid)
         find_covered(bucketed, [row["token"] for row in frequent]).write.parquet(str(staging / "covered"))
         covered = _count_rows(staging / "covered")
         roots = session.read.parquet(str(staging / "covered")) if covered else None
+        placed = beside_coverers(bucketed, roots, share_of(found.rows - found.bad, segments) // 2)
+        counted = histogram(placed)
+        subscriptions = sum(counted.values())
+        attribute_frequencies(good, subscriptions).write.parquet(str(attributes))
         plan = plan_segments(counted, segments)
-        tell(f"building {len(plan.kinds)} segments")
-        assigned = assign_segments(session, bucketed, plan, roots)
+        tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions")
+        assigned = assign_segments(session, placed, plan)
         (staging / "segments").mkdir()
         infos = build_segments(assigned, plan.kinds, str((staging / "segments").resolve()), geotext_index)
         statistics = {

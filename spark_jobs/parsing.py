@@ -68,8 +68,10 @@ class _Columns:
 
     def bad(self, source: str | None, row: int | None, raw: object, reason: object, id: object = None) -> None:
         """Add a row for the quarantine."""
-        text = raw if isinstance(raw, str) else json.dumps(raw, ensure_ascii=False, default=str)
-        shown = text.encode(errors="replace").decode()[:_SHOWN]
+        text = (
+            raw if isinstance(raw, bytes) else json.dumps(raw, ensure_ascii=False, default=str).encode(errors="replace")
+        )
+        shown = text[: 4 * _SHOWN].decode(errors="replace")[:_SHOWN]
         known = id if isinstance(id, str) and id.isprintable() else None
         self._rows.append((source, row, shown, str(reason), known, *(None,) * (len(_NAMES) - 5)))
 
@@ -197,7 +199,7 @@ def _read_lines(batch: pa.RecordBatch, columns: _Columns) -> None:
 def _read_features(batch: pa.RecordBatch, columns: _Columns) -> None:
     """A GeoJSON Feature or FeatureCollection per row."""
     for source, text in zip(batch.column("source").to_pylist(), batch.column("value").to_pylist(), strict=True):
-        text = text.strip(" \t\r\n\x1e\ufeff")  # RFC 8142 sets records off with 1E
+        text = text.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n\x1e")  # RFC 8142 sets records off with 1E
         if not text:
             continue
         try:
@@ -219,9 +221,9 @@ def _read_features(batch: pa.RecordBatch, columns: _Columns) -> None:
                 columns.bad(source, number, feature, error, id)
 
 
-def _json(text: str) -> Any:
+def _json(text: bytes) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise InvalidValue(f"not JSON: {error}") from None
 

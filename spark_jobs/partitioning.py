@@ -9,7 +9,7 @@ than half.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyspark.sql import functions as F
 
@@ -47,10 +47,14 @@ def hilbert(x: int, y: int, side: int = GRID) -> int:
     return distance
 
 
+def share_of(total: int, segments: int | None) -> int:
+    """How many subscriptions a segment should have: `SEGMENT`, or what makes as many segments as asked."""
+    return max(1, -(-total // segments) if segments else SEGMENT)
+
+
 def plan_segments(histogram: Mapping[str, int], segments: int | None = None) -> Plan:
-    """Cut the buckets into segments of about equal size: as many as asked, or of `SEGMENT` subscriptions."""
-    total = sum(histogram.values())
-    share = max(1, -(-total // segments) if segments else SEGMENT)
+    """Cut the buckets into segments of about equal size."""
+    share = share_of(sum(histogram.values()), segments)
     buckets: dict[str, tuple[int, int]] = {}
     kinds: list[str] = []
     for kind in KINDS:
@@ -78,13 +82,9 @@ def _along(bucket: str) -> tuple[int, int]:
     return int(group), hilbert(x, y)
 
 
-def assign_segments(session: SparkSession, bucketed: DataFrame, plan: Plan, roots: DataFrame | None) -> DataFrame:
-    """Add `segment`. With `roots` (id, root_id, root_bucket), a covered subscription goes where its coverer does."""
+def assign_segments(session: SparkSession, placed: DataFrame, plan: Plan) -> DataFrame:
+    """Add `segment` to rows with `bucket` and `owner`."""
     rows = [(bucket, first, ways) for bucket, (first, ways) in plan.buckets.items()]
     places = F.broadcast(session.createDataFrame(rows, "bucket string, first int, ways int"))
-    owner: Any = F.col("id")
-    if roots is not None:
-        bucketed = bucketed.join(roots, "id", "left").withColumn("bucket", F.coalesce("root_bucket", "bucket"))
-        owner = F.coalesce("root_id", "id")
-    segment = F.col("first") + F.pmod(F.xxhash64(owner), F.col("ways")).cast("int")
-    return bucketed.join(places, "bucket").withColumn("segment", segment)
+    segment = F.col("first") + F.pmod(F.xxhash64("owner"), F.col("ways")).cast("int")
+    return placed.join(places, "bucket").withColumn("segment", segment)

@@ -70,6 +70,27 @@ def find_covered(bucketed: DataFrame, frequent: list[str]) -> DataFrame:
     return best.select("id", "best.root_id", "best.root_bucket")
 
 
+def beside_coverers(bucketed: DataFrame, covered: DataFrame | None, most: int) -> DataFrame:
+    """Add `owner`, by whose id a row is placed, and give covered rows their coverer's bucket.
+
+    Coverers of coverers are followed two steps, so that a whole chain goes to one place. A family of more than `most`
+    would be a segment too large: its members are placed by their own ids.
+    """
+    if covered is None:
+        return bucketed.withColumn("owner", F.col("id"))
+    for _ in range(2):
+        above = covered.selectExpr("id as root_id", "root_id as top", "root_bucket as place")
+        covered = covered.join(above, "root_id", "left").select(
+            "id", F.coalesce("top", "root_id").alias("root_id"), F.coalesce("place", "root_bucket").alias("root_bucket")
+        )
+    large = covered.groupBy("root_id").agg(F.count("*").alias("n")).where(F.col("n") > most).select("root_id")
+    small = covered.join(large, "root_id", "leftanti")
+    moved = bucketed.join(small, "id", "left")
+    return moved.withColumn("bucket", F.coalesce("root_bucket", "bucket")).withColumn(
+        "owner", F.coalesce("root_id", "id")
+    )
+
+
 def _keys(frequent: list[str]) -> tuple[Column, Column]:
     """What rows ask and give, as expressions: parsed for most; by keyword, off the hot ones, for box matches."""
     hot = F.array(*(F.lit(word) for word in frequent[:_HOT])) if frequent else F.array().cast("array<string>")

@@ -55,11 +55,11 @@ def read_subscriptions(session: SparkSession, path: str, format: str | None = No
     if chosen == "parquet":
         return _read_parquet(session, [path] if remote else [str(file) for file in files], remote)
     if not remote and not any(file.stat().st_size for file in files):
-        return Source(session.createDataFrame([], "source string, value string"), "lines")
+        return Source(session.createDataFrame([], "source string, value binary"), "lines")
     names = [path] if remote else [str(file) for file in files]
     whole = chosen == "geojson"
     text = session.read.text(names, wholetext=whole)
-    rows = text.selectExpr("_metadata.file_path as source", "value")
+    rows = text.selectExpr("_metadata.file_path as source", "cast(value as binary) as value")
     return Source(rows, "lines" if chosen == "jsonl" else "features")
 
 

@@ -23,6 +23,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         {
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
+            # Compiling plans and byte code thoroughly takes longer than running them on a few hundred rows.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
             "spark.local.dir": str(tmp_path_factory.mktemp("spark")),
         },

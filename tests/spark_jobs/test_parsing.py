@@ -23,7 +23,7 @@ def read(form: str, **columns: list[Any]) -> list[dict[str, Any]]:
 
 
 def lines(*texts: str) -> list[dict[str, Any]]:
-    return read("lines", source=["f"] * len(texts), value=list(texts))
+    return read("lines", source=["f"] * len(texts), value=[text.encode() for text in texts])
 
 
 def table(filters: Any, ids: Any = None) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ def table(filters: Any, ids: Any = None) -> list[dict[str, Any]]:
 
 
 def features(*documents: Any) -> list[dict[str, Any]]:
-    texts = [each if isinstance(each, str) else json.dumps(each) for each in documents]
+    texts = [(each if isinstance(each, str) else json.dumps(each)).encode() for each in documents]
     return read("features", source=["f"] * len(texts), value=texts)
 
 
