@@ -31,7 +31,7 @@ LONG = {"broker", "bench", "demo"}  # tested as processes, in test_processes.py
 
 
 def examples(name: str) -> tuple[str, ...]:
-    found: tuple[str, ...] = importlib.import_module(f"contrada.client.commands.{name}").EXAMPLES
+    found: tuple[str, ...] = importlib.import_module(f"contrada.client.commands.{name.replace('-', '_')}").EXAMPLES
     return found
 
 
