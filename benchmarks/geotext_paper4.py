@@ -121,7 +121,7 @@ def figure_11(report: Report, world: World, subscriptions: Subscriptions, count:
         "SFirst": {"first": "space"},
         "Trie-Qd": {"first": "trie"},
     }
-    rows = []
+    rows: list[dict[str, Any]] = []
     for name, options in variants.items():
         index, took = _built(subscriptions, "ap-tree", **options)
         cost = measure_index(index, messages)
@@ -147,7 +147,8 @@ def figure_11(report: Report, world: World, subscriptions: Subscriptions, count:
 def figure_12(report: Report, world: World, subscriptions: Subscriptions, count: int) -> None:
     """Against the rivals: time, build time, size. The figures to reach."""
     messages = world.messages(count, tokens=NINE)
-    rows, best = [], {}
+    rows: list[dict[str, Any]] = []
+    best = {}
     for name in ("rk-tree", *RIVALS):
         index, took = _built(subscriptions, name)
         cost = min((measure_index(index, messages) for _ in range(3)), key=lambda c: c.milliseconds)
@@ -292,6 +293,9 @@ def _maintained(
     begin = int(len(subscriptions) * share)
     index = subscriptions.first(begin).build(name, **options)
     later = _objects(subscriptions, begin, len(subscriptions))
+    warm = subscriptions.first(0).build(name, **options)
+    for subscription in later[:1_000]:  # so that no compilation is timed
+        warm.insert(subscription)
     times = np.empty(len(later))
     for i, subscription in enumerate(later):
         start = time.perf_counter()

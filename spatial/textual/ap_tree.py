@@ -73,6 +73,7 @@ class APTree(StoredIndex):
     """
 
     name = "ap-tree"
+    version = 2
     defaults: ClassVar[Mapping[str, Any]] = {
         "fanout": 200,
         "leaf": 40,
@@ -88,12 +89,12 @@ class APTree(StoredIndex):
 
     def _settings(self) -> Settings:
         o = self.options
-        if o["cuts"] not in ("heuristic", "dp"):
+        if o["cuts"] not in ["heuristic", "dp"]:
             raise InvalidValue(f"{self.name}: cuts is {o['cuts']!r}; choose 'heuristic' or 'dp'")
-        if o["first"] not in _PRIORITIES:
+        if o["first"] not in list(_PRIORITIES):
             raise InvalidValue(f"{self.name}: first is {o['first']!r}; choose 'cost', 'keyword', 'space' or 'trie'")
         for name, least, most in (("fanout", 4, 4096), ("leaf", 1, 1 << 20), ("rebuild", 1, 1 << 30)):
-            if not (isinstance(o[name], int) and least <= o[name] <= most):
+            if isinstance(o[name], bool) or not (isinstance(o[name], int) and least <= o[name] <= most):
                 raise InvalidValue(f"{self.name}: {name} is {o[name]!r}; it must lie in {least}..{most}")
         for name in ("drift", "tokens"):
             if not (isinstance(o[name], (int, float)) and 0 <= o[name] < 1e12 and (o[name] or name == "drift")):

@@ -14,6 +14,7 @@ Options are keyword-only arguments of `build` and of the constructor, declared i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -49,11 +50,22 @@ def checked_box(box: Collection[float], whose: str) -> BoxTuple:
     return x1, y1, x2, y2
 
 
-def checked_words(words: Collection[str], whose: str) -> Collection[str]:
-    """Return the words if they are a collection of strings and not one string, else raise `InvalidValue`."""
-    if isinstance(words, str) or not all(isinstance(word, str) for word in words):
+def checked_words(words: Iterable[str], whose: str) -> frozenset[str]:
+    """Return the words as a set if they are strings and not one string, else raise `InvalidValue`."""
+    held = None
+    if not isinstance(words, (str, bytes)):
+        with suppress(TypeError):  # neither iterable nor hashable: refused below
+            held = frozenset(words)
+    if held is None or not all(isinstance(word, str) for word in held):
         raise InvalidValue(f"{whose}: keywords are a collection of strings, not {words!r}")
-    return words
+    return held
+
+
+def _checked_integers(values: ArrayLike, what: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidValue(f"{what} must be a flat array of integers, not {array.dtype} of {array.ndim} dimensions")
+    return array
 
 
 class StoredIndex(ABC):
@@ -85,7 +97,8 @@ class StoredIndex(ABC):
         keywords: list[int] = []
         boxes: list[BoxTuple] = []
         words: dict[str, int] = {}
-        for id, its_words, box in subscriptions:
+        for subscription in subscriptions:
+            id, its_words, box = _checked_subscription(subscription)
             whose = f"subscription {id}"
             ids.append(_checked_id(id))
             boxes.append(checked_box(box, whose))
@@ -110,8 +123,13 @@ class StoredIndex(ABC):
         Subscription `ids[i]` has the words `vocabulary[k] for k in keywords[offsets[i]:offsets[i + 1]]`, repeats
         allowed, and the box `boxes[i]`.
         """
-        ids, offsets, keywords = np.asarray(ids, np.int64), np.asarray(offsets, np.int64), np.asarray(keywords)
-        boxes = np.array(boxes, np.float64, order="C").reshape(-1, 4)  # a copy: the store goes on changing
+        ids = _checked_integers(ids, "ids").astype(np.int64)
+        offsets = _checked_integers(offsets, "offsets").astype(np.int64)
+        keywords = _checked_integers(keywords, "keywords")
+        try:
+            boxes = np.array(boxes, np.float64, order="C").reshape(-1, 4)  # a copy: the store goes on changing
+        except (TypeError, ValueError) as error:
+            raise InvalidValue(f"boxes must be rows of x1, y1, x2, y2: {error}") from error
         n = ids.size
         if offsets.size != n + 1 or offsets[0] != 0 or offsets[-1] != keywords.size or (np.diff(offsets) < 0).any():
             raise InvalidValue(f"offsets must be {n + 1} ascending numbers from 0 to the number of keywords")
@@ -121,7 +139,7 @@ class StoredIndex(ABC):
             raise InvalidValue(f"subscription ids must lie in 0..2**31 - 1, found {ids.min()} and {ids.max()}")
         if keywords.size and not 0 <= keywords.min() <= keywords.max() < len(vocabulary):
             raise InvalidValue(f"keywords must be positions in the vocabulary of {len(vocabulary)} words")
-        if len(set(vocabulary)) != len(vocabulary):
+        if len(checked_words(vocabulary, "the vocabulary")) != len(vocabulary):
             raise InvalidValue("the vocabulary has a word twice")
         _refuse_bad_boxes(ids, boxes)
 
@@ -136,10 +154,10 @@ class StoredIndex(ABC):
 
     def insert(self, subscription: Subscription) -> None:
         """Add one subscription. `InvalidValue` when its id is in use or its box is not a finite box."""
-        id, words, box = subscription
+        id, words, box = _checked_subscription(subscription)
         whose = f"subscription {id}"
         box = checked_box(box, whose)
-        words = frozenset(checked_words(words, whose))
+        words = checked_words(words, whose)
         if self.store.slot(_checked_id(id)) >= 0:
             raise InvalidValue(f"{whose}: the id is in use; remove it first")
         self._insert(self.store.add(id, self.vocabulary.acquire(words), box))
@@ -157,7 +175,11 @@ class StoredIndex(ABC):
         if isinstance(tokens, str):
             raise InvalidValue(f"message: tokens are a collection of strings, not {tokens!r}")
         place = np.array(checked_box(box, "message"))
-        slots, nodes, verified = self._search(self.vocabulary.lookup(tokens), place)
+        try:
+            known = self.vocabulary.lookup(tokens)
+        except TypeError as error:
+            raise InvalidValue(f"message: tokens are a collection of strings, not {tokens!r}") from error
+        slots, nodes, verified = self._search(known, place)
         self.counters = Counters(nodes, verified, slots.size)
         found = self.store.rows.ids[slots].astype(np.int64)
         found.sort()
@@ -171,7 +193,7 @@ class StoredIndex(ABC):
         return Subscription(id, frozenset(words), (x1, y1, x2, y2))
 
     def _slot_of(self, id: int) -> int:
-        slot = self.store.slot(id) if 0 <= id < ID_LIMIT else -1
+        slot = self.store.slot(id) if isinstance(id, (int, np.integer)) and 0 <= id < ID_LIMIT else -1
         if slot < 0:
             raise KeyError(id)
         return slot
@@ -258,6 +280,12 @@ class StoredIndex(ABC):
     @abstractmethod
     def _check_structure(self) -> None:
         """Assert every invariant of the structure."""
+
+
+def _checked_subscription(subscription: Subscription) -> Subscription:
+    if not isinstance(subscription, tuple) or len(subscription) != 3:
+        raise InvalidValue(f"a subscription is (id, keywords, box), not {subscription!r}")
+    return Subscription(*subscription)
 
 
 def _checked_id(id: int) -> int:

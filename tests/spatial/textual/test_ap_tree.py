@@ -283,6 +283,8 @@ def test_freed_blocks_are_used_again(kind: type[APTree]) -> None:
         {"first": "text"},
         {"rebuild": 0},
         {"leaf": "40"},
+        {"leaf": True},
+        {"first": ["cost"]},
         {"tokens": float("nan")},
     ],
 )

@@ -152,3 +152,43 @@ def test_huge_keyword_sets_are_sorted_like_small_ones() -> None:
     assert index.get(3).keywords == {words[i] for i in shuffled[:40]}
     assert index.get(1).keywords == {words[i] for i in shuffled[7:47]}
     assert index.search(words, (0.0, 0.0, 0.0, 0.0)).tolist() == [1, 2, 3, 4]
+
+
+def test_what_is_no_subscription_or_message_is_refused_and_changes_nothing() -> None:
+    index = Scan.build([Subscription(1, frozenset({"a"}), UNIT)])
+    for nonsense in (5, (1, 2), Subscription(2, None, UNIT), Subscription(2, 7, UNIT), Subscription(2, [["a"]], UNIT)):  # type: ignore[arg-type]
+        with pytest.raises(InvalidValue):
+            index.insert(nonsense)  # type: ignore[arg-type]
+        with pytest.raises(InvalidValue):
+            Scan.build([nonsense])  # type: ignore[list-item]
+    for tokens in (None, 5, [["a"]], "a"):
+        with pytest.raises(InvalidValue, match="tokens"):
+            index.search(tokens, UNIT)  # type: ignore[arg-type]
+    for id in ("a", None, 1.5, -1, 2**31):
+        with pytest.raises(KeyError):
+            index.remove(id)  # type: ignore[arg-type]
+    index._check()
+    index.insert(Subscription(2, (word for word in ("a", "b")), UNIT))  # type: ignore[arg-type]
+    assert index.get(2).keywords == {"a", "b"}, "any iterable will do"
+    assert index.search((word for word in "ab"), UNIT).tolist() == [1, 2]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("ids", "offsets", "keywords", "vocabulary", "boxes"),
+    [
+        ([1.5], [0, 1], [0], ["a"], [UNIT]),
+        (["a"], [0, 1], [0], ["a"], [UNIT]),
+        ([1], [0, 1.9], [0], ["a"], [UNIT]),
+        ([1], [0, 1], [0.7], ["a"], [UNIT]),
+        ([1], [0, 1], [0], [5], [UNIT]),
+        ([1], [0, 1], [0], [["a"]], [UNIT]),
+        ([1], [0, 1], [0], ["a"], [[1, 2], [1, 2, 3]]),
+        ([1], [0, 1], [0], ["a"], [[1, 2, 3]]),
+        ([[1]], [0, 1], [0], ["a"], [UNIT]),
+    ],
+)
+def test_arrays_of_the_wrong_kind_are_refused(
+    ids: object, offsets: object, keywords: object, vocabulary: list[str], boxes: object
+) -> None:
+    with pytest.raises(InvalidValue):
+        Scan.build_arrays(ids, offsets, keywords, vocabulary, boxes)  # type: ignore[arg-type]
