@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.index.layout import Bytes, Floats, Ints
 
 _PADDING: Final = np.zeros(8, np.uint8)  # kernels read strings eight bytes at a time
+_NOWHERE: Final = (np.nan, np.nan, np.nan, np.nan)
 
 
 class Text(NamedTuple):
@@ -50,6 +51,30 @@ class Column(NamedTuple):
     kind: Kind
     values: NDArray[Any] | Text | list[Any]
     present: NDArray[np.bool_] | None = None  # None: everywhere
+    boxes: Floats | None = None  # (n, 4), of values that are places, where they are known already
+
+    def bounds(self) -> Floats:
+        """The boxes (x1, y1, x2, y2) of values that are places; NaN where there is none."""
+        if self.boxes is not None:
+            return self.boxes
+        objects = cast("list[Any]", self.values)
+        boxes = [_NOWHERE if each is None else getattr(each, "place", each).bounds for each in objects]
+        return np.array(boxes, np.float64).reshape(-1, 4)
+
+    def take(self, places: Ints) -> Column:
+        """The same attribute of the notifications at these places."""
+        values = self.values
+        if isinstance(values, Text):
+            starts, ends = values.offsets[:-1][places], values.offsets[1:][places]
+            offsets = np.concatenate(([0], np.cumsum(ends - starts)))
+            where = np.repeat(starts - offsets[:-1], ends - starts) + np.arange(offsets[-1])
+            taken: NDArray[Any] | Text | list[Any] = Text(offsets, values.data[where])
+        elif isinstance(values, list):
+            taken = [values[place] for place in places.tolist()]
+        else:
+            taken = values[places]
+        present = None if self.present is None else self.present[places]
+        return Column(self.name, self.kind, taken, present, None if self.boxes is None else self.boxes[places])
 
 
 class Columns(NamedTuple):
@@ -57,6 +82,10 @@ class Columns(NamedTuple):
 
     size: int
     columns: Sequence[Column]
+
+    def take(self, places: Ints) -> Columns:
+        """The notifications at these places."""
+        return Columns(len(places), [column.take(places) for column in self.columns])
 
     def _check(self) -> None:
         taken: dict[str, NDArray[np.bool_]] = {}
@@ -92,8 +121,7 @@ def encode_columns(given: Columns, names: Mapping[str, int]) -> tuple[Batch, Val
         elif column.kind is Kind.POINT:
             cells[:, 1] = _add_plugged(values, name, column)
             cells[:, 1] = cells[:, 1] << 32 | (used + 2 * np.arange(count))
-            points = cast("list[Any]", column.values)
-            floats.append(np.array([(0.0, 0.0) if p is None else (p.x, p.y) for p in points], np.float64).ravel())
+            floats.append(column.bounds()[:, :2].ravel())
             used += 2 * count
         elif KIND[column.kind] >= layout.PLUGGED:
             cells[:, 1] = _add_plugged(values, name, column)

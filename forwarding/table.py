@@ -25,8 +25,8 @@ import numpy as np
 
 from contrada.errors import InvalidValue, NotFound
 from contrada.forwarding.changer import Changer
-from contrada.forwarding.columns import encode_columns
-from contrada.forwarding.encode import as_ints
+from contrada.forwarding.columns import Columns, encode_columns
+from contrada.forwarding.encode import as_ints, encode_notifications
 from contrada.forwarding.explain import Explanation, explain
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.index import layout
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Hashable, Iterator
 
-    from contrada.forwarding.columns import Columns
     from contrada.forwarding.filter import Expression, Filter
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.operands import Roads
@@ -179,15 +178,21 @@ class ForwardingTable:
             answers += self._filters_of(given[start : start + _MATCH])
         return answers
 
-    def match_columns(self, notifications: Columns) -> tuple[Ints, Ints]:
-        """Match notifications given by columns: places of notifications, ascending, and ids of filters they match.
+    def match_pairs(self, notifications: Columns | Sequence[Mapping[str, object]]) -> tuple[Ints, Ints]:
+        """As `match_many_filters`, in arrays: places of notifications, ascending, and ids of filters they match.
 
-        The filters of one notification come in no order. The whole batch is matched in one piece.
+        Notifications may be given by columns, as analytical files hold them. The filters of one notification come in no
+        order. The whole batch is matched in one piece.
         """
+        names = self._names.numbers
         with self._lock.reading():
-            batch, values, widest = encode_columns(notifications, self._names.numbers)
+            if isinstance(notifications, Columns):
+                batch, values, widest = encode_columns(notifications, names)
+            else:
+                batch, values = encode_notifications(notifications, names)
+                widest = max(map(len, notifications), default=0)
             found, ends, late, filters = match_encoded(batch, values, widest, self._store, self._types, whole=True)
-            places = np.repeat(np.arange(notifications.size), np.diff(ends, prepend=0))
+            places = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
             rows = found
             if len(late):
                 places, rows = np.concatenate((places, late)), np.concatenate((found, filters))

@@ -52,12 +52,13 @@ def _values(kind: Kind, cells: list[Any]) -> Any:
 def test_columns_match_as_notifications_do(wanted: list[Any], given: list[Any]) -> None:
     table = ForwardingTable(geotext_index="scan")
     table.add_many((f"I{n % 3}", each) for n, each in enumerate(wanted))
-    places, ids = table.match_columns(columns_of(given))
-    assert (np.diff(places) >= 0).all()
-    answers: list[list[int]] = [[] for _ in given]
-    for place, id in zip(places.tolist(), ids.tolist(), strict=True):
-        answers[place].append(id)
-    assert [sorted(each) for each in answers] == [table.match_filters(each) for each in given]
+    for form in (columns_of(given), given):
+        places, ids = table.match_pairs(form)
+        assert (np.diff(places) >= 0).all()
+        answers: list[list[int]] = [[] for _ in given]
+        for place, id in zip(places.tolist(), ids.tolist(), strict=True):
+            answers[place].append(id)
+        assert [sorted(each) for each in answers] == [table.match_filters(each) for each in given]
 
 
 def test_an_attribute_that_is_not_finite_is_refused_where_it_is_present() -> None:
@@ -65,8 +66,8 @@ def test_an_attribute_that_is_not_finite_is_refused_where_it_is_present() -> Non
     table.add("I", "price > 1")
     prices = np.array([2.0, np.nan])
     with pytest.raises(InvalidValue, match="'price': a number must be finite"):
-        table.match_columns(Columns(2, [Column("price", Kind.NUMBER, prices)]))
-    places, _ = table.match_columns(Columns(2, [Column("price", Kind.NUMBER, prices, np.array([True, False]))]))
+        table.match_pairs(Columns(2, [Column("price", Kind.NUMBER, prices)]))
+    places, _ = table.match_pairs(Columns(2, [Column("price", Kind.NUMBER, prices, np.array([True, False]))]))
     assert places.tolist() == [0]
 
 
@@ -74,7 +75,7 @@ def test_no_columns_and_no_notifications() -> None:
     table = ForwardingTable()
     table.add("I", "price > 1")
     for columns in (Columns(0, []), Columns(3, []), Columns(0, [Column("price", Kind.NUMBER, np.zeros(0))])):
-        places, ids = table.match_columns(columns)
+        places, ids = table.match_pairs(columns)
         assert places.tolist() == ids.tolist() == []
 
 
@@ -82,6 +83,19 @@ def test_the_interfaces_of_what_matched() -> None:
     table = ForwardingTable()
     table.add("one", "price > 1")
     table.add("two", "price > 2")
-    _, ids = table.match_columns(Columns(1, [Column("price", Kind.NUMBER, np.array([3]))]))
+    _, ids = table.match_pairs(Columns(1, [Column("price", Kind.NUMBER, np.array([3]))]))
     numbers, names = table.interface_numbers(ids)
     assert sorted(str(names[number]) for number in numbers.tolist()) == ["one", "two"]
+
+
+@given(st.lists(notifications(), min_size=1, max_size=8), st.data())
+def test_some_of_the_notifications(given: list[Any], data: st.DataObject) -> None:
+    places = data.draw(st.lists(st.integers(0, len(given) - 1)))
+    some = columns_of(given).take(np.array(places, np.int64))
+    some._check()
+    table = ForwardingTable(geotext_index="scan")
+    table.add_many(("I", f"{name} exists") for name in "abc")
+    table.add("J", 'a prefix "a" or b < 2 or c contains "b"')
+    found, ids = table.match_pairs(some)
+    pairs = set(zip(found.tolist(), ids.tolist(), strict=True))
+    assert pairs == {(n, id) for n, place in enumerate(places) for id in table.match_filters(given[place])}
