@@ -2,15 +2,16 @@
 
 A column is one attribute of n notifications: an array of values and, where some lack the attribute, a mask. No Python
 object is made per notification, nor per attribute: a batch of scalars costs a few array operations per column, a
-tenth of what `encode_notifications` spends on the same values. Regions, points and geotext stay objects, since the
-indexes they are searched in take them one by one.
+tenth of what `encode_notifications` spends on the same values. Regions and geotext are objects, since the indexes they
+are searched in take them one by one; so do points, which become objects only if a filter asks for them.
 
     kind           values
     BOOL           int64, 0 or 1
     NUMBER         int64, or float64 and finite
     TIME           int64, microseconds since 1970 in UTC
     STRING         `Text`: offsets (n + 1) into UTF-8 bytes
-    POINT, REGION,
+    POINT          float64 (n, 2): x and y, as a Point would have them
+    REGION,
     GEOTEXT        a list of objects; what stands where the attribute is absent is not read
 """
 
@@ -51,12 +52,14 @@ class Column(NamedTuple):
     kind: Kind
     values: NDArray[Any] | Text | list[Any]
     present: NDArray[np.bool_] | None = None  # None: everywhere
-    boxes: Floats | None = None  # (n, 4), of values that are places, where they are known already
+    boxes: Floats | None = None  # (n, 4), of regions and geotext, where they are known already
 
     def bounds(self) -> Floats:
         """The boxes (x1, y1, x2, y2) of values that are places; NaN where there is none."""
         if self.boxes is not None:
             return self.boxes
+        if self.kind is Kind.POINT:
+            return np.concatenate((self.values, self.values), axis=1)
         objects = cast("list[Any]", self.values)
         boxes = [_NOWHERE if each is None else getattr(each, "place", each).bounds for each in objects]
         return np.array(boxes, np.float64).reshape(-1, 4)
@@ -121,7 +124,7 @@ def encode_columns(given: Columns, names: Mapping[str, int]) -> tuple[Batch, Val
         elif column.kind is Kind.POINT:
             cells[:, 1] = _add_plugged(values, name, column)
             cells[:, 1] = cells[:, 1] << 32 | (used + 2 * np.arange(count))
-            floats.append(column.bounds()[:, :2].ravel())
+            floats.append(cast("Floats", column.values).ravel())
             used += 2 * count
         elif KIND[column.kind] >= layout.PLUGGED:
             cells[:, 1] = _add_plugged(values, name, column)
@@ -166,7 +169,7 @@ def _presence(columns: Sequence[Column], count: int) -> NDArray[np.bool_] | None
 
 def _add_plugged(values: Values, name: int, column: Column) -> Ints:
     """Number the values that are there; the numbers, 0 where there is none."""
-    objects = cast("list[Any]", column.values)
+    objects = _points(column.values) if column.kind is Kind.POINT else cast("list[Any]", column.values)
     kind = KIND[column.kind]
     first = len(values.values)
     there = objects
@@ -178,6 +181,12 @@ def _add_plugged(values: Values, name: int, column: Column) -> Ints:
     values.names += [name] * len(there)
     values.kinds += [kind] * len(there)
     return numbers
+
+
+def _points(xy: Any) -> list[Any]:
+    from contrada.spatial.point import Point
+
+    return [Point.unchecked(x, y) for x, y in xy.tolist()]
 
 
 def _interleave(columns: Sequence[Column], present: NDArray[np.bool_] | None, count: int) -> Bytes:

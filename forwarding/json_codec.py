@@ -50,7 +50,11 @@ def notification_to_json(notification: Mapping[str, object]) -> str:
 
 def notification_from_json(text: str | bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Value]:
     """The notification that a JSON object describes; `CodecError` for anything else."""
-    document = _load(text, limits)
+    return notification_from_plain(load_json(text, limits), limits)
+
+
+def notification_from_plain(document: object, limits: Limits = DEFAULT_LIMITS) -> dict[str, Value]:
+    """The notification that a parsed JSON object describes, for those who find one inside another document."""
     if type(document) is not dict:
         raise CodecError("a notification is a JSON object")
     if len(document) > limits.attributes:
@@ -73,7 +77,7 @@ def filter_to_json(expression: Expression) -> str:
 
 def filter_from_json(text: str | bytes, limits: Limits = DEFAULT_LIMITS) -> Filter | Predicate:
     """The filter, or the predicate of several, that `filter_to_json` wrote."""
-    return filter_from_plain(_load(text, limits), limits)
+    return filter_from_plain(load_json(text, limits), limits)
 
 
 def filter_from_plain(document: object, limits: Limits = DEFAULT_LIMITS) -> Filter | Predicate:
@@ -131,7 +135,8 @@ def _constraint_object(constraint: Constraint) -> dict[str, object]:
     return {"name": constraint.name, "op": constraint.op.value, "value": plain}
 
 
-def _load(text: str | bytes, limits: Limits) -> Any:
+def load_json(text: str | bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
+    """Parse JSON strictly: no repeated names, no NaN, no more than the limits allow; `CodecError` otherwise."""
     try:
         size = len(text)
         if size > limits.size:

@@ -77,6 +77,20 @@ class SubscriptionIds:
         """The subscriptions of filters, by their rows."""
         return [self.id(number) for number in self._owners[rows].tolist()] if len(rows) else []
 
+    def numbers_of(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """The numbers of the subscriptions of filters, by their rows."""
+        return self._owners[rows]
+
+    @property
+    def first_rows(self) -> NDArray[np.int64]:
+        """The first filter of each subscription, by its row."""
+        return self._starts[:-1]
+
+    @property
+    def text(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+        """All ids by number, as analytical formats have strings: n + 1 offsets into UTF-8 bytes."""
+        return np.concatenate((np.zeros(1, np.int64), self._ends)), self._text
+
     def rows_of(self, id: str) -> range:
         """The rows of the filters of a subscription; empty when it is not here."""
         key = id.encode()

@@ -13,7 +13,9 @@ from contrada.spatial.wkt import format_number
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    import numpy as np
     import shapely
+    from numpy.typing import NDArray
 
 # The range in which orientation tests are exact (`predicates`, which this module does not load: clients that only
 # publish points need no compiler).
@@ -35,6 +37,13 @@ def coordinate(value: object, name: str) -> float:
     return number
 
 
+def check_coordinates(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which numbers of an array `coordinate` would take."""
+    magnitude = abs(numbers)
+    fine: NDArray[np.bool_] = (magnitude == 0.0) | ((magnitude >= _MIN_MAGNITUDE) & (magnitude <= _MAX_MAGNITUDE))
+    return fine
+
+
 class Point:
     """A point of the plane: x then y (longitude then latitude). Immutable and hashable; unpacks as `x, y = point`.
 
@@ -46,6 +55,14 @@ class Point:
     def __init__(self, x: float, y: float) -> None:
         self._x = coordinate(x, "x")
         self._y = coordinate(y, "y")
+
+    @classmethod
+    def unchecked(cls, x: float, y: float) -> Point:
+        """Make a point of floats that `coordinate` would return as they are: for arrays checked as a whole."""
+        point = cls.__new__(cls)
+        point._x = x
+        point._y = y
+        return point
 
     @classmethod
     def of(cls, shape: object) -> Point:

@@ -39,7 +39,9 @@ def _values(kind: Kind, cells: list[Any]) -> Any:
         encoded = [(cell or "").encode() for cell in cells]
         offsets = np.concatenate(([0], np.cumsum([len(each) for each in encoded]))).astype(np.int64)
         return Text(offsets + 3, np.frombuffer(b"..." + b"".join(encoded), np.uint8))  # as in a slice of a column
-    if kind in (Kind.POINT, Kind.REGION, Kind.GEOTEXT):
+    if kind is Kind.POINT:
+        return np.array([(0.0, 0.0) if cell is None else tuple(cell) for cell in cells])
+    if kind in (Kind.REGION, Kind.GEOTEXT):
         return cells
     if kind is Kind.TIME:
         return np.array([0 if cell is None else microseconds(cell) for cell in cells], np.int64)

@@ -1,0 +1,277 @@
+"""Events against an index: plain functions DataFrame → DataFrame, Arrow all the way.
+
+`match_events` gives every event to every segment whose gate admits it, where it is: the index is open in each worker.
+`match_routed` is for indexes larger than a worker's memory: an event travels to the segments that can match it, one
+row for each, rows are brought together by segment, and a worker holds a few segments at a time. Both give the same.
+
+What comes out is one stream, so that a single pass over the events gives everything a replay tells. Its rows have the
+columns of deliveries, and `part` says what else they may be:
+
+    part      day   event_id   time   interface   filter_id
+    DELIVERY  day   id         time   interface   subscription's id
+    REJECT    null  id         null   reason      the event's text
+    TALLY     null  null       null   null        a task's tally as JSON (tally.py)
+    COUNT     null  number     null   interface   subscription's id: so many deliveries it had in one task
+
+A day is a day in UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.spark_jobs.decoding import Events, Format, Reject, decode
+from contrada.spark_jobs.instants import TIME_TYPE
+from contrada.spark_jobs.opening import IndexFiles, OpenIndex, admitted, opened, some_of
+from contrada.spark_jobs.tally import Tally, places_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import DataFrame
+
+    from contrada.forwarding.index.layout import Ints
+
+DELIVERY: Final = 0
+REJECT: Final = 1
+TALLY: Final = 2
+COUNT: Final = 3
+OUTCOME: Final = "part int, day date, event_id string, time timestamp, interface string, filter_id string"
+_SCHEMA: Final = pa.schema(
+    [
+        ("part", pa.int32()),
+        ("day", pa.date32()),
+        ("event_id", pa.string()),
+        ("time", TIME_TYPE),
+        ("interface", pa.string()),
+        ("filter_id", pa.string()),
+    ]
+)
+_DAY: Final = 86_400_000_000
+_PIECE: Final = 4096  # events matched at once
+_PAIRS: Final = 1 << 19  # deliveries hoped for from one piece: a hot subscription must not fill the memory
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a task needs to know."""
+
+    index: IndexFiles
+    format: Format
+    as_of: bool = False  # whether subscriptions live from one sequence number to another
+    periods: tuple[tuple[int, int], ...] | None = None  # of sequence numbers in which the whole index was in force
+    first: bool = True  # whether this is the pass that counts and rejects events
+
+
+def match_events(events: DataFrame, match: Match) -> DataFrame:
+    """What `events`, laid out as `match.format` says, lead to."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _Task(match).run(batches)
+
+    return events.mapInArrow(run, OUTCOME)
+
+
+def match_routed(events: DataFrame, match: Match, partitions: int) -> DataFrame:
+    """The same, with events brought to segments."""
+    from pyspark.sql.types import BooleanType, IntegerType, StructType
+
+    schema = StructType(list(events.schema.fields)).add("segment", IntegerType()).add("salt", IntegerType())
+    schema = schema.add("home", BooleanType())
+
+    def route(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _route(match, batches)
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _Task(match).run_routed(batches)
+
+    routed = events.mapInArrow(route, schema).repartition(partitions, "segment", "salt")
+    return routed.sortWithinPartitions("segment").mapInArrow(run, OUTCOME)
+
+
+def _route(match: Match, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each row once for every segment that may match it, and once with no segment (-1) if it has none.
+
+    One of an event's rows is its home: there it is counted, or rejected.
+    """
+    infos = opened(match.index).infos
+    salt = 0
+    for batch in batches:
+        events = decode(batch, match.format)
+        homeless = np.ones(batch.num_rows, np.bool_)
+        for number, info in enumerate(infos):
+            rows = events.rows[admitted(info.gate, events.notifications)]
+            if len(rows):
+                salt += 1
+                yield _labelled(batch, rows, number, salt % _SALTS, homeless[rows])
+                homeless[rows] = False
+        rest = np.flatnonzero(homeless)
+        if len(rest):
+            yield _labelled(batch, rest, -1, salt % _SALTS, np.ones(len(rest), np.bool_))
+
+
+_SALTS: Final = 8  # parts that the events of one segment may be matched in
+
+
+def _labelled(batch: pa.RecordBatch, rows: Ints, segment: int, salt: int, home: np.ndarray) -> pa.RecordBatch:
+    some = batch.take(pa.array(rows))
+    columns = [
+        *some.columns,
+        pa.array(np.full(len(rows), segment, np.int32)),
+        pa.array(np.full(len(rows), salt, np.int32)),
+        pa.array(home),
+    ]
+    return pa.RecordBatch.from_arrays(columns, [*batch.schema.names, "segment", "salt", "home"])
+
+
+class _Task:
+    """One task's work: rows of a log in, rows of the outcome out."""
+
+    def __init__(self, match: Match) -> None:
+        self._match = match
+        self._index: OpenIndex = opened(match.index)
+        self._tally = Tally()
+        self._counts: dict[int, Ints] = {}  # by segment
+        self._piece = _PIECE
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Match every event against every segment that may match it."""
+        for batch in batches:
+            events = decode(batch, self._match.format)
+            yield from self._rejects(events.rejects)
+            delivered = np.zeros(len(events), np.int64)
+            for number, info in enumerate(self._index.infos):
+                which = admitted(info.gate, events.notifications)
+                yield from self._deliver(events, which, number, _sequences(batch, events), delivered)
+            self._count(events, delivered)
+        yield from self._close()
+
+    def run_routed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Match events against the segment that they were sent to."""
+        for batch in batches:
+            segments = batch.column("segment").to_numpy()
+            edges = np.flatnonzero(np.diff(segments, prepend=segments[:1] - 1, append=segments[-1:] + 1))
+            for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+                part = batch.slice(start, end - start)
+                home = part.column("home").to_numpy(zero_copy_only=False)
+                events = decode(part, self._match.format)
+                yield from self._rejects([each for each in events.rejects if home[each.row]])
+                delivered = np.zeros(len(events), np.int64)
+                number = int(segments[start])
+                if number >= 0:
+                    everyone = np.arange(len(events))
+                    yield from self._deliver(events, everyone, number, _sequences(part, events), delivered)
+                self._count(events, delivered, home[events.rows])
+        yield from self._close()
+
+    def _deliver(
+        self, events: Events, which: Ints, number: int, sequences: Ints | None, delivered: Ints
+    ) -> Iterator[pa.RecordBatch]:
+        """The deliveries of some events by one segment, a piece at a time."""
+        start = 0
+        while start < len(which):
+            segment = self._index[number]
+            piece = which[start : start + self._piece]
+            start += len(piece)
+            some = some_of(events.notifications, piece)
+            then = sequences[piece] if self._match.as_of and sequences is not None else None
+            places, subscriptions = segment.match(some, then)
+            rows = piece[places]
+            if self._match.periods is not None and sequences is not None:
+                alive = _within(sequences[rows], self._match.periods)
+                rows, subscriptions = rows[alive], subscriptions[alive]
+            self._piece = min(_PIECE, max(1, _PAIRS * len(piece) // max(len(rows), 1)))
+            if not len(rows):
+                continue
+            delivered += np.bincount(rows, minlength=len(delivered))
+            counts = self._counts.setdefault(number, np.zeros(segment.size, np.int64))
+            counts += np.bincount(subscriptions, minlength=len(counts))
+            for at in range(0, len(rows), _ROWS):
+                interfaces, ids = segment.names(subscriptions[at : at + _ROWS])
+                yield _deliveries(events, rows[at : at + _ROWS], interfaces, ids)
+
+    def _rejects(self, rejects: list[Reject]) -> Iterator[pa.RecordBatch]:
+        if rejects and self._match.first:
+            self._tally.rejected += len(rejects)
+            yield _outcome(
+                REJECT,
+                event_id=[each.event_id for each in rejects],
+                interface=[each.reason for each in rejects],
+                filter_id=[each.raw for each in rejects],
+            )
+
+    def _count(self, events: Events, delivered: Ints, home: np.ndarray | None = None) -> None:
+        """Count events where they are at home, and deliveries wherever they happen."""
+        if not len(events):
+            return
+        places = places_of(events.notifications)
+        if not self._match.first:
+            self._tally.add(events.times, places, delivered, count_events=False)
+        elif home is None or home.all():
+            self._tally.add(events.times, places, delivered)
+        else:
+            self._tally.add(events.times[home], places[home], delivered[home])
+            away = ~home
+            self._tally.add(events.times[away], places[away], delivered[away], count_events=False)
+
+    def _close(self) -> Iterator[pa.RecordBatch]:
+        if self._tally.events or self._tally.deliveries or self._tally.rejected:
+            yield _outcome(TALLY, filter_id=[self._tally.to_text()])
+        for number, counts in self._counts.items():
+            some = np.flatnonzero(counts)
+            for at in range(0, len(some), _ROWS):
+                piece = some[at : at + _ROWS]
+                interfaces, ids = self._index[number].names(piece)
+                yield _outcome(
+                    COUNT,
+                    event_id=pa.array(counts[piece]).cast(pa.string()),
+                    interface=interfaces,
+                    filter_id=ids.cast(pa.string()),
+                )
+
+
+_ROWS: Final = 1 << 16  # of a batch given back
+
+
+def _sequences(batch: pa.RecordBatch, events: Events) -> Ints | None:
+    if "sequence" not in batch.schema.names:
+        return None
+    sequences: Ints = batch.column("sequence").to_numpy()[events.rows]
+    return sequences
+
+
+def _within(sequences: Ints, periods: tuple[tuple[int, int], ...]) -> np.ndarray:
+    alive = np.zeros(len(sequences), np.bool_)
+    for start, end in periods:
+        alive |= (start <= sequences) & (sequences < end)
+    return alive
+
+
+def _deliveries(events: Events, rows: Ints, interfaces: pa.Array, ids: pa.Array) -> pa.RecordBatch:
+    times = events.times[rows]
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(np.full(len(rows), DELIVERY, np.int32)),
+            pa.array((times // _DAY).astype(np.int32)).cast(pa.date32()),
+            events.ids.take(pa.array(rows)),
+            pa.array(times).cast(TIME_TYPE),
+            interfaces,
+            ids.cast(pa.string()),
+        ],
+        schema=_SCHEMA,
+    )
+
+
+def _outcome(part: int, **columns: object) -> pa.RecordBatch:
+    """Rows of some other part: columns that are not given are null."""
+    size = len(next(iter(columns.values())))  # type: ignore[arg-type]  # lists and arrays
+    given = {"part": np.full(size, part, np.int32), **columns}
+    arrays = [
+        pa.array(given[field.name], field.type) if field.name in given else pa.nulls(size, field.type)
+        for field in _SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
