@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.recording import Accepted, Problem, Recording, recording_files
+from contrada.forwarding.recording import Accepted, Recording, recording_files
 from contrada.spark_jobs.decoding import Form, Format
 from contrada.spark_jobs.instants import TIME_TYPE, zone_of
 from contrada.spark_jobs.typed import check_attributes
@@ -80,18 +80,19 @@ def is_recording(path: Path) -> bool:
     return path.is_dir() and any(path.glob("*.rec"))
 
 
-def read_log(spark: SparkSession, path: Path, layout: Layout) -> list[Log]:
-    """The events of a log."""
+def read_log(spark: SparkSession, path: Path, layout: Layout) -> tuple[list[Log], list[tuple[Path, str]]]:
+    """The events of a log; and the files that cannot be read, each with the reason."""
     zone_of(layout.timezone)
     kind, files = files_of(path)
     if not files:
-        return []
+        return [], []
     if kind == Kinds.RECORDING:
-        return [Log(recorded_events(spark, files), Format(Form.BODIES))]
+        return [Log(recorded_events(spark, files), Format(Form.BODIES))], []
     if kind == Kinds.LINES:
         rows = spark.read.text([str(each) for each in files]).selectExpr("cast(value as binary) as line")
-        return [Log(rows, Format(Form.LINES, layout.timezone))]
-    return [_read_parquet(spark, group, layout) for group in _by_schema(files)]
+        return [Log(rows, Format(Form.LINES, layout.timezone))], []
+    groups, unread = _by_schema(files)
+    return [_read_parquet(spark, group, layout) for group in groups], unread
 
 
 def _is_data(file: Path, root: Path) -> bool:
@@ -107,17 +108,19 @@ def _is_lines(file: Path) -> bool:
 # -- Parquet -----------------------------------------------------------------------------------------------
 
 
-def _by_schema(files: Iterable[Path]) -> list[list[Path]]:
-    """Files of equal schemas together."""
+def _by_schema(files: Iterable[Path]) -> tuple[list[list[Path]], list[tuple[Path, str]]]:
+    """Files of equal schemas together; and those without a schema that can be read."""
     groups: dict[str, list[Path]] = {}
+    unread: list[tuple[Path, str]] = []
     for file in files:
         try:
-            schema = pq.read_schema(file).remove_metadata()
+            schema = pq.read_schema(file)
         except (pa.ArrowInvalid, OSError) as error:
-            raise InvalidValue(f"{file}: not a Parquet file, or damaged: {error}") from None
+            unread.append((file, f"not a Parquet file, or damaged: {error}"))
+            continue
         key = "; ".join(sorted(f"{field.name}: {field.type}" for field in schema))
         groups.setdefault(key, []).append(file)
-    return list(groups.values())
+    return list(groups.values()), unread
 
 
 def _read_parquet(spark: SparkSession, files: Sequence[Path], layout: Layout) -> Log:
@@ -147,7 +150,7 @@ def _read_parquet(spark: SparkSession, files: Sequence[Path], layout: Layout) ->
         f.col(f"`{layout.time}`").alias("time"),
         attributes.alias("attributes"),
     )
-    types = {field.name: to_arrow_type(field.dataType) for field in chosen.schema.fields}
+    types = {field.name: to_arrow_type(field.dataType, timezone="UTC") for field in chosen.schema.fields}
     _check_time(types["time"], layout, files[0])
     try:
         form = _form_of(types["attributes"], layout)
@@ -239,8 +242,3 @@ def _pieces(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
             piece = []
     if piece:
         yield piece
-
-
-def problems_text(problems: Iterable[Problem]) -> list[str]:
-    """What was found wrong with a recording, for people."""
-    return [str(each) for each in problems]

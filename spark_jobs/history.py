@@ -49,13 +49,23 @@ _LONGEST: Final = 120  # characters of a client that are kept: an interface may 
 class Lived:
     """A subscription, and from when to when."""
 
-    id: str
+    interface: int  # its number in the recording
     client: str
     session: int
     subscription: int
     filters: tuple[bytes, ...]
     added: int
     removed: int = FOREVER
+
+    @property
+    def id(self) -> str:
+        """Its id in the index: the life of the broker, and the number in it."""
+        return f"{self.interface // _LIFE}.{self.interface % _LIFE}"
+
+    @property
+    def owner(self) -> str:
+        """Its interface in the index: the client's name."""
+        return self.client[:_LONGEST] or "?"
 
     def predicate(self) -> Predicate:
         """Its filters."""
@@ -85,11 +95,6 @@ class History:
     problems: list[Problem] = field(default_factory=list)
 
 
-def interface_id(interface: int) -> str:
-    """An interface of a recording as an id: the life of the broker, and the number in it."""
-    return f"{interface // _LIFE}.{interface % _LIFE}"
-
-
 def read_history(path: Path) -> History:
     """Walk a recording."""
     recording = Recording(path, strict=False)
@@ -112,7 +117,7 @@ def history_of(records: Iterable[Record]) -> History:
             unsure.discard(record.interface)
             if record.interface not in alive:
                 lived = Lived(
-                    interface_id(record.interface),
+                    record.interface,
                     record.client,
                     record.session,
                     record.subscription,
@@ -158,4 +163,4 @@ def write_history(path: Path, history: History) -> None:
 
 def _rows(lived: Iterable[Lived]) -> Iterator[tuple[str, str, Predicate]]:
     for each in lived:
-        yield each.id, each.client[:_LONGEST] or "?", each.predicate()
+        yield each.id, each.owner, each.predicate()

@@ -1,24 +1,19 @@
 """Events against an index: plain functions DataFrame → DataFrame, Arrow all the way.
 
 `match_events` gives every event to every segment whose gate admits it, where it is: the index is open in each worker.
-`match_routed` is for indexes larger than a worker's memory: an event travels to the segments that can match it, one
-row for each, rows are brought together by segment, and a worker holds a few segments at a time. Both give the same.
+`route_events` goes before it for indexes larger than a worker's memory: an event travels to the segments that can match
+it, one row for each, rows are brought together by segment, and a worker holds a few segments at a time. The deliveries
+are the same.
 
-What comes out is one stream, so that a single pass over the events gives everything a replay tells. Its rows have the
-columns of deliveries, and `part` says what else they may be:
-
-    part      day   event_id   time   interface   filter_id
-    DELIVERY  day   id         time   interface   subscription's id
-    REJECT    null  id         null   reason      the event's text
-    TALLY     null  null       null   null        a task's tally as JSON (tally.py)
-    COUNT     null  number     null   interface   subscription's id: so many deliveries it had in one task
-
-A day is a day in UTC.
+There are two forms: deliveries as a DataFrame, for whoever wants to go on with them; and `replayed`, where tasks write
+deliveries, rejected events and counts to files (storing.py) and hand back which files these are, with a tally
+(tally.py), so that a single pass over the events gives everything a replay tells.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,6 +22,7 @@ import pyarrow as pa
 from contrada.spark_jobs.decoding import Events, Format, Reject, decode
 from contrada.spark_jobs.instants import TIME_TYPE
 from contrada.spark_jobs.opening import IndexFiles, OpenIndex, admitted, opened, some_of
+from contrada.spark_jobs.storing import DELIVERIES, TaskFiles
 from contrada.spark_jobs.tally import Tally, places_of
 
 if TYPE_CHECKING:
@@ -36,22 +32,9 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.index.layout import Ints
 
-DELIVERY: Final = 0
-REJECT: Final = 1
-TALLY: Final = 2
-COUNT: Final = 3
-OUTCOME: Final = "part int, day date, event_id string, time timestamp, interface string, filter_id string"
-_SCHEMA: Final = pa.schema(
-    [
-        ("part", pa.int32()),
-        ("day", pa.date32()),
-        ("event_id", pa.string()),
-        ("time", TIME_TYPE),
-        ("interface", pa.string()),
-        ("filter_id", pa.string()),
-    ]
-)
-_DAY: Final = 86_400_000_000
+DELIVERED: Final = "event_id string, time timestamp, interface string, filter_id string"
+DONE: Final = "kind string, path string, rows long, tally string"
+_ROWS: Final = 1 << 16  # of a batch of deliveries
 _PIECE: Final = 4096  # events matched at once
 _PAIRS: Final = 1 << 19  # deliveries hoped for from one piece: a hot subscription must not fill the memory
 
@@ -68,16 +51,16 @@ class Match:
 
 
 def match_events(events: DataFrame, match: Match) -> DataFrame:
-    """What `events`, laid out as `match.format` says, lead to."""
+    """The deliveries that `events`, laid out as `match.format` says, lead to."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _Task(match).run(batches)
+        return _Task(match).deliveries(batches)
 
-    return events.mapInArrow(run, OUTCOME)
+    return events.mapInArrow(run, DELIVERED)
 
 
-def match_routed(events: DataFrame, match: Match, partitions: int) -> DataFrame:
-    """The same, with events brought to segments."""
+def route_events(events: DataFrame, match: Match, partitions: int) -> DataFrame:
+    """The same events, each once for every segment that may match it, brought together by segment."""
     from pyspark.sql.types import BooleanType, IntegerType, StructType
 
     schema = StructType(list(events.schema.fields)).add("segment", IntegerType()).add("salt", IntegerType())
@@ -86,11 +69,20 @@ def match_routed(events: DataFrame, match: Match, partitions: int) -> DataFrame:
     def route(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _route(match, batches)
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _Task(match).run_routed(batches)
+    routed = events.mapInArrow(route, schema)
+    return routed.repartition(partitions, "segment", "salt").sortWithinPartitions("segment")
 
-    routed = events.mapInArrow(route, schema).repartition(partitions, "segment", "salt")
-    return routed.sortWithinPartitions("segment").mapInArrow(run, OUTCOME)
+
+def replayed(events: DataFrame, match: Match, place: str) -> DataFrame:
+    """Match and write; what each task has written under `place` and, in a row of kind `tally`, what it has counted.
+
+    The events may have been routed.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _Task(match, TaskFiles(Path(place))).done(batches)
+
+    return events.mapInArrow(run, DONE)
 
 
 def _route(match: Match, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -129,44 +121,71 @@ def _labelled(batch: pa.RecordBatch, rows: Ints, segment: int, salt: int, home: 
 
 
 class _Task:
-    """One task's work: rows of a log in, rows of the outcome out."""
+    """One task's work: rows of a log in, deliveries out."""
 
-    def __init__(self, match: Match) -> None:
+    def __init__(self, match: Match, files: TaskFiles | None = None) -> None:
         self._match = match
+        self._files = files
         self._index: OpenIndex = opened(match.index)
         self._tally = Tally()
         self._counts: dict[int, Ints] = {}  # by segment
         self._piece = _PIECE
 
-    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Match every event against every segment that may match it."""
+    def deliveries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The deliveries of events, routed or not."""
         for batch in batches:
-            events = decode(batch, self._match.format)
-            yield from self._rejects(events.rejects)
-            delivered = np.zeros(len(events), np.int64)
-            for number, info in enumerate(self._index.infos):
-                which = admitted(info.gate, events.notifications)
-                yield from self._deliver(events, which, number, _sequences(batch, events), delivered)
-            self._count(events, delivered)
-        yield from self._close()
+            if "segment" in batch.schema.names:
+                yield from self._routed(batch)
+            else:
+                yield from self._direct(batch)
 
-    def run_routed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def done(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the deliveries and all else; rows that tell about it."""
+        assert self._files is not None
+        try:
+            for batch in self.deliveries(batches):
+                self._files.deliver(batch)
+            self._files.count(self._counts)
+            written = list(self._files.close())
+        except BaseException:
+            self._files.abandon()
+            raise
+        tally = self._tally
+        counted = [tally.to_text()] if tally.events or tally.deliveries or tally.rejected else []
+        yield pa.RecordBatch.from_pydict(
+            {
+                "kind": pa.array([*(each.kind for each in written), *("tally" for _ in counted)], pa.string()),
+                "path": pa.array([*(each.path for each in written), *(None for _ in counted)], pa.string()),
+                "rows": pa.array([*(each.rows for each in written), *(None for _ in counted)], pa.int64()),
+                "tally": pa.array([*(None for _ in written), *counted], pa.string()),
+            }
+        )
+
+    def _direct(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Match every event against every segment that may match it."""
+        events = decode(batch, self._match.format)
+        self._reject(events.rejects)
+        delivered = np.zeros(len(events), np.int64)
+        for number, info in enumerate(self._index.infos):
+            which = admitted(info.gate, events.notifications)
+            yield from self._deliver(events, which, number, _sequences(batch, events), delivered)
+        self._count(events, delivered)
+
+    def _routed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Match events against the segment that they were sent to."""
-        for batch in batches:
-            segments = batch.column("segment").to_numpy()
-            edges = np.flatnonzero(np.diff(segments, prepend=segments[:1] - 1, append=segments[-1:] + 1))
-            for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-                part = batch.slice(start, end - start)
-                home = part.column("home").to_numpy(zero_copy_only=False)
-                events = decode(part, self._match.format)
-                yield from self._rejects([each for each in events.rejects if home[each.row]])
-                delivered = np.zeros(len(events), np.int64)
-                number = int(segments[start])
-                if number >= 0:
-                    everyone = np.arange(len(events))
-                    yield from self._deliver(events, everyone, number, _sequences(part, events), delivered)
-                self._count(events, delivered, home[events.rows])
-        yield from self._close()
+        segments = batch.column("segment").to_numpy()
+        edges = np.flatnonzero(np.diff(segments, prepend=segments[:1] - 1, append=segments[-1:] + 1))
+        for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            part = batch.slice(start, end - start)
+            home = part.column("home").to_numpy(zero_copy_only=False)
+            events = decode(part, self._match.format)
+            self._reject([each for each in events.rejects if home[each.row]])
+            delivered = np.zeros(len(events), np.int64)
+            number = int(segments[start])
+            if number >= 0:
+                everyone = np.arange(len(events))
+                yield from self._deliver(events, everyone, number, _sequences(part, events), delivered)
+            self._count(events, delivered, home[events.rows])
 
     def _deliver(
         self, events: Events, which: Ints, number: int, sequences: Ints | None, delivered: Ints
@@ -194,15 +213,10 @@ class _Task:
                 interfaces, ids = segment.names(subscriptions[at : at + _ROWS])
                 yield _deliveries(events, rows[at : at + _ROWS], interfaces, ids)
 
-    def _rejects(self, rejects: list[Reject]) -> Iterator[pa.RecordBatch]:
-        if rejects and self._match.first:
+    def _reject(self, rejects: list[Reject]) -> None:
+        if rejects and self._match.first and self._files is not None:
             self._tally.rejected += len(rejects)
-            yield _outcome(
-                REJECT,
-                event_id=[each.event_id for each in rejects],
-                interface=[each.reason for each in rejects],
-                filter_id=[each.raw for each in rejects],
-            )
+            self._files.reject(rejects)
 
     def _count(self, events: Events, delivered: Ints, home: np.ndarray | None = None) -> None:
         """Count events where they are at home, and deliveries wherever they happen."""
@@ -217,24 +231,6 @@ class _Task:
             self._tally.add(events.times[home], places[home], delivered[home])
             away = ~home
             self._tally.add(events.times[away], places[away], delivered[away], count_events=False)
-
-    def _close(self) -> Iterator[pa.RecordBatch]:
-        if self._tally.events or self._tally.deliveries or self._tally.rejected:
-            yield _outcome(TALLY, filter_id=[self._tally.to_text()])
-        for number, counts in self._counts.items():
-            some = np.flatnonzero(counts)
-            for at in range(0, len(some), _ROWS):
-                piece = some[at : at + _ROWS]
-                interfaces, ids = self._index[number].names(piece)
-                yield _outcome(
-                    COUNT,
-                    event_id=pa.array(counts[piece]).cast(pa.string()),
-                    interface=interfaces,
-                    filter_id=ids.cast(pa.string()),
-                )
-
-
-_ROWS: Final = 1 << 16  # of a batch given back
 
 
 def _sequences(batch: pa.RecordBatch, events: Events) -> Ints | None:
@@ -252,26 +248,6 @@ def _within(sequences: Ints, periods: tuple[tuple[int, int], ...]) -> np.ndarray
 
 
 def _deliveries(events: Events, rows: Ints, interfaces: pa.Array, ids: pa.Array) -> pa.RecordBatch:
-    times = events.times[rows]
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(np.full(len(rows), DELIVERY, np.int32)),
-            pa.array((times // _DAY).astype(np.int32)).cast(pa.date32()),
-            events.ids.take(pa.array(rows)),
-            pa.array(times).cast(TIME_TYPE),
-            interfaces,
-            ids.cast(pa.string()),
-        ],
-        schema=_SCHEMA,
-    )
-
-
-def _outcome(part: int, **columns: object) -> pa.RecordBatch:
-    """Rows of some other part: columns that are not given are null."""
-    size = len(next(iter(columns.values())))  # type: ignore[arg-type]  # lists and arrays
-    given = {"part": np.full(size, part, np.int32), **columns}
-    arrays = [
-        pa.array(given[field.name], field.type) if field.name in given else pa.nulls(size, field.type)
-        for field in _SCHEMA
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+    times = pa.array(events.times[rows]).cast(TIME_TYPE)
+    columns = [events.ids.take(pa.array(rows)), times, interfaces, ids.cast(pa.string())]
+    return pa.RecordBatch.from_arrays(columns, schema=DELIVERIES)

@@ -1,0 +1,103 @@
+"""One pass over a log: all its events against one index, on Spark.
+
+Source      an index, when it was in force, and whether events have to travel to its segments
+Outcome     the files that the tasks of a pass have written, and what they have counted
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from contrada.errors import CorruptFile
+from contrada.forwarding.index_directory import read_manifest
+from contrada.spark_jobs.matching import Match, replayed, route_events
+from contrada.spark_jobs.opening import IndexFiles
+from contrada.spark_jobs.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from contrada.spark_jobs.event_logs import Log
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An index to match against, and when it was in force."""
+
+    index: IndexFiles
+    as_of: bool = False
+    periods: tuple[tuple[int, int], ...] | None = None
+    routed: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        path: Path,
+        memory: int | None = None,
+        *,
+        as_of: bool = False,
+        periods: tuple[tuple[int, int], ...] | None = None,
+    ) -> Source:
+        """The index in a directory, for workers that may hold so many bytes of it; None: all."""
+        routed = memory is not None and sum(each.bytes for each in read_manifest(path).segments) > memory
+        return cls(IndexFiles.of(path, memory if routed else None), as_of, periods, routed)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a pass has written."""
+
+    source: Source
+    tally: Tally
+    deliveries: tuple[Path, ...]
+    quarantine: tuple[Path, ...]
+    counts: tuple[Path, ...]
+
+
+def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: Path, *, first: bool = True) -> Outcome:
+    """Match every event; only the `first` pass over a log counts events and keeps those it rejects."""
+    context = spark.sparkContext
+    if not str(context.master).startswith("local"):
+        context.addFile(source.index.path, recursive=True)  # Spark brings the files to its machines
+    tally = Tally()
+    files: dict[str, list[Path]] = {"deliveries": [], "quarantine": [], "counts": []}
+    done = None
+    for log in logs:
+        match = Match(source.index, log.format, source.as_of, source.periods, first)
+        rows = route_events(log.rows, match, 4 * context.defaultParallelism) if source.routed else log.rows
+        part = replayed(rows, match, str(place.resolve()))
+        done = part if done is None else done.unionAll(part)
+    if done is not None:
+        with told_in_one_line():
+            for row in done.collect():
+                if row["kind"] == "tally":
+                    tally.merge(Tally.from_text(row["tally"]))
+                else:
+                    files[row["kind"]].append(place / row["path"])
+    return Outcome(source, tally, *(tuple(sorted(files[kind])) for kind in ("deliveries", "quarantine", "counts")))
+
+
+@contextmanager
+def told_in_one_line() -> Iterator[None]:
+    """Turn the long account that Spark gives of a failed job into one line."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ships no types
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        raise CorruptFile(f"the job failed: {_cause(str(error))}") from error
+
+
+def _cause(text: str) -> str:
+    """The line that says what happened, of those that say where."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    causes = [line for line in lines if line.startswith("Caused by: ") and "SparkException: [FAILED" not in line]
+    python = [line for line in lines if line.startswith("contrada.")]
+    told = python or causes or [line for line in lines if "Error: " in line or "Exception: " in line] or lines
+    return told[-1].removeprefix("Caused by: ")[:500]

@@ -1,0 +1,238 @@
+"""Who would have been notified? Events of the past against an index, and a report.
+
+    OUT/deliveries/day=YYYY-MM-DD/   Parquet: event_id, time, interface, filter_id
+    OUT/subscriptions/               Parquet: interface, filter_id, deliveries; 0 for those that had none
+    OUT/quarantine/                  Parquet: event_id, reason, event: what could not be read
+    OUT/differences/                 Parquet, with a comparison: what is missing and what is extra
+    OUT/what_if/                     deliveries and subscriptions of filters that are tried out
+    OUT/report.html, timeline.png, heat_map.png, summary.json
+
+One pass over the events (passes.py) gives deliveries, rejected events, counts and tallies; the rest is made of those,
+and OUT appears when all is there (committing.py).
+
+INDEX is a directory that `contrada build-index` wrote, or a recording: then subscriptions are taken as of each moment.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contrada.errors import InvalidValue
+from contrada.forwarding.index_directory import MANIFEST
+from contrada.spark_jobs import comparing
+from contrada.spark_jobs.committing import output
+from contrada.spark_jobs.counting import add_up, write_counts
+from contrada.spark_jobs.event_logs import Kinds, Layout, files_of, is_recording, read_log
+from contrada.spark_jobs.history import History, read_history, write_history
+from contrada.spark_jobs.opening import opened
+from contrada.spark_jobs.passes import Outcome, Source, run_pass, told_in_one_line
+from contrada.spark_jobs.report import write_report
+from contrada.spark_jobs.storing import DELIVERIES, QUARANTINE
+from contrada.spark_jobs.tally import HOUR, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from contrada.spark_jobs.event_logs import Log
+
+SUMMARY: Final = "summary.json"
+TOP: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What to replay, against what, and where to."""
+
+    events: Path
+    index: Path
+    out: Path
+    layout: Layout = field(default_factory=Layout)
+    compare: bool = False
+    recorded: Path | None = None  # deliveries to compare with, where the events are no recording
+    what_if: Path | None = None  # an index of filters to try out
+    worker_memory: int | None = None  # bytes of the index that a worker may hold; None: all of it
+
+
+def replay(spark: SparkSession, job: Replay, say: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
+    """Run a replay; the summary, which is also written to OUT. `say` is told what is being done."""
+    began = time.monotonic()
+    _check(job)
+    with output(job.out, SUMMARY) as staging:
+        say("reading")
+        logs, unread = read_log(spark, job.events, job.layout)
+        history = read_history(job.index) if is_recording(job.index) else None
+        say("matching")
+        outcomes = [
+            run_pass(spark, logs, source, staging / f".pass-{number}", first=number == 0)
+            for number, source in enumerate(_sources(job, history, staging / ".history"))
+        ]
+        tally = Tally()
+        for outcome in outcomes:
+            tally.merge(outcome.tally)
+        summary: dict[str, Any] = {
+            "events": tally.events,
+            "deliveries": tally.deliveries,
+            "rejected": tally.rejected + len(unread),
+            **_hours(tally),
+            **_write_subscriptions(staging, outcomes),
+            "problems": _problems(unread, history),
+        }
+        if job.compare:
+            say("comparing")
+            summary["compare"] = _compare(spark, job, history, outcomes, staging / "differences")
+        _write_quarantine(staging / "quarantine", outcomes, unread)
+        _gather_deliveries(staging / "deliveries", outcomes)
+        if job.what_if is not None:
+            say("trying out the new filters")
+            summary["what_if"] = _try_out(spark, logs, job, staging)
+        say("drawing")
+        summary["seconds"] = round(time.monotonic() - began, 3)
+        write_report(staging, summary, tally)
+        for scratch in staging.glob(".*"):
+            shutil.rmtree(scratch)
+        (staging / SUMMARY).write_text(json.dumps(summary, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return summary
+
+
+def _check(job: Replay) -> None:
+    """Refuse what cannot be done before anything is begun."""
+    for path in (job.index, job.what_if):
+        if path is not None and not is_recording(path) and not (path / MANIFEST).exists():
+            raise InvalidValue(f"{path}: neither an index (contrada build-index) nor a recording (broker --record)")
+    if job.compare and job.recorded is None:
+        if not is_recording(job.events):
+            raise InvalidValue(f"{job.events} is no recording: say with what to compare, with --recorded DELIVERIES")
+        if is_recording(job.index) and job.index.resolve() != job.events.resolve():
+            raise InvalidValue("deliveries of one recording cannot be compared with the subscriptions of another")
+    if is_recording(job.index) and not is_recording(job.events):
+        raise InvalidValue(f"{job.events} is no recording: subscriptions as of each moment need the moments of one")
+
+
+def _sources(job: Replay, history: History | None, scratch: Path) -> list[Source]:
+    if history is None:
+        return [Source.of(job.index, job.worker_memory)]
+    write_history(scratch, history)
+    found = [Source.of(scratch, job.worker_memory, as_of=True)]
+    for path in dict.fromkeys(period.path for period in history.periods):
+        periods = tuple((each.added, each.removed) for each in history.periods if each.path == path)
+        found.append(Source.of(Path(path), job.worker_memory, periods=periods))
+    return found
+
+
+# -- what is written -------------------------------------------------------------------------------------------
+
+
+def _gather_deliveries(home: Path, outcomes: Sequence[Outcome]) -> None:
+    """Move the deliveries of all passes to where they are looked for."""
+    home.mkdir(parents=True)
+    for outcome in outcomes:
+        for file in outcome.deliveries:
+            day = home / file.parent.name
+            day.mkdir(exist_ok=True)
+            file.rename(day / file.name)
+    if not any(home.iterdir()):  # so that readers find the columns
+        pq.write_table(DELIVERIES.append(pa.field("day", pa.date32())).empty_table(), home / "none.parquet")
+
+
+def _write_quarantine(home: Path, outcomes: Sequence[Outcome], unread: Sequence[tuple[Path, str]]) -> None:
+    home.mkdir()
+    for outcome in outcomes:
+        for file in outcome.quarantine:
+            file.rename(home / file.name)
+    if unread or not any(home.iterdir()):
+        columns = [[None] * len(unread), [reason for _, reason in unread], [str(file) for file, _ in unread]]
+        pq.write_table(pa.table(columns, schema=QUARANTINE), home / "files.parquet")
+
+
+def _write_subscriptions(staging: Path, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Write how many deliveries each subscription had; what the summary tells of them."""
+    counted = [(opened(outcome.source.index), add_up(outcome.counts)) for outcome in outcomes]
+    return write_counts(staging / "subscriptions", counted, TOP)
+
+
+def _hours(tally: Tally) -> dict[str, Any]:
+    if not tally.hours:
+        return {"first_hour": None, "last_hour": None}
+    ends = (min(tally.hours), max(tally.hours))
+    first, last = (datetime.fromtimestamp(hour * HOUR // 1_000_000, UTC).isoformat() for hour in ends)
+    return {"first_hour": first, "last_hour": last}
+
+
+def _problems(unread: Sequence[tuple[Path, str]], history: History | None) -> list[str]:
+    found = [f"{file}: {reason}" for file, reason in unread]
+    return found + [str(problem) for problem in (history.problems if history is not None else ())]
+
+
+def _try_out(spark: SparkSession, logs: Sequence[Log], job: Replay, staging: Path) -> dict[str, Any]:
+    """Replay the same events against filters that nobody has subscribed to yet."""
+    assert job.what_if is not None
+    home = staging / "what_if"
+    outcome = run_pass(spark, logs, Source.of(job.what_if, job.worker_memory), staging / ".what-if", first=False)
+    told = _write_subscriptions(home, [outcome])
+    _gather_deliveries(home / "deliveries", [outcome])
+    return {"deliveries": outcome.tally.deliveries, **told}
+
+
+# -- comparing -------------------------------------------------------------------------------------------------
+
+
+def _compare(
+    spark: SparkSession, job: Replay, history: History | None, outcomes: Sequence[Outcome], home: Path
+) -> dict[str, Any]:
+    """Write the differences to what was recorded; how many, and the first of them."""
+    from pyspark.sql import functions as f
+
+    sides = []
+    for number, outcome in enumerate(outcomes):
+        rows = _read_deliveries(spark, outcome.deliveries)
+        standing = number > 0 or (history is None and job.recorded is None)
+        sides.append(comparing.by_interface(rows) if standing else rows)
+    everything = sides[0]
+    for side in sides[1:]:
+        everything = everything.unionByName(side)
+    with told_in_one_line():
+        found = comparing.differences(_recorded(spark, job, history), everything)
+        found.sort("time", "event_id").write.parquet(str(home))
+        written = spark.read.schema(comparing.DIFFERENCES).parquet(str(home))
+        sums = written.groupBy("difference").agg(f.sum("copies").alias("n")).collect()
+        some = written.sort("time", "event_id", "interface", "filter_id").limit(TOP).collect()
+    counts = {row["difference"]: row["n"] for row in sums}
+    return {
+        comparing.MISSING: counts.get(comparing.MISSING, 0),
+        comparing.EXTRA: counts.get(comparing.EXTRA, 0),
+        "differences": [
+            {**row.asDict(), "time": row["time"].replace(tzinfo=UTC).isoformat() if row["time"] else None}
+            for row in some
+        ],
+    }
+
+
+def _read_deliveries(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+    if not files:
+        return spark.createDataFrame([], comparing.DELIVERED)
+    return spark.read.schema(comparing.DELIVERED).parquet(*map(str, files))
+
+
+def _recorded(spark: SparkSession, job: Replay, history: History | None) -> DataFrame:
+    """The deliveries to compare with."""
+    if job.recorded is None:
+        files = files_of(job.events)[1]
+        if history is not None:
+            return comparing.recorded_by_broker(spark, files, history)
+        return comparing.recorded_by_broker(spark, files, read_history(job.events), standing_only=True)
+    kind, files = files_of(job.recorded)
+    names = {name for file in files for name in pq.read_schema(file).names} if kind == Kinds.PARQUET else set()
+    if missing := [name for name in comparing.COLUMNS if name not in names]:
+        raise InvalidValue(f"{job.recorded}: not deliveries as replay writes them: no column {', '.join(missing)}")
+    return _read_deliveries(spark, files)
