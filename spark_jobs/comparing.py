@@ -50,9 +50,9 @@ def recorded_by_broker(
     """The deliveries of a recording, with the names of its interfaces."""
     from pyspark.sql import functions as f
 
-    names = [(number, name, None) for number, name in history.standing.items()]
+    names: list[tuple[int, str, str | None]] = [(number, name, None) for number, name in history.standing.items()]
     if not standing_only:
-        names += [(each.interface, each.owner, each.id) for each in history.lived]  # type: ignore[misc]
+        names += [(each.interface, each.owner, each.id) for each in history.lived if each.interface is not None]
     known = spark.createDataFrame(names, "interface long, name string, filter_id string")
     how = "inner" if standing_only else "left"
     joined = recorded_deliveries(spark, files).join(f.broadcast(known), "interface", how)

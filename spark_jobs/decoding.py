@@ -220,7 +220,7 @@ def _raw(row: pa.RecordBatch) -> str:
     """One row, for people."""
     try:
         (plain,) = row.to_pylist()
-    except UnicodeDecodeError:
+    except (ValueError, OverflowError):  # not UTF-8, or a time that Python has no date for
         return str(row.schema)[:_RAW]
     return json.dumps(plain, ensure_ascii=False, default=_plain)[:_RAW]
 

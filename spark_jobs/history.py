@@ -9,13 +9,14 @@ the broker starts anew, and when records are missing and it is not among those r
 that of its interface in the recording, `life.number`; its interface is the client's name.
 
 A broker that was started with an index has standing subscriptions besides: the whole index, from the moment it was
-loaded until another one was, or the broker started anew.
+loaded until another one was, or the broker started anew. What was added to it while it ran lives in the same index as
+the clients' subscriptions, under `+sequence:id`; what was taken out of it is `gone` from then on.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,9 +24,12 @@ import pyarrow.parquet as pq
 from contrada.forwarding.codec import decode_filter
 from contrada.forwarding.filter import Predicate, as_filters
 from contrada.forwarding.recording import (
+    Accepted,
+    Added,
     Gap,
     Indexed,
     Recording,
+    Removed,
     Standing,
     Started,
     Subscribed,
@@ -49,23 +53,12 @@ _LONGEST: Final = 120  # characters of a client that are kept: an interface may 
 class Lived:
     """A subscription, and from when to when."""
 
-    interface: int  # its number in the recording
-    client: str
-    session: int
-    subscription: int
+    id: str
+    owner: str  # its interface in the index: the client's name, or that of a standing interface
     filters: tuple[bytes, ...]
     added: int
     removed: int = FOREVER
-
-    @property
-    def id(self) -> str:
-        """Its id in the index: the life of the broker, and the number in it."""
-        return f"{self.interface // _LIFE}.{self.interface % _LIFE}"
-
-    @property
-    def owner(self) -> str:
-        """Its interface in the index: the client's name."""
-        return self.client[:_LONGEST] or "?"
+    interface: int | None = None  # its number in the recording; standing ones are recorded under their interface
 
     def predicate(self) -> Predicate:
         """Its filters."""
@@ -77,12 +70,14 @@ class Lived:
 
 @dataclass(slots=True)
 class Period:
-    """An index, and from when to when its subscriptions stood."""
+    """An index, and from when to when its subscriptions stood; those in `gone` only until then."""
 
     path: str
+    shard: str
     digest: str
     added: int
     removed: int = FOREVER
+    gone: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -105,49 +100,77 @@ def read_history(path: Path) -> History:
 
 def history_of(records: Iterable[Record]) -> History:
     """What the records tell."""
-    history = History()
-    alive: dict[int, Lived] = {}
-    unsure: set[int] = set()  # alive before a gap, and not yet restated behind it
+    reader = _Reader()
     for record in records:
-        if unsure and not getattr(record, "restated", False):
-            for interface in unsure:
-                alive.pop(interface).removed = record.sequence
-            unsure = set()
+        reader.read(record)
+    return reader.history
+
+
+class _Reader:
+    """Who is subscribed, record by record."""
+
+    def __init__(self) -> None:
+        self.history = History()
+        self._clients: dict[int, Lived] = {}  # alive, by interface
+        self._standing: dict[str, Lived] = {}  # added to the index and alive, by their id there
+        self._unsure: set[int] = set()  # alive before a gap, and not yet restated behind it
+
+    def read(self, record: Record) -> None:
+        """Take in the next record."""
+        if self._unsure and not getattr(record, "restated", False):
+            for interface in self._unsure:
+                self._clients.pop(interface).removed = record.sequence
+            self._unsure = set()
+        if type(record) is Accepted:
+            return
         if type(record) is Subscribed:
-            unsure.discard(record.interface)
-            if record.interface not in alive:
-                lived = Lived(
-                    record.interface,
-                    record.client,
-                    record.session,
-                    record.subscription,
-                    record.filters,
-                    record.sequence,
-                )
-                alive[record.interface] = lived
-                history.lived.append(lived)
+            self._unsure.discard(record.interface)
+            if record.interface not in self._clients:
+                id = f"{record.interface // _LIFE}.{record.interface % _LIFE}"
+                owner = record.client[:_LONGEST] or "?"
+                lived = Lived(id, owner, record.filters, record.sequence, interface=record.interface)
+                self._clients[record.interface] = lived
+                self.history.lived.append(lived)
         elif type(record) is Unsubscribed:
-            if record.interface in alive:
-                alive.pop(record.interface).removed = record.sequence
+            if record.interface in self._clients:  # else it is an attachment, which is nothing to match
+                self._clients.pop(record.interface).removed = record.sequence
         elif type(record) is Started:
-            for lived in alive.values():
-                lived.removed = record.sequence
-            alive = {}
-            _end_period(history, record.sequence)
+            self._end(self._clients, record.sequence)
+            self._end_index(record.sequence)
         elif type(record) is Gap:
-            unsure = set(alive) if record.reset else set()
+            if record.reset:
+                self._unsure = set(self._clients)
+                self._end_index(record.sequence)
         elif type(record) is Indexed:
-            if not (record.restated and history.periods and history.periods[-1].removed == FOREVER):
-                _end_period(history, record.sequence)
-                history.periods.append(Period(record.path, record.digest, record.sequence))
+            self._end_index(record.sequence)
+            self.history.periods.append(Period(record.path, record.shard, record.digest, record.sequence))
         elif type(record) is Standing:
-            history.standing[record.interface] = record.name
-    return history
+            self.history.standing[record.interface] = record.name
+        elif type(record) is Added:
+            self._take_out(record.id, record.sequence)
+            lived = Lived(f"+{record.sequence}:{record.id}", record.name, (record.filter,), record.sequence)
+            self._standing[record.id] = lived
+            self.history.lived.append(lived)
+        elif type(record) is Removed:
+            self._take_out(record.id, record.sequence)
 
+    def _take_out(self, id: str, sequence: int) -> None:
+        """Something of the index ends, whether it was built into it or added."""
+        if id in self._standing:
+            self._standing.pop(id).removed = sequence
+        elif self.history.periods:
+            self.history.periods[-1].gone.setdefault(id, sequence)
 
-def _end_period(history: History, sequence: int) -> None:
-    if history.periods and history.periods[-1].removed == FOREVER:
-        history.periods[-1].removed = sequence
+    def _end_index(self, sequence: int) -> None:
+        self._end(self._standing, sequence)
+        if self.history.periods:
+            last = self.history.periods[-1]
+            last.removed = min(last.removed, sequence)
+
+    def _end(self, alive: dict[Any, Lived], sequence: int) -> None:
+        for lived in alive.values():
+            lived.removed = sequence
+        alive.clear()
 
 
 def write_history(path: Path, history: History) -> None:

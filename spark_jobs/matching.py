@@ -47,6 +47,7 @@ class Match:
     format: Format
     as_of: bool = False  # whether subscriptions live from one sequence number to another
     periods: tuple[tuple[int, int], ...] | None = None  # of sequence numbers in which the whole index was in force
+    gone: tuple[tuple[str, int, int], ...] = ()  # subscriptions that were not, from one to another sequence number
     first: bool = True  # whether this is the pass that counts and rejects events
 
 
@@ -129,6 +130,7 @@ class _Task:
         self._index: OpenIndex = opened(match.index)
         self._tally = Tally()
         self._counts: dict[int, Ints] = {}  # by segment
+        self._absent: dict[int, list[tuple[int, int, int]]] = {}  # by segment
         self._piece = _PIECE
 
     def deliveries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -202,6 +204,8 @@ class _Task:
             rows = piece[places]
             if self._match.periods is not None and sequences is not None:
                 alive = _within(sequences[rows], self._match.periods)
+                for gone, since, until in self._gone(number):
+                    alive &= ~((subscriptions == gone) & (since <= sequences[rows]) & (sequences[rows] < until))
                 rows, subscriptions = rows[alive], subscriptions[alive]
             self._piece = min(_PIECE, max(1, _PAIRS * len(piece) // max(len(rows), 1)))
             if not len(rows):
@@ -212,6 +216,17 @@ class _Task:
             for at in range(0, len(rows), _ROWS):
                 interfaces, ids = segment.names(subscriptions[at : at + _ROWS])
                 yield _deliveries(events, rows[at : at + _ROWS], interfaces, ids)
+
+    def _gone(self, number: int) -> list[tuple[int, int, int]]:
+        """Those subscriptions of a segment that did not always stand, by number."""
+        if number not in self._absent:
+            segment = self._index[number]
+            self._absent[number] = [
+                (each, since, until)
+                for id, since, until in self._match.gone
+                for each in segment.numbers_of(id).tolist()
+            ]
+        return self._absent[number]
 
     def _reject(self, rejects: list[Reject]) -> None:
         if rejects and self._match.first and self._files is not None:

@@ -49,12 +49,13 @@ class IndexFiles:
     path: str
     digest: str
     budget: int | None = None  # bytes of segments that a worker keeps open; None: all
+    shard: str = ""  # "k/n", or empty for all of it
 
     @classmethod
-    def of(cls, path: Path, budget: int | None = None) -> IndexFiles:
+    def of(cls, path: Path, budget: int | None = None, shard: str = "") -> IndexFiles:
         """The index in a directory as it is now."""
         read_manifest(path)
-        return cls(str(path.resolve()), _digest(path), budget)
+        return cls(str(path.resolve()), _digest(path), budget, shard)
 
     def find(self) -> Path:
         """Where this process finds the files: at their path, or where Spark has put them."""
@@ -77,7 +78,7 @@ def opened(files: IndexFiles) -> OpenIndex:
     """The open index of this process."""
     index = _OPEN.get(files)
     if index is None:
-        index = _OPEN[files] = OpenIndex(files.find(), files.budget)
+        index = _OPEN[files] = OpenIndex(files.find(), files.budget, files.shard)
         while len(_OPEN) > _KEPT:
             _OPEN.popitem(last=False)
     _OPEN.move_to_end(files)
@@ -87,10 +88,12 @@ def opened(files: IndexFiles) -> OpenIndex:
 class OpenIndex:
     """The segments of an index, opened when they are asked for."""
 
-    def __init__(self, path: Path, budget: int | None) -> None:
+    def __init__(self, path: Path, budget: int | None, shard: str = "") -> None:
         self._path = path
         self._budget = budget
-        self.infos = read_manifest(path).segments
+        manifest = read_manifest(path)
+        number, _, of = shard.partition("/")
+        self.infos = manifest.shard(int(number), int(of)) if shard else manifest.segments
         self._segments: OrderedDict[int, OpenSegment] = OrderedDict()
         intervals = path / INTERVALS
         self._intervals = pq.read_table(intervals) if intervals.exists() else None
@@ -143,6 +146,11 @@ class OpenSegment:
             pairs = np.unique(places * self.size + numbers)
             return pairs // self.size, pairs % self.size
         return places, numbers
+
+    def numbers_of(self, id: str) -> Ints:
+        """The number of the subscription of that id, or none."""
+        rows = self._owners.rows_of(id)
+        return self._owners.numbers_of(np.array(rows[:1], np.int64)).astype(np.int64)
 
     def names(self, numbers: Ints) -> tuple[pa.Array, pa.Array]:
         """Interfaces and ids of subscriptions."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contrada.errors import CorruptFile
@@ -18,11 +19,11 @@ from contrada.spark_jobs.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
     from contrada.spark_jobs.event_logs import Log
+    from contrada.spark_jobs.history import Period
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,22 +31,35 @@ class Source:
     """An index to match against, and when it was in force."""
 
     index: IndexFiles
+    routed: bool = False
     as_of: bool = False
     periods: tuple[tuple[int, int], ...] | None = None
-    routed: bool = False
+    gone: tuple[tuple[str, int, int], ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        path: Path,
-        memory: int | None = None,
-        *,
-        as_of: bool = False,
-        periods: tuple[tuple[int, int], ...] | None = None,
-    ) -> Source:
+    def of(cls, path: Path, memory: int | None = None, *, as_of: bool = False) -> Source:
         """The index in a directory, for workers that may hold so many bytes of it; None: all."""
-        routed = memory is not None and sum(each.bytes for each in read_manifest(path).segments) > memory
-        return cls(IndexFiles.of(path, memory if routed else None), as_of, periods, routed)
+        return cls(*_files(path, memory, ""), as_of=as_of)
+
+    @classmethod
+    def stood(cls, periods: Sequence[Period], memory: int | None = None) -> Source:
+        """The index that a broker had loaded in some periods, all of the same one."""
+        path, shard = Path(periods[0].path), periods[0].shard
+        index, routed = _files(path, memory, shard)
+        if index.digest != periods[0].digest:
+            raise CorruptFile(f"{path}: built anew since the broker had it: no telling what it would have matched then")
+        return cls(
+            index,
+            routed,
+            periods=tuple((each.added, each.removed) for each in periods),
+            gone=tuple((id, since, each.removed) for each in periods for id, since in each.gone.items()),
+        )
+
+
+def _files(path: Path, memory: int | None, shard: str) -> tuple[IndexFiles, bool]:
+    """An index, and whether it is too large for a worker."""
+    large = memory is not None and sum(each.bytes for each in read_manifest(path).segments) > memory
+    return IndexFiles.of(path, memory if large else None, shard), large
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +82,7 @@ def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: Pa
     files: dict[str, list[Path]] = {"deliveries": [], "quarantine": [], "counts": []}
     done = None
     for log in logs:
-        match = Match(source.index, log.format, source.as_of, source.periods, first)
+        match = Match(source.index, log.format, source.as_of, source.periods, source.gone, first)
         rows = route_events(log.rows, match, 4 * context.defaultParallelism) if source.routed else log.rows
         part = replayed(rows, match, str(place.resolve()))
         done = part if done is None else done.unionAll(part)

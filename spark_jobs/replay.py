@@ -20,7 +20,6 @@ import shutil
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -32,7 +31,7 @@ from contrada.spark_jobs import comparing
 from contrada.spark_jobs.committing import output
 from contrada.spark_jobs.counting import add_up, write_counts
 from contrada.spark_jobs.event_logs import Kinds, Layout, files_of, is_recording, read_log
-from contrada.spark_jobs.history import History, read_history, write_history
+from contrada.spark_jobs.history import History, Period, read_history, write_history
 from contrada.spark_jobs.opening import opened
 from contrada.spark_jobs.passes import Outcome, Source, run_pass, told_in_one_line
 from contrada.spark_jobs.report import write_report
@@ -41,6 +40,7 @@ from contrada.spark_jobs.tally import HOUR, Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -124,10 +124,10 @@ def _sources(job: Replay, history: History | None, scratch: Path) -> list[Source
         return [Source.of(job.index, job.worker_memory)]
     write_history(scratch, history)
     found = [Source.of(scratch, job.worker_memory, as_of=True)]
-    for path in dict.fromkeys(period.path for period in history.periods):
-        periods = tuple((each.added, each.removed) for each in history.periods if each.path == path)
-        found.append(Source.of(Path(path), job.worker_memory, periods=periods))
-    return found
+    same: dict[tuple[str, str, str], list[Period]] = {}
+    for period in history.periods:
+        same.setdefault((period.path, period.shard, period.digest), []).append(period)
+    return found + [Source.stood(periods, job.worker_memory) for periods in same.values()]
 
 
 # -- what is written -------------------------------------------------------------------------------------------
@@ -193,16 +193,16 @@ def _compare(
     """Write the differences to what was recorded; how many, and the first of them."""
     from pyspark.sql import functions as f
 
-    sides = []
-    for number, outcome in enumerate(outcomes):
-        rows = _read_deliveries(spark, outcome.deliveries)
-        standing = number > 0 or (history is None and job.recorded is None)
-        sides.append(comparing.by_interface(rows) if standing else rows)
-    everything = sides[0]
-    for side in sides[1:]:
-        everything = everything.unionByName(side)
+    replayed = _read_deliveries(spark, [file for outcome in outcomes for file in outcome.deliveries])
+    if history is not None:
+        own = _read_deliveries(spark, outcomes[0].deliveries).where(~f.col("filter_id").startswith("+"))
+        added = _read_deliveries(spark, outcomes[0].deliveries).where(f.col("filter_id").startswith("+"))
+        others = _read_deliveries(spark, [file for outcome in outcomes[1:] for file in outcome.deliveries])
+        replayed = own.unionByName(comparing.by_interface(added.unionByName(others)))
+    elif job.recorded is None:
+        replayed = comparing.by_interface(replayed)
     with told_in_one_line():
-        found = comparing.differences(_recorded(spark, job, history), everything)
+        found = comparing.differences(_recorded(spark, job, history), replayed)
         found.sort("time", "event_id").write.parquet(str(home))
         written = spark.read.schema(comparing.DIFFERENCES).parquet(str(home))
         sums = written.groupBy("difference").agg(f.sum("copies").alias("n")).collect()

@@ -1,0 +1,74 @@
+"""Tallies: whatever the batches and the order of merging, the counts are those of counting one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contrada.spark_jobs import tally as tally_module
+from contrada.spark_jobs.tally import HOUR, Tally, places_of
+from contrada.spatial.geotext import GeoText
+from contrada.spatial.point import Point
+from contrada.spatial.region import Box
+
+coordinates = st.floats(-1e6, 1e6) | st.sampled_from((0.0, 1e-9, 179.999, 1e30, -1e30))
+places = st.tuples(coordinates, coordinates) | st.just((np.nan, np.nan))
+events = st.tuples(st.integers(-(10**15), 10**16), places, st.integers(0, 5))
+
+
+def counted(rows: list[Any]) -> Tally:
+    tally = Tally()
+    if rows:
+        times, where, deliveries = zip(*rows, strict=True)
+        tally.add(np.array(times), np.array(where, np.float64).reshape(-1, 2), np.array(deliveries))
+    tally._check()
+    return tally
+
+
+@given(st.lists(st.lists(events, max_size=6), max_size=4))
+def test_merging_counts_all(batches: list[list[Any]]) -> None:
+    merged = Tally()
+    for batch in batches:
+        merged.merge(Tally.from_text(counted(batch).to_text()))
+    merged._check()
+    rows = [row for batch in batches for row in batch]
+    assert (merged.events, merged.deliveries) == (len(rows), sum(n for _, _, n in rows))
+    by_hour: dict[int, list[int]] = {}
+    by_cell: dict[tuple[int, int], list[int]] = {}
+    for time, (x, y), n in rows:
+        hour = by_hour.setdefault(time // HOUR, [0, 0])
+        hour[0] += 1
+        hour[1] += n
+        if x == x:
+            side = 2.0**merged.level
+            cell = by_cell.setdefault((int(np.floor(x / side)), int(np.floor(y / side))), [0, 0])
+            cell[0] += 1
+            cell[1] += n
+    assert merged.hours == by_hour
+    assert merged.cells == by_cell
+
+
+def test_a_grid_stays_small_and_loses_nothing(monkeypatch: Any) -> None:
+    monkeypatch.setattr(tally_module, "CELLS", 64)
+    rng = np.random.default_rng(1)
+    tally = Tally()
+    for _ in range(20):
+        tally.add(np.zeros(500, np.int64), rng.uniform(-180, 180, (500, 2)), np.ones(500, np.int64))
+    tally._check()
+    assert len(tally.cells) <= 64
+    assert sum(counts[0] for counts in tally.cells.values()) == 10_000
+
+
+def test_where_an_event_is() -> None:
+    notes = [
+        {"price": 1, "at": Point(1, 2), "area": Box(0, 0, 9, 9)},
+        {"area": Box(0, 0, 4, 2)},
+        {"post": GeoText("ipad", at=(5, 6))},
+        {"price": 1, "text": "POINT(1 2)"},
+    ]
+    found = places_of(notes)
+    assert found[:3].tolist() == [[1, 2], [2, 1], [5, 6]]
+    assert np.isnan(found[3]).all()
