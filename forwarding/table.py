@@ -189,8 +189,7 @@ class ForwardingTable:
             if isinstance(notifications, Columns):
                 batch, values, widest = encode_columns(notifications, names)
             else:
-                batch, values = encode_notifications(notifications, names)
-                widest = max(map(len, notifications), default=0)
+                batch, values, widest = encode_notifications(notifications, names)
             found, ends, late, filters = match_encoded(batch, values, widest, self._store, self._types, whole=True)
             places = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
             rows = found

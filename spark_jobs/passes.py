@@ -99,7 +99,7 @@ def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: Pa
 @contextmanager
 def told_in_one_line() -> Iterator[None]:
     """Turn the long account that Spark gives of a failed job into one line."""
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ships no types
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     try:
