@@ -4,17 +4,13 @@
     python -m benchmarks.routing --only simulator --scenarios 10000 --faulty 3000 --processes 2
 
 The simulator drives the real `Router` at every broker with a virtual clock, so its figures do not depend on the
-machine. Lines and rings are processes over loopback. A line of three brokers with its publisher and subscriber keeps
-five processes busy: with fewer cores, its end-to-end rate says how many cores there are. So the processor time of each
-broker is measured as well, and with fewer than five cores the figure is the rate at which the busiest broker of the
-line would run on a core of its own, over that of one broker alone.
+machine. Lines (`routing_line.py`) and rings are processes over loopback.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import os
 import random
 import signal
 import sys
@@ -26,8 +22,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.broker import Party, child, filters, notifications, publish_all, receive, run_subscriber
 from benchmarks.harness import Report
+from benchmarks.routing_line import line
 from contrada import Box, Broker, Client, attr
 from contrada.forwarding.filter import as_filters
 from tests.broker.overlay.clusters import await_overlay, cluster, holds_filters, reaches
@@ -35,9 +31,7 @@ from tests.broker.overlay.scenarios import MOST_BROKERS, calm, check, faulty, ra
 
 if TYPE_CHECKING:
     from contrada.forwarding.filter import Filter
-    from tests.broker.overlay.clusters import BrokerProcess
 
-TICK = os.sysconf("SC_CLK_TCK")
 CALM, FAULTY = "no fault", "after faults healed"
 
 
@@ -162,54 +156,6 @@ def scaling(report: Report) -> None:
 
 
 # -- processes ---------------------------------------------------------------------------------------------
-
-
-def cpu_seconds(broker: BrokerProcess) -> float:
-    """Processor time of a broker so far."""
-    fields = Path(f"/proc/{broker.popen.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def line_rate(length: int, bodies: list[bytes], encoded: list[bytes], batch: int) -> dict[str, Any]:
-    """Publish at one end of a line of brokers, subscribe at the other."""
-    names = [f"b{number}" for number in range(length)]
-    with tempfile.TemporaryDirectory() as directory, cluster(Path(directory)) as start:
-        brokers: list[BrokerProcess] = []
-        for name in names:
-            brokers.append(start(name, peers=[brokers[-1].url] if brokers else [], heartbeat=5.0))
-        with Client(brokers[0].url) as client:
-            await_overlay(client, reaches(*names))
-            with child(run_subscriber, brokers[-1].url, len(bodies), encoded, 1) as (subscriber, _):
-                assert receive(subscriber, 120.0) == "ready"
-                if length > 1:
-                    await_overlay(client, lambda overlay: any(link["held"] for link in overlay["links"]))
-                publisher = Party(brokers[0].url, name="publisher")
-                before = [cpu_seconds(broker) for broker in brokers]
-                publish_all(publisher, bodies, batch, acks=True)
-                first, last, _ = receive(subscriber)
-                spent = [cpu_seconds(broker) - b for broker, b in zip(brokers, before, strict=True)]
-                subscriber.send("done")
-                publisher.socket.close()
-    return {
-        "brokers": length,
-        "batch": batch,
-        "notifications/s": len(bodies) / (last - first),
-        "busiest broker, µs each": 1e6 * max(spent) / len(bodies),
-        "all brokers, µs each": 1e6 * sum(spent) / len(bodies),
-    }
-
-
-def line(report: Report) -> None:
-    bodies, encoded = notifications(40_000), filters(200)
-    rows = [line_rate(length, bodies, encoded, batch) for batch in (1, 32) for length in (1, 3)]
-    report.table("A line of brokers, 200 filters and one that takes everything", rows)
-    for alone, three in (rows[:2], rows[2:]):
-        if (os.cpu_count() or 1) >= 5:
-            measured, what = three["notifications/s"] / alone["notifications/s"], "end-to-end rate"
-        else:
-            cost = "busiest broker, µs each"
-            measured, what = alone[cost] / three[cost], "rate with a core per broker"
-        report.target(f"3-broker line over one broker, {what}, batch {alone['batch']}", measured, 0.7)
 
 
 def ring(report: Report) -> None:

@@ -1,0 +1,183 @@
+"""How fast a line of brokers is: end to end by the clock, and broker by broker.
+
+A line of three brokers with its publisher and subscriber keeps five processes busy. With fewer cores, its rate end to
+end says how many cores there are: three brokers' work on two cores cannot be done at more than two thirds of the rate
+of one broker's on one. So each broker of the line is also measured by itself, by the same clock and on the same cores
+as one broker alone: its neighbours are played by processes that only send and count frames, in portions of the size
+that the broker before it sent. A line that has a core for every broker runs at the rate of its slowest.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.broker import EVERYTHING, Party, child, filters, notifications, publish_all, receive, run_subscriber
+from contrada import Client
+from contrada.broker.frames import decode, encode
+from contrada.broker.messages import Credit, Grant, Link, Ping, Pong, Welcome
+from contrada.broker.overlay.frames import decode_peer, encode_peer
+from contrada.broker.overlay.linking import WINDOW
+from contrada.broker.overlay.messages import Change, Flow, Forward, LinkState, LinkStates, Run
+from tests.broker.overlay.clusters import await_overlay, cluster, reaches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from multiprocessing.connection import Connection
+
+    from benchmarks.harness import Report
+    from tests.broker.overlay.clusters import BrokerProcess
+
+TICK = os.sysconf("SC_CLK_TCK")
+CHANCES = 2  # of each measurement the best: whatever else the machine does only makes it slower
+
+
+def cpu_seconds(broker: BrokerProcess) -> float:
+    """Processor time of a broker so far."""
+    fields = Path(f"/proc/{broker.popen.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+class StandIn(Party):
+    """Plays a neighbour of a broker with raw frames."""
+
+    def __init__(self, url: str, name: str) -> None:
+        super().__init__(url, name=name)
+        welcome = decode(self.greeting)
+        assert isinstance(welcome, Welcome)
+        self.socket.send_multipart(encode(Link(name, False, 1)))
+        self.tell(LinkStates((LinkState(name, 1, frozenset((welcome.broker,))),)))
+
+    def tell(self, message: LinkStates | Change | Forward) -> None:
+        """Send a message, and wait until the broker has read it."""
+        self.socket.send_multipart(encode_peer(message))
+        self.socket.send_multipart(encode(Ping(1)))
+        while not isinstance(decode_peer(self.socket.recv_multipart()), Pong):
+            pass
+
+
+def run_sink(pipe: Connection, url: str, expected: int, encoded: list[bytes]) -> None:
+    """The neighbour that wants everything: report when the first and last came, and in which portions."""
+    sink = StandIn(url, "sink")
+    sink.tell(Change(Flow.SUBSCRIPTIONS, (EVERYTHING, *encoded), ()))
+    pipe.send("ready")
+    left, owed, first = expected, 0, 0.0
+    portions = []
+    while left > 0:
+        message = decode_peer(sink.socket.recv_multipart())
+        if isinstance(message, Forward):
+            first = first or time.perf_counter()
+            portions.append(sum(len(run.bodies) for run in message.runs))
+            left -= portions[-1]
+            owed += portions[-1]
+            if owed >= WINDOW // 8:
+                sink.socket.send_multipart(encode(Credit((Grant(0, owed),))))
+                owed = 0
+    pipe.send((first, time.perf_counter(), portions))
+    pipe.recv()
+
+
+def forward_all(source: StandIn, bodies: list[bytes], portions: list[int]) -> None:
+    """Forward as fast as credit allows, in the given portions."""
+    frames = []
+    at = 0
+    for count in portions:
+        run = Run("source", "publisher", 1, tuple(range(at + 1, at + count + 1)), tuple(bodies[at : at + count]))
+        frames.append((count, encode_peer(Forward((run,)))))
+        at += count
+    credit = WINDOW
+    for count, message in frames:
+        while credit < count or source.socket.poll(0):
+            heard = decode_peer(source.socket.recv_multipart())
+            if isinstance(heard, Credit):
+                credit += sum(grant.credit for grant in heard.grants)
+        source.socket.send_multipart(message)
+        credit -= count
+
+
+@contextmanager
+def line_of(length: int) -> Iterator[list[BrokerProcess]]:
+    """Brokers linked in a line."""
+    names = [f"b{number}" for number in range(length)]
+    with tempfile.TemporaryDirectory() as directory, cluster(Path(directory)) as start:
+        brokers: list[BrokerProcess] = []
+        for name in names:
+            brokers.append(start(name, peers=[brokers[-1].url] if brokers else [], heartbeat=5.0))
+        with Client(brokers[0].url) as client:
+            await_overlay(client, reaches(*names))
+        yield brokers
+
+
+def end_to_end(length: int, bodies: list[bytes], encoded: list[bytes], batch: int) -> dict[str, Any]:
+    """Publish at one end of a line of brokers, subscribe at the other."""
+    with line_of(length) as brokers, child(run_subscriber, brokers[-1].url, len(bodies), encoded, 1) as (receiver, _):
+        assert receive(receiver, 120.0) == "ready"
+        if length > 1:
+            with Client(brokers[0].url) as client:
+                await_overlay(client, lambda overlay: any(link["held"] for link in overlay["links"]))
+        publisher = Party(brokers[0].url, name="publisher")
+        before = [cpu_seconds(broker) for broker in brokers]
+        publish_all(publisher, bodies, batch, acks=True)
+        first, last, _ = receive(receiver)
+        spent = [cpu_seconds(broker) - b for broker, b in zip(brokers, before, strict=True)]
+        receiver.send("done")
+        publisher.socket.close()
+    return {
+        "brokers": length,
+        "batch": batch,
+        "notifications/s": len(bodies) / (last - first),
+        "busiest broker, µs each": 1e6 * max(spent) / len(bodies),
+        "all brokers, µs each": 1e6 * sum(spent) / len(bodies),
+    }
+
+
+def stage(place: str, bodies: list[bytes], encoded: list[bytes], batch: int, portions: list[int]) -> tuple[float, Any]:
+    """Rate of one broker of the line, its neighbours played; and the portions in which it forwards."""
+    receiver = run_subscriber if place == "last" else run_sink
+    arguments = (encoded, 1) if place == "last" else (encoded,)
+    with line_of(1) as (broker,), child(receiver, broker.url, len(bodies), *arguments) as (pipe, _):
+        assert receive(pipe, 120.0) == "ready"
+        if place == "first":
+            party = Party(broker.url, name="publisher")
+            publish_all(party, bodies, batch, acks=True)
+        else:
+            party = StandIn(broker.url, "source")
+            forward_all(party, bodies, portions)
+        first, last, sent = receive(pipe)
+        pipe.send("done")
+        party.socket.close()
+    return len(bodies) / (last - first), sent
+
+
+def line(report: Report) -> None:
+    """One broker alone, the line of three end to end, and each broker of it by itself."""
+    bodies, encoded = notifications(60_000), filters(200)
+    rows, stages = [], []
+    for batch in (1, 32):
+        alone, three = (
+            max(
+                (end_to_end(length, bodies, encoded, batch) for _ in range(CHANCES)), key=lambda r: r["notifications/s"]
+            )
+            for length in (1, 3)
+        )
+        rows += [alone, three]
+        found: dict[str, Any] = {"batch": batch, "alone": alone["notifications/s"]}
+        portions: list[int] = []
+        for place in ("first", "middle", "last"):
+            rate, sent = max(stage(place, bodies, encoded, batch, portions) for _ in range(CHANCES))
+            found[place] = rate
+            portions = sent if place != "last" else []
+        stages.append(found)
+        slowest = min(found[place] for place in ("first", "middle", "last"))
+        what = f"3-broker line over one broker, batch {batch}"
+        report.target(f"{what}, by its slowest broker", slowest / alone["notifications/s"], 0.7)
+        measured = three["notifications/s"] / alone["notifications/s"]
+        report.target(f"{what}, end to end on {os.cpu_count()} cores", measured, 0.7)
+        cost = "busiest broker, µs each"
+        report.target(f"{what}, by processor time", alone[cost] / three[cost], 0.7)
+    report.table("A line of brokers end to end, 200 filters and one that takes everything", rows)
+    report.table("Each broker of the line by itself, notifications/s", stages)
