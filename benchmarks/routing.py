@@ -4,14 +4,14 @@
     python -m benchmarks.routing --only simulator --scenarios 10000 --faulty 3000 --processes 2
 
 The simulator drives the real `Router` at every broker with a virtual clock, so its figures do not depend on the
-machine. Lines (`routing_line.py`) and rings are processes over loopback.
+machine. Lines (`routing_line.py`) and rings are processes over loopback; `routing_scaling.py` draws the curves of
+docs/scaling.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
-import random
 import signal
 import sys
 import tempfile
@@ -20,17 +20,13 @@ import traceback
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from benchmarks.harness import Report
 from benchmarks.routing_line import line
-from contrada import Box, Broker, Client, attr
-from contrada.forwarding.filter import as_filters
+from benchmarks.routing_scaling import covering, scaling
+from contrada import Broker, Client
 from tests.broker.overlay.clusters import await_overlay, cluster, holds_filters, reaches
-from tests.broker.overlay.scenarios import MOST_BROKERS, calm, check, faulty, random_overlay
-
-if TYPE_CHECKING:
-    from contrada.forwarding.filter import Filter
+from tests.broker.overlay.scenarios import MOST_BROKERS, calm, check, faulty
 
 CALM, FAULTY = "no fault", "after faults healed"
 
@@ -85,74 +81,6 @@ def simulate(report: Report, arguments: argparse.Namespace) -> None:
         report.target("deliveries made twice during faults", during["twice during"], 0.0, at_least=False, unit="")
     each = took * arguments.processes / len(jobs)
     report.table("Cost", [{"s": took, "processes": arguments.processes, "s per scenario": each}])
-
-
-# -- covering ----------------------------------------------------------------------------------------------
-
-
-def nested(rng: random.Random, number: int) -> Filter:
-    """Ranges and boxes of all sizes, so that many lie in others."""
-    if number % 2:
-        low, width = rng.uniform(0, 1000), rng.choice([1, 5, 20, 100, 300])
-        return as_filters((attr("price") >= low) & (attr("price") <= low + width))[0]
-    x, y, side = rng.uniform(0, 1000), rng.uniform(0, 1000), rng.choice([2, 10, 40, 150, 400])
-    return as_filters(attr("area").inside(Box(x, y, x + side, y + side)))[0]
-
-
-def covered(brokers: int, subscriptions: int) -> dict[str, Any]:
-    """Filters on the links of a random tree, with covering and without."""
-    simulator = random_overlay(5, brokers=brokers, extra_links=0)
-    simulator.run()
-    rng = random.Random(1)
-    names = sorted(simulator.brokers)
-    start = time.perf_counter()
-    simulator.messages.clear()
-    for number in range(subscriptions):
-        simulator.subscribe(rng.choice(names), nested(rng, number))
-        if number % 100 == 99:
-            simulator.run()
-    simulator.run()
-    routers = {name: broker.router for name, broker in simulator.brokers.items()}
-    sent = [len(r.flow_state(other).wanted.shown) for r in routers.values() for other in r.tree_links]
-    held = [sum(len(r.flow_state(other).held) for other in r.tree_links) for r in routers.values()]
-    without = (brokers - 1) * subscriptions  # each link carries what is on its one side, and what is on its other
-    return {
-        "brokers": brokers,
-        "subscriptions": subscriptions,
-        "on links": sum(sent),
-        "without covering": without,
-        "ratio": sum(sent) / without,
-        "most on a link": max(sent),
-        "most held by a broker": max(held),
-        "messages per subscription": simulator.messages["Change"] / subscriptions,
-        "s": time.perf_counter() - start,
-    }
-
-
-def covering(report: Report) -> None:
-    row = covered(10, 10_000)
-    report.table("What covering saves: nested boxes and ranges", [row])
-    report.target("filters on links, with covering over without", row["ratio"], 0.3, at_least=False)
-
-
-def scaling(report: Report) -> None:
-    """The curves of docs/scaling.md."""
-    by_size = [covered(10, count) for count in (500, 1000, 2000, 4000, 8000)]
-    by_brokers = [covered(brokers, 1000) for brokers in (5, 10, 20, 40, 80)]
-    report.table("Filters as subscriptions grow", by_size)
-    report.table("Filters as the overlay grows", by_brokers)
-    xs = [row["subscriptions"] for row in by_size]
-    report.plot(
-        "routing_scaling",
-        {
-            "on the fullest link": (xs, [row["most on a link"] for row in by_size]),
-            "held by the fullest broker": (xs, [row["most held by a broker"] for row in by_size]),
-            "subscriptions": (xs, xs),
-        },
-        x="subscriptions in 10 brokers",
-        y="filters",
-        log="xy",
-    )
 
 
 # -- processes ---------------------------------------------------------------------------------------------
