@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tests.broker.overlay.clusters import BrokerProcess
 
 TICK = os.sysconf("SC_CLK_TCK")
-CHANCES = 2  # of each measurement the best: whatever else the machine does only makes it slower
+CHANCES = 3  # of each measurement the best: whatever else the machine does only makes it slower
 
 
 def cpu_seconds(broker: BrokerProcess) -> float:
@@ -81,12 +81,13 @@ def run_sink(pipe: Connection, url: str, expected: int, encoded: list[bytes]) ->
     pipe.recv()
 
 
-def forward_all(source: StandIn, bodies: list[bytes], portions: list[int]) -> None:
-    """Forward as fast as credit allows, in the given portions."""
+def forward_all(source: StandIn, bodies: list[bytes], portions: list[int], before: int) -> None:
+    """Forward as fast as credit allows, in the given portions; `before` so many have been numbered already."""
     frames = []
     at = 0
     for count in portions:
-        run = Run("source", "publisher", 1, tuple(range(at + 1, at + count + 1)), tuple(bodies[at : at + count]))
+        sequences = tuple(range(before + at + 1, before + at + count + 1))
+        run = Run("source", "publisher", 1, sequences, tuple(bodies[at : at + count]))
         frames.append((count, encode_peer(Forward((run,)))))
         at += count
     credit = WINDOW
@@ -114,43 +115,47 @@ def line_of(length: int) -> Iterator[list[BrokerProcess]]:
 
 def end_to_end(length: int, bodies: list[bytes], encoded: list[bytes], batch: int) -> dict[str, Any]:
     """Publish at one end of a line of brokers, subscribe at the other."""
-    with line_of(length) as brokers, child(run_subscriber, brokers[-1].url, len(bodies), encoded, 1) as (receiver, _):
-        assert receive(receiver, 120.0) == "ready"
-        if length > 1:
-            with Client(brokers[0].url) as client:
-                await_overlay(client, lambda overlay: any(link["held"] for link in overlay["links"]))
-        publisher = Party(brokers[0].url, name="publisher")
-        before = [cpu_seconds(broker) for broker in brokers]
-        publish_all(publisher, bodies, batch, acks=True)
-        first, last, _ = receive(receiver)
-        spent = [cpu_seconds(broker) - b for broker, b in zip(brokers, before, strict=True)]
-        receiver.send("done")
-        publisher.socket.close()
-    return {
-        "brokers": length,
-        "batch": batch,
-        "notifications/s": len(bodies) / (last - first),
-        "busiest broker, µs each": 1e6 * max(spent) / len(bodies),
-        "all brokers, µs each": 1e6 * sum(spent) / len(bodies),
-    }
+    chances = []
+    with line_of(length) as brokers, Client(brokers[0].url) as client:
+        for _ in range(CHANCES):
+            with child(run_subscriber, brokers[-1].url, len(bodies), encoded, 1) as (receiver, _):
+                assert receive(receiver, 120.0) == "ready"
+                if length > 1:
+                    await_overlay(client, lambda overlay: any(link["held"] for link in overlay["links"]))
+                publisher = Party(brokers[0].url, name="publisher")
+                before = [cpu_seconds(broker) for broker in brokers]
+                publish_all(publisher, bodies, batch, acks=True)
+                first, last, _ = receive(receiver)
+                spent = [
+                    1e6 * (cpu_seconds(broker) - b) / len(bodies) for broker, b in zip(brokers, before, strict=True)
+                ]
+                receiver.send("done")
+                publisher.socket.close()
+            chances.append((len(bodies) / (last - first), max(spent), sum(spent)))
+    columns = ("notifications/s", "busiest broker, µs each", "all brokers, µs each")
+    return {"brokers": length, "batch": batch, **dict(zip(columns, max(chances), strict=True))}
 
 
 def stage(place: str, bodies: list[bytes], encoded: list[bytes], batch: int, portions: list[int]) -> tuple[float, Any]:
     """Rate of one broker of the line, its neighbours played; and the portions in which it forwards."""
     receiver = run_subscriber if place == "last" else run_sink
     arguments = (encoded, 1) if place == "last" else (encoded,)
-    with line_of(1) as (broker,), child(receiver, broker.url, len(bodies), *arguments) as (pipe, _):
-        assert receive(pipe, 120.0) == "ready"
-        if place == "first":
-            party = Party(broker.url, name="publisher")
-            publish_all(party, bodies, batch, acks=True)
-        else:
-            party = StandIn(broker.url, "source")
-            forward_all(party, bodies, portions)
-        first, last, sent = receive(pipe)
-        pipe.send("done")
-        party.socket.close()
-    return len(bodies) / (last - first), sent
+    chances = []
+    with line_of(1) as (broker,):
+        for chance in range(CHANCES):
+            with child(receiver, broker.url, len(bodies), *arguments) as (pipe, _):
+                assert receive(pipe, 120.0) == "ready"
+                if place == "first":
+                    party = Party(broker.url, name="publisher")
+                    publish_all(party, bodies, batch, acks=True)
+                else:
+                    party = StandIn(broker.url, "source")
+                    forward_all(party, bodies, portions, chance * len(bodies))
+                first, last, sent = receive(pipe)
+                pipe.send("done")
+                party.socket.close()
+            chances.append((len(bodies) / (last - first), sent))
+    return max(chances)
 
 
 def line(report: Report) -> None:
@@ -168,7 +173,7 @@ def line(report: Report) -> None:
         found: dict[str, Any] = {"batch": batch, "alone": alone["notifications/s"]}
         portions: list[int] = []
         for place in ("first", "middle", "last"):
-            rate, sent = max(stage(place, bodies, encoded, batch, portions) for _ in range(CHANCES))
+            rate, sent = stage(place, bodies, encoded, batch, portions)
             found[place] = rate
             portions = sent if place != "last" else []
         stages.append(found)

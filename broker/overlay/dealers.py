@@ -24,7 +24,9 @@ _NOTIFICATIONS: Final = 4096  # in a turn, clients' included
 _LOST: Final = {
     int(zmq.Event.CLOSED): "nobody listens there",
     int(zmq.Event.DISCONNECTED): "the connection is gone",
-    int(zmq.Event.HANDSHAKE_FAILED_NO_DETAIL): "the peer gave up during the handshake",
+    int(
+        zmq.Event.HANDSHAKE_FAILED_NO_DETAIL
+    ): "the peer gave up during the handshake: it has another key than its file here says, or only one end uses keys",
     int(zmq.Event.HANDSHAKE_FAILED_PROTOCOL): "the peer has other security settings, or another key",
     int(zmq.Event.HANDSHAKE_FAILED_AUTH): "the peer refuses this broker's key",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict, deque
 from typing import Any
 
@@ -331,6 +332,23 @@ def test_a_topology_has_a_most(monkeypatch):
     assert overlay.delivered("b") == [1]
 
 
+def test_a_neighbour_that_reconnects_before_it_was_missed_is_forwarded_to():
+    overlay = line("a", "b", "c")
+    overlay.subscribe("b", "x > 0")
+    overlay.subscribe("c", "x > 0")
+    (dial,) = overlay.cores["b"].dials
+    overlay.wires.pop(overlay.wires.pop(("b", dial.connection)))
+    overlay.cores["b"].disconnected(dial.connection, "reset", overlay.now)
+    overlay.run(1.0)
+    assert overlay.cores["a"].interests["b"].totals["ups"] == 2
+    overlay.publish("a", {"x": 1})
+    assert overlay.delivered("b") == [1]
+    assert overlay.delivered("c") == [1]
+    overlay.subscribe("a", "x > 0")
+    overlay.publish("c", {"x": 2})
+    assert overlay.delivered("a") == [2]
+
+
 def test_stale_interest_is_forgotten():
     overlay = line("a", "b", stale_after=20.0)
     overlay.subscribe("b", "x > 0")
@@ -588,3 +606,59 @@ def test_advertisements_that_are_refused():
     overlay.client("c")
     overlay.advertise("c", "x > 0")
     assert overlay.heard["c", b"client"][-1].code == Code.UNAUTHORISED
+
+
+# Whole brokers under faults
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whole_brokers_deliver_again_whatever_happened(seed):
+    """Connections that reset at one end, brokers that vanish and return, clients that come and go; then quiet."""
+    rng = random.Random(seed)
+    names = "abcdef"[: rng.randint(2, 6)]
+    peers = {name: rng.sample(names[:i], min(i, rng.randint(1, 2))) for i, name in enumerate(names)}
+    wanted: dict[tuple[str, int], int] = {}
+    overlay = Overlay()
+
+    def start(name: str) -> None:
+        overlay.add(name, *peers[name], first_sequence=1 + int(1000 * overlay.now))
+        overlay.client(name)
+        for (at, number), low in wanted.items():
+            if at == name:
+                overlay.subscribe(name, f"x > {low}", number)
+
+    for name in names:
+        start(name)
+    overlay.run(1.0)
+    for number in range(1, 25):
+        roll, name = rng.random(), rng.choice(names)
+        dials = [dial for dial in overlay.cores[name].dials if dial.connection is not None]
+        if roll < 0.3 and dials:
+            connection = rng.choice(dials).connection
+            far = overlay.wires.pop((name, connection), None)
+            overlay.wires.pop(far, None)
+            overlay.cores[name].disconnected(connection, "reset", overlay.now)
+        elif roll < 0.45:
+            overlay.kill(name)
+            overlay.run(rng.choice([0.0, 0.5, 5.0]))
+            start(name)
+        elif roll < 0.6 and wanted:
+            at, which = rng.choice(sorted(wanted))
+            del wanted[at, which]
+            overlay.say(at, b"client", Unsubscribe(5000 + number, which))
+        else:
+            wanted[name, number] = rng.randrange(10)
+            overlay.subscribe(name, f"x > {wanted[name, number]}", number)
+        overlay.publish(rng.choice(names), {"x": 20}, request=9000 + number)
+        overlay.run(rng.choice([0.0, 0.25, 1.0]))
+    overlay.run(30.0)
+    assert overlay.links() == {
+        pair for name in names for other in peers[name] for pair in ((name, other), (other, name))
+    }
+    for name in names:
+        overlay.delivered(name)
+    for x, origin in enumerate(names, 3):
+        overlay.publish(origin, {"x": x}, request=9100 + x)
+        for name in names:
+            expected = [x] if any(at == name and low < x for (at, _), low in wanted.items()) else []
+            assert overlay.delivered(name) == expected, (origin, name)

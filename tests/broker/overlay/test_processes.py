@@ -93,24 +93,28 @@ def test_a_ring_heals_around_a_killed_broker_and_takes_it_back(tmp_path):
 
 
 def test_brokers_link_by_keys_with_the_role_peer_only(tmp_path):
-    for name in ("north", "south", "stranger"):
+    for name in ("north", "south", "stranger", "unknown"):
         generate(tmp_path / name, "broker", [])
     admit(tmp_path, "north", "south", ["peer"])
     admit(tmp_path, "south", "north", ["peer"])
     admit(tmp_path, "north", "stranger", ["publish"])
     admit(tmp_path, "stranger", "north", ["peer"])
     admit(tmp_path, "south", "stranger", ["peer"])
+    admit(tmp_path, "unknown", "north", ["peer"])
     admin = generate(tmp_path / "north", "admin", ["publish", "subscribe", "admin"])[1]
     with cluster(tmp_path) as start:
         north = start("north", keys=str(tmp_path / "north"))
         start("south", keys=str(tmp_path / "south"), peers=[f"north@{north.url}"])
         stranger = start("stranger", keys=str(tmp_path / "stranger"), peers=[f"north@{north.url}"])
         mistaken = start("mistaken", keys=str(copy_with_wrong_key(tmp_path)), peers=[f"north@{north.url}"])
+        unknown = start("unknown", keys=str(tmp_path / "unknown"), peers=[f"north@{north.url}"])
         key = load_public(tmp_path / "north" / "broker.secret.toml")
         with Client(north.url, key=str(admin), server_key=key) as client:
             await_overlay(client, reaches("north", "south"))
             until_logged(stranger, "cannot link", "role peer")
-            until_logged(mistaken, "cannot link", "")
+            until_logged(mistaken, "cannot link", "another key")
+            until_logged(unknown, "cannot link", "refuses this broker's key")
+            until_logged(north, "refused", "not in this broker's key directory")
             assert [link["neighbour"] for link in client.status()["overlay"]["links"]] == ["south"]
 
 
