@@ -241,7 +241,7 @@ class Linking(Switchboard):
         log.info("link up", extra={"neighbour": link.id, "dialled": link.dial is not None})
         self._wake()
         self._act(self.router.link_up(link.id))
-        self._attach(link)  # also if the tree used the link before, over another connection
+        self._follow_the_tree(link)  # also if the tree used the link before, over another connection
 
     def _wake(self) -> None:
         """Tell the router of the subscriptions so far. Nobody is linked yet, so nothing is to be sent."""
@@ -294,7 +294,7 @@ class Linking(Switchboard):
         if self.router.tree_links != self._tree_links:
             self._tree_links = self.router.tree_links
             for neighbour in self.neighbours.values():
-                self._attach(neighbour)
+                self._follow_the_tree(neighbour)
 
     def _stand_down(self, rival: int) -> None:
         """Leave the overlay to the namesake for a while; it may be a mistake that is mended by then."""
@@ -308,7 +308,7 @@ class Linking(Switchboard):
     def _own_link(self) -> Link:
         return Link(self.id, self.router.advertisements, self._incarnation)
 
-    def _attach(self, link: Neighbour) -> None:
+    def _follow_the_tree(self, link: Neighbour) -> None:
         """Match for this link if the tree uses it."""
         if link.id in self._tree_links:
             self._subscriptions[link.outlet.handle] = link.outlet
