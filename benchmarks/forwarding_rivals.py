@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
     Row = tuple[list[tuple[float, float]], Operator, str, int, int]
 
+_PATIENCE = 900  # seconds
 _KONCORDE = """
 const { Koncorde } = require('koncorde');
 const fs = require('fs');
@@ -72,24 +75,41 @@ class Shapely:
         return found
 
 
-def koncorde(rows: Sequence[Row], notifications: Sequence[dict[str, Any]], installed: Path | None) -> float | str:
-    """Notifications per second of koncorde, which knows points in polygons; or why it could not be measured.
+def install_koncorde(directory: Path | None) -> Path | str:
+    """A directory with koncorde in its `node_modules`; or why there is none.
 
-    `installed` is a directory with its `node_modules`; without one it is installed for the occasion.
+    Installing compiles C++ for minutes, so it is done once: in `directory`, or in the user's cache.
     """
     node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        return "there is no node, or no npm"
-    with tempfile.TemporaryDirectory() as directory:
-        place = Path(directory)
-        if installed is not None:
-            (place / "node_modules").symlink_to(installed.resolve() / "node_modules")
-        else:
-            install = [npm, "install", "--no-save", "--no-audit", "--no-fund", "--prefix", directory, "koncorde"]
-            try:
-                subprocess.run(install, cwd=place, capture_output=True, text=True, check=True, timeout=240)
-            except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-                return f"npm install koncorde failed ({type(error).__name__}); it compiles C++ and needs the network"
+    if node is None:
+        return "there is no node on the PATH; install Node.js 18 or newer"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    place = (directory or cache / "contrada" / "koncorde").resolve()
+    if (place / "node_modules" / "koncorde").is_dir():
+        return place
+    if npm is None:
+        return f"koncorde is not in {place}, and there is no npm on the PATH to install it with"
+    place.mkdir(parents=True, exist_ok=True)
+    print(f"installing koncorde in {place}, once; it compiles C++ for some minutes …", file=sys.stderr, flush=True)
+    install = [npm, "install", "--no-save", "--no-audit", "--no-fund", "--prefix", str(place), "koncorde"]
+    try:
+        subprocess.run(install, cwd=place, capture_output=True, text=True, check=True, timeout=_PATIENCE)
+    except subprocess.TimeoutExpired:
+        return f"npm install koncorde took more than {_PATIENCE} s; run it in {place} and start again"
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.strip().splitlines() or ["nothing"]
+        return f"npm install koncorde failed in {place}; it needs the network and a C++ compiler, and said: {said[-1]}"
+    return place
+
+
+def koncorde(rows: Sequence[Row], notifications: Sequence[dict[str, Any]], directory: Path | None) -> float | str:
+    """Notifications per second of koncorde, which knows points in polygons; or why it could not be measured."""
+    installed = install_koncorde(directory)
+    if isinstance(installed, str):
+        return installed
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        (place / "node_modules").symlink_to(installed / "node_modules")
         filters = [
             {
                 "and": [
@@ -111,9 +131,11 @@ def koncorde(rows: Sequence[Row], notifications: Sequence[dict[str, Any]], insta
         ]
         (place / "run.js").write_text(_KONCORDE)
         (place / "work.json").write_text(json.dumps({"filters": filters, "documents": documents}))
-        done = subprocess.run(
-            [node, "run.js", "work.json"], cwd=place, capture_output=True, text=True, check=False, timeout=240
-        )
+        try:
+            command = ["node", "run.js", "work.json"]
+            done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False, timeout=_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return f"koncorde was not done with {len(filters):,} filters after {_PATIENCE} s"
         if done.returncode:
             return f"koncorde stopped: {done.stderr.strip().splitlines()[-1:]}"
         return len(documents) / float(json.loads(done.stdout)["seconds"])

@@ -9,6 +9,7 @@ import numpy as np
 
 from contrada.forwarding.constraint import Constraint, Operator
 from contrada.forwarding.filter import Filter
+from contrada.forwarding.operands import TextMatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -182,3 +183,15 @@ def three_constraints(count: int, seed: int = 4) -> Iterator[Filter]:
                 Constraint(f"tag{b % 50}", Operator.PREFIX if i % 3 else Operator.CONTAINS, f"item-{a}"),
             ]
         )
+
+
+def geotexts(count: int, seed: int = 10) -> Iterator[Filter]:
+    """Filters on one to three of 50,000 keywords, some much more common than others, within small boxes."""
+    from contrada.spatial.region import Box
+
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        words = {f"w{int(50_000 * draw**3)}" for draw in rng.random(int(rng.integers(1, 4)))}
+        x, y = rng.random(2) * 1000
+        width, height = rng.random(2) * 10
+        yield Filter([Constraint("post", "matches", TextMatch(frozenset(words), Box(x, y, x + width, y + height)))])
