@@ -23,15 +23,19 @@ from contrada.forwarding.index.layout import (
     O_TAG,
     PATTERN_PREFIX,
     PATTERN_SUFFIX,
+    S_BUCKET_MASK,
+    S_BUCKETS,
     STRING,
     Bytes,
     Index,
     Ints,
 )
-from contrada.forwarding.index.operands import bucket_of, find_scalar, find_text
+from contrada.forwarding.index.operands import find_scalar, find_text
 from contrada.forwarding.index.postings import COUNT
 from contrada.forwarding.index.words import same_bytes, sort_run
 from contrada.spatial._jit import inner_kernel
+
+_RUN = 64  # windows of a text that are hashed before any is looked up
 
 
 @inner_kernel
@@ -66,11 +70,20 @@ def find_affixes(index: Index, name: int, text: Bytes, start: int, length: int, 
 
 @inner_kernel
 def find_substrings(index: Index, name: int, text: Bytes, start: int, length: int, room: Ints, count: int) -> int:
-    """Collect the patterns filed under grams that occur in a text, each once."""
-    operands, postings = index.operands, index.postings
+    """Collect the patterns filed under grams that occur in a text, each once.
+
+    Windows are hashed a run at a time, and only then looked at: the processor fetches a run's chains together, where
+    one after the other would wait for memory at every window. The end of `room` holds the run.
+    """
+    operands, postings, heads = index.operands, index.postings, index.heads
+    mask, buckets = index.state[S_BUCKET_MASK], index.state[S_BUCKETS]
     grams = index.fields[name * KINDS + STRING, N_GRAMS]
     begin = count
     tag = name << 8 | GRAM
+    spreads = room.shape[0] - 2 * _RUN
+    chains = room.shape[0] - _RUN
+    if count > spreads:
+        return -1
     for power in range(6):
         size = 1 << power
         if not grams >> power & 1 or size > length:
@@ -80,23 +93,35 @@ def find_substrings(index: Index, name: int, text: Bytes, start: int, length: in
         for i in range(size):
             h = h * ROLL + np.int64(text[start + i])
             leaving *= ROLL
-        for at in range(start, start + length - size + 1):
-            if at > start:
-                h = h * ROLL + np.int64(text[at + size - 1]) - leaving * np.int64(text[at - 1])
-            spread = mix(h, tag)
-            o = index.heads[bucket_of(index, spread)]
-            while o != 0 and (operands[o, O_HASH] != spread or operands[o, O_TAG] != tag):
-                o = operands[o, O_NEXT]
-            head = operands[o, O_POSTED] if o != 0 else 0
-            while head != 0:
-                for entry in range(head + 1, head + 1 + (postings[head, 1] & COUNT)):
-                    pattern = postings[entry, 1]
-                    if occurs(operands[pattern], index.text, text, start, length, at - postings[entry, 0]):
-                        if count == room.shape[0]:
-                            return -1
-                        room[count] = pattern
-                        count += 1
-                head = postings[head, 0]
+        last = start + length - size
+        for first in range(start, last + 1, _RUN):
+            run = min(_RUN, last + 1 - first)
+            for i in range(run):
+                at = first + i
+                if at > start:
+                    h = h * ROLL + np.int64(text[at + size - 1]) - leaving * np.int64(text[at - 1])
+                spread = mix(h, tag)
+                bucket = spread & mask
+                if bucket >= buckets:
+                    bucket = spread & (mask >> 1)
+                room[spreads + i] = spread
+                room[chains + i] = heads[bucket]
+            for i in range(run):
+                spread = room[spreads + i]
+                o = room[chains + i]
+                while o != 0 and (operands[o, O_HASH] != spread or operands[o, O_TAG] != tag):
+                    o = operands[o, O_NEXT]
+                head = operands[o, O_POSTED] if o != 0 else 0
+                while head != 0:
+                    for entry in range(head + 1, head + 1 + (postings[head, 1] & COUNT)):
+                        pattern = postings[entry, 1]
+                        place = first + i - postings[entry, 0]
+                        if occurs(operands[pattern], index.text, text, start, length, place):
+                            if count >= spreads:
+                                return -1
+                            room[count] = pattern
+                            count += 1
+                    head = postings[head, 0]
     if count > begin + 1:
         sort_run(room, begin, count)
         unique = begin + 1
