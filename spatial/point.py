@@ -25,7 +25,7 @@ _MAX_MAGNITUDE = 1e100
 
 def coordinate(value: object, name: str) -> float:
     """Return `value` as a coordinate: a finite real number, zero or of a magnitude from 1e-100 to 1e100."""
-    if isinstance(value, bool) or not isinstance(value, Real):
+    if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):  # (an ABC is slow)
         raise InvalidValue(f"{name} is {value!r}, a {type(value).__name__}; expected a number")
     try:
         number = float(value) + 0.0  # -0.0 becomes 0.0, so that equal points have equal bits
