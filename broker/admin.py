@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from contrada.broker.subscription import Subscription
 
 
+_TEXT = 2000  # characters of one text in a document
+
+
 def status(core: Core, now: float) -> dict[str, Any]:
     """Sessions (the busiest when there are very many), totals, rates over the last seconds, and the table's size."""
     sessions = sorted(core.sessions.values(), key=lambda s: (-s.published - s.delivered, s.number))
@@ -91,7 +94,7 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
-        return str(value)
+        return _short(value)
     if hasattr(value, "_asdict"):
         return plain(value._asdict())
     if hasattr(value, "__dataclass_fields__"):
@@ -100,4 +103,9 @@ def plain(value: Any) -> Any:
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [plain(item) for item in value]
-    return str(value)
+    return _short(str(value))
+
+
+def _short(text: str) -> str:
+    """Cut the middle out of a long text, such as a large region's."""
+    return text if len(text) <= _TEXT else f"{text[: _TEXT // 2]} … {text[-_TEXT // 2 :]}"

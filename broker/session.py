@@ -57,6 +57,7 @@ class Session:
         "dropping",
         "entries",
         "entries_bytes",
+        "filter_bytes",
         "heard",
         "held",
         "held_bytes",
@@ -104,8 +105,9 @@ class Session:
         self.bad_frames = 0
         self.held = 0  # notifications whose ACK is withheld
         self.held_bytes = 0
+        self.filter_bytes = 0  # encoded, of its subscriptions and advertisements
         self.subscriptions: dict[int, Subscription] = {}
-        self.advertisements: dict[int, list[Filter]] = {}
+        self.advertisements: dict[int, tuple[list[Filter], int]] = {}  # and their bytes
         self.waiting: dict[Subscription, None] = {}  # those with a queue, in the order they get their turn
         self.dropping: dict[Subscription, None] = {}  # those with drops to report
         self.entries: list[tuple[Envelope, list[int]]] = []
@@ -216,6 +218,7 @@ class Session:
         assert set(self.waiting) <= set(self.subscriptions.values())
         assert set(self.dropping) <= set(self.subscriptions.values())
         assert self.entries_bytes == sum(envelope.size for envelope, _ in self.entries)
+        assert self.filter_bytes >= sum(subscription.filter_bytes for subscription in self.subscriptions.values())
         assert self.held >= 0
         assert self.held_bytes >= 0
         assert bool(self.held) >= bool(self.held_bytes)

@@ -36,6 +36,7 @@ class Settings:
     shutdown_timeout: float = 5.0
     queue: int = 10_000  # default length of a subscription's queue
     sessions: int = 10_000
+    filter_bytes: int = 64 << 20  # of all filters of one session, encoded
     bad_frames: int = 16  # of one connection before it is banned
     ban: float = 30.0
     metrics: str | None = None  # HOST:PORT to serve Prometheus metrics on; port 0 picks one
@@ -70,7 +71,7 @@ class Settings:
             object.__setattr__(self, name, float(value))
         if self.timeout <= self.heartbeat:
             raise InvalidValue(f"timeout ({self.timeout} s) must be longer than heartbeat ({self.heartbeat} s)")
-        for name in ("queue", "sessions", "bad_frames", "priority", "hop_limit", "record_file_bytes"):
+        for name in ("queue", "sessions", "filter_bytes", "bad_frames", "priority", "hop_limit", "record_file_bytes"):
             _positive(name, getattr(self, name))
         if self.record_total_bytes != 0:
             _positive("record_total_bytes", self.record_total_bytes)

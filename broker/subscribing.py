@@ -20,6 +20,7 @@ class Subscribing(Advertising):
     """A switchboard whose clients subscribe."""
 
     def _subscribe(self, session: Session, message: Subscribe) -> None:
+        size = self._afford(session, message.filters)
         if not self._may_begin(session, message):
             return
         handle = self._next_handle
@@ -32,6 +33,8 @@ class Subscribing(Advertising):
             raise Refusal(Code.BAD_FILTER, str(error)) from error
         subscription = self._begin(session, message)
         subscription.filters = ids
+        subscription.filter_bytes = size
+        session.filter_bytes += size
         if self.journal is not None:
             self.journal.subscribed(handle, session.publisher, session.number, subscription.id, message.filters)
         self._spread(ids)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("contrada.broker")
 
 _ENDED = "ended"  # why a queue was lost: its subscription ended first
+_EXPLAINED = 100  # filters of one subscription, at most: it may have thousands
 _UNREAD = 4096  # messages that a congested client may leave unread before its session is ended
 _UNHEARD = 16  # answers that a connection without a session may leave unread before it gets no more
 _RETRY = 0.002  # seconds before congested connections are tried again,
@@ -373,6 +374,7 @@ class Switchboard:
             self.journal.unsubscribed(subscription.handle)
             self._ended.add(subscription.handle)
         del session.subscriptions[subscription.id]
+        session.filter_bytes -= subscription.filter_bytes
         del self._subscriptions[subscription.handle]
         self._withdraw_filters(subscription)
         session.waiting.pop(subscription, None)
@@ -384,8 +386,8 @@ class Switchboard:
         self.table.remove_interface(subscription.handle)
 
     def explained(self, subscription: Subscription, notification: Any) -> list[Any]:
-        """Constraint by constraint, why each filter of a subscription matches or does not."""
-        return [self.table.explain(notification, id) for id in subscription.filters]
+        """Constraint by constraint, why each filter of a subscription matches or does not; of many, the first."""
+        return [self.table.explain(notification, id) for id in subscription.filters[:_EXPLAINED]]
 
     def _close(self, session: Session, last: Message) -> None:
         """End a session with a last message, behind what is already on its way."""

@@ -59,12 +59,16 @@ _MALFORMED: Final = (BufferError, ValueError, TypeError, OverflowError, Recursio
 
 @dataclass(frozen=True)
 class Limits:
-    """What a decoder accepts at most. `size` and `string_length` count bytes (of UTF-8); `name_length`, characters."""
+    """What a decoder accepts at most.
+
+    `size`, `string_length` and `pattern_length` count bytes (of UTF-8); `name_length`, characters.
+    """
 
     size: int = 4 << 20
     attributes: int = 256
     name_length: int = MAX_NAME
     string_length: int = 1 << 20
+    pattern_length: int = 256  # of `contains`: a search may compare so many bytes at every place of a text
     vertices: int = 10_000  # validating a hostile ring takes time quadratic in this: 0.2 s
     keywords: int = 4096
     filters: int = 1024
@@ -182,6 +186,10 @@ def build_constraint(name: object, word: object, operand: object, limits: Limits
         if kind_of(_checked(at)) is not Kind.POINT:
             raise CodecError(f"similar is at a point, not {_describe(at)}")
         return Constraint(name, op, Similar(frozenset(keyword_list(keywords, limits)), at, alpha, tau))
+    if op is Operator.CONTAINS and type(operand) is str:
+        length = len(operand.encode(errors="replace"))  # a lone surrogate is refused below
+        if length > limits.pattern_length:
+            raise CodecError(f"contains a string of {length} bytes, more than the limit of {limits.pattern_length}")
     if op.mask and not (op is Operator.CONTAINS and type(operand) is str):
         operand = region(operand)  # or WKT and other forms that users may give would pass
     return Constraint(name, op, operand)

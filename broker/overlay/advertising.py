@@ -32,35 +32,46 @@ class Advertising(Relaying):
         most = self.settings.limits.subscriptions
         if len(session.advertisements) >= most:
             raise Refusal(Code.LIMIT, f"a session may have at most {most} advertisements")
+        size = self._afford(session, message.filters)
         try:
             filters = [f for encoded in message.filters for f in as_filters(self.codec.filter(encoded))]
         except ContradaError as error:
             raise Refusal(Code.BAD_FILTER, str(error)) from error
-        session.advertisements[message.advertisement] = filters
+        session.advertisements[message.advertisement] = filters, size
+        session.filter_bytes += size
         self._promise(filters)
         self._answer(session, Ack((Acked(message.request),)))
 
     def _unadvertise(self, session: Session, message: Unadvertise) -> None:
-        filters = session.advertisements.pop(message.advertisement, None)
-        if filters is None:
+        if message.advertisement not in session.advertisements:
             raise Refusal(Code.UNKNOWN, f"this session has no advertisement {message.advertisement}")
+        filters, size = session.advertisements.pop(message.advertisement)
+        session.filter_bytes -= size
         self._match()  # what was published before must still find those who want it
         self._withdraw(filters)
         if session.open:  # matching may have ended the session, for a full queue
             self._answer(session, Ack((Acked(message.request),)))
+
+    def _afford(self, session: Session, filters: Sequence[bytes]) -> int:
+        """Count the bytes of more filters, if a session may still have them."""
+        size = sum(map(len, filters))
+        most = self.settings.filter_bytes
+        if session.filter_bytes + size > most:
+            raise Refusal(Code.LIMIT, f"the filters of a session may have at most {most} bytes together")
+        return size
 
     def _wake(self) -> None:
         sleeping = not self._awake
         super()._wake()
         if sleeping:
             for session in self._sessions.values():
-                for filters in session.advertisements.values():
+                for filters, _ in session.advertisements.values():
                     self._promise(filters)
 
     def _remove(self, session: Session) -> None:
         super()._remove(session)
         while session.advertisements:
-            self._withdraw(session.advertisements.popitem()[1])
+            self._withdraw(session.advertisements.popitem()[1][0])
 
     def _promise(self, filters: Sequence[Filter]) -> None:
         if self._awake and self.router.advertisements:

@@ -11,6 +11,7 @@ from contrada.broker.frames import encode
 from contrada.broker.messages import (
     Ack,
     Acked,
+    Advertise,
     Bye,
     Credit,
     Deliver,
@@ -437,6 +438,35 @@ def test_what_explain_remembers_is_bounded_by_its_receivers_too():
     top.publish(A, 1, "x")
     top.turn()
     assert top.core.recent._bytes > 50 * ENTRY_BYTES
+
+
+def test_a_session_s_filters_are_bounded_in_bytes_and_given_back():
+    small = len(equals("a", "x")[0])
+    top = TableTop(filter_bytes=3 * small)
+    top.connect(A)
+    for id in (1, 2, 3):
+        top.subscribe(A, id, "x")
+    top.say(A, Subscribe(10, 4, equals("a", "x"), Policy.BLOCK, 1))
+    top.say(A, Advertise(11, 1, equals("a", "x")))
+    heard = top.heard(A)
+    assert errors(heard) == [(10, Code.LIMIT, False), (11, Code.LIMIT, False)]
+    top.say(A, Unsubscribe(12, 2), Subscribe(13, 4, equals("a", "x"), Policy.BLOCK, 1))
+    assert acked(top.heard(A)) == [12, 13]
+
+
+def test_what_explain_answers_is_bounded():
+    top = TableTop()
+    top.connect(A)
+    long = "x" * 5_000
+    top.say(A, Subscribe(1, 1, equals("a", long) * 1024, Policy.BLOCK, 1))
+    top.publish(A, 2, "y")
+    top.heard(A)
+    sequence = top.core._sequence - 1
+    top.say(A, Explain(3, NotificationId("b-1", sequence), 0, 1))
+    (reply,) = top.heard(A)
+    assert reply.document["fate"] == "no-match"
+    assert len(reply.document["filters"]) == 100
+    assert sum(map(len, encode(reply))) < 1 << 20
 
 
 # -- liveness ----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.errors import CodecError, InvalidValue
+from contrada.forwarding.attr import attr
 from contrada.forwarding.codec import (
     Limits,
     decode_filter,
@@ -341,6 +342,15 @@ def test_malformed_json_says_why(text: str, why: str) -> None:
     with pytest.raises(CodecError, match=why) as caught:
         notification_from_json(text)
     assert ("attribute 'x'" in str(caught.value)) == (text.startswith('{"x"') and "NaN" not in text)
+
+
+def test_a_long_pattern_of_contains_is_refused() -> None:
+    """One of a megabyte, asked of as long a text that nearly has it everywhere, would be compared for minutes."""
+    for longest in (attr("s").contains("é" * 128), attr("s").prefix("é" * 1000)):
+        assert decode_filter(encode_filter(longest)).matches({"s": "é" * 1000})
+    for text in ("é" * 129, "x" * 257):
+        with pytest.raises(CodecError, match="contains a string of"):
+            decode_filter(encode_filter(attr("s").contains(text)))
 
 
 def test_limits_bound_every_size() -> None:
