@@ -30,7 +30,7 @@ from contrada.broker.overlay.router import Router
 from contrada.broker.session import Session
 from contrada.broker.subscription import Subscription
 from contrada.broker.switchboard import Codec, Refusal, Switchboard, Table
-from contrada.broker.wire import OLDEST_VERSION, VERSION, Code, Policy, Role
+from contrada.broker.wire import LIST_LENGTH, OLDEST_VERSION, VERSION, Code, Policy, Role
 from contrada.errors import ContradaError
 from contrada.forwarding.codec import encode_filter
 from contrada.forwarding.filter import Filter
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("contrada.broker")
 
 WINDOW: Final = 8192  # notifications that may be on their way over a link, one way
+MOST_LINKS: Final = LIST_LENGTH  # a LINK_STATES names no more
 OUTLET: Final = 0  # the subscription number of a link's outlet
 
 
@@ -85,6 +86,11 @@ class Linking(Switchboard):
     def subscriptions(self) -> Mapping[int, Subscription]:
         """Clients' subscriptions by their interface in the table."""
         return {handle: s for handle, s in self._subscriptions.items() if s.session.link is None}
+
+    @property
+    def stands_down(self) -> bool:
+        """Whether this broker has left the overlay to another of its id."""
+        return self._now < self._stands_down_until
 
     # -- dialling ----------------------------------------------------------------------------------------
 
@@ -189,8 +195,10 @@ class Linking(Switchboard):
             raise Refusal(Code.DUPLICATE, f"{self.id} is this broker's own id")
         if message.advertisements != self.router.advertisements:
             raise Refusal(Code.VERSION, "advertisements are on at one end only: set them alike in the whole overlay")
-        if self._now < self._stands_down_until:
+        if self.stands_down:
             raise Refusal(Code.DUPLICATE, f"another broker has the id {self.id} too, and this one stands down")
+        if len(self.neighbours) >= MOST_LINKS and message.broker not in self.neighbours:
+            raise Refusal(Code.LIMIT, f"{self.id} has its {MOST_LINKS} links")
         rival = self._rival(message.broker)
         if rival is not None and rival.incarnation > message.incarnation:
             log.error("two brokers of one id", extra={"neighbour": message.broker, "linked": rival.session.number})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from contrada.broker.wire import LIST_LENGTH
+
 if TYPE_CHECKING:
     from contrada.broker.overlay.linking import Linking
 
@@ -32,7 +34,10 @@ def overlay(core: Linking, now: float) -> dict[str, Any]:
     """Topology and links, as plain values."""
     topology = core.router.topology
     tree = topology.tree()
+    states = topology.states
     return {
+        "known": len(states),
+        "stands_down": core.stands_down,
         "brokers": [
             {
                 "broker": state.broker,
@@ -40,9 +45,9 @@ def overlay(core: Linking, now: float) -> dict[str, Any]:
                 "tree": sorted(tree.get(state.broker, ())),
                 "reachable": state.broker in tree,
             }
-            for state in topology.states
+            for state in states[:LIST_LENGTH]  # no REPLY has longer lists
         ],
-        "links": links(core, now),
+        "links": links(core, now)[:LIST_LENGTH],
         "dialling": [dial.peer.url for dial in core.dials if dial.neighbour not in core.neighbours],
     }
 

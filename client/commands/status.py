@@ -108,8 +108,12 @@ def overlay_table(document: dict[str, Any], url: str) -> RenderableType:
         cells = [row.get(column) for column in _LINK_COLUMNS]
         links.add_row(*(_cell(cell) for cell in cells), style=None if row.get("up") else "red")
     head = Text.assemble((str(document.get("broker", "?")), "bold cyan"), f" at {url}")
-    dialling = [Text(f"dialling {peer}") for peer in overlay.get("dialling", [])]
-    return Group(head, brokers, Text(), links, *dialling, Text())
+    notes = [Text(f"dialling {peer}") for peer in overlay.get("dialling", [])]
+    if overlay.get("stands_down"):
+        notes.append(Text("stands down: another broker has this id too, and started later", style="red"))
+    if (more := overlay.get("known", 0) - len(overlay.get("brokers", []))) > 0:
+        notes.append(Text(f"and {more:,} brokers more"))
+    return Group(head, brokers, Text(), links, *notes, Text())
 
 
 def _print(
