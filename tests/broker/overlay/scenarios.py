@@ -71,9 +71,9 @@ def random_overlay(seed: int, *, brokers: int, extra_links: int, advertisements:
 
 
 def any_overlay(seed: int) -> Simulator:
-    """From 2 to `MOST_BROKERS` brokers, small ones more often (the logarithm is uniform); one in ten advertises."""
+    """From 2 to `MOST_BROKERS` brokers, small ones far more often; one in ten advertises."""
     rng = random.Random(seed)
-    brokers = round(2 * (MOST_BROKERS / 2) ** rng.random())
+    brokers = round(2 * (MOST_BROKERS / 2) ** rng.random() ** 2)
     return random_overlay(
         seed, brokers=brokers, extra_links=rng.randint(0, brokers // 2), advertisements=rng.random() < 0.1
     )
