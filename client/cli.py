@@ -11,14 +11,27 @@ from typing import Annotated
 
 import typer
 
-from contrada.client.commands import bench, broker, build_index, cluster, demo, explain, index, keygen, pub, status, sub
+from contrada.client.commands import (
+    bench,
+    broker,
+    build_index,
+    cluster,
+    demo,
+    explain,
+    index,
+    keygen,
+    pub,
+    replay,
+    status,
+    sub,
+)
 from contrada.client.commands.common import Exit, examples, say
 from contrada.errors import ContradaError, Disconnected
 
 app = typer.Typer(
     name="contrada",
     help="Content-based publish/subscribe for events that have places.",
-    epilog="Exit codes: 0 ok, 1 failure, 2 usage, 3 no connection, 4 timed out, 5 set aside: see docs/cli.md.",
+    epilog="Exit codes: 0 ok, 1 failure, 2 usage, 3 no connection, 4 timed out, 5 set aside, 6 different: docs/cli.md.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -33,6 +46,7 @@ for _command, _examples in (
     (status.status, status.EXAMPLES),
     (explain.explain, explain.EXAMPLES),
     (build_index.build_index, build_index.EXAMPLES),
+    (replay.replay, replay.EXAMPLES),
     (keygen.keygen, keygen.EXAMPLES),
     (bench.bench, bench.EXAMPLES),
     (demo.demo, demo.EXAMPLES),

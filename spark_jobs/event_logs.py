@@ -132,18 +132,11 @@ def _read_parquet(spark: SparkSession, files: Sequence[Path], layout: Layout) ->
         rows = spark.read.parquet(*map(str, files))
     except AnalysisException as error:
         raise InvalidValue(f"{files[0]}: Spark cannot read its schema: {error.getMessage()}") from None
-    for name, what in ((layout.id, "id"), (layout.time, "time")):
-        if name not in rows.columns:
-            raise InvalidValue(
-                f"{files[0]}: no column {name!r} for the events' {what}; it has {', '.join(rows.columns)}. "
-                f"Name another with --{what}-column"
-            )
+    check_columns(rows.columns, layout, files[0])
     if "attributes" in rows.columns:
         attributes = f.col("attributes")
     else:
         others = [name for name in rows.columns if name not in (layout.id, layout.time)]
-        if not others:
-            raise InvalidValue(f"{files[0]}: an id and a time, but no column of attributes")
         attributes = f.struct(*(f.col(f"`{name}`") for name in others))
     chosen = rows.select(
         f.col(f"`{layout.id}`").cast("string").alias("event_id"),
@@ -151,32 +144,41 @@ def _read_parquet(spark: SparkSession, files: Sequence[Path], layout: Layout) ->
         attributes.alias("attributes"),
     )
     types = {field.name: to_arrow_type(field.dataType, timezone="UTC") for field in chosen.schema.fields}
-    _check_time(types["time"], layout, files[0])
     try:
-        form = _form_of(types["attributes"], layout)
+        form = form_of(types["time"], types["attributes"], layout)
     except InvalidValue as error:
         raise InvalidValue(f"{files[0]}: {error}") from None
     return Log(chosen, Format(form, layout.timezone))
 
 
-def _form_of(kind: pa.DataType, layout: Layout) -> Form:
-    if pa.types.is_struct(kind):
-        check_attributes(kind, layout.timezone)
+def check_columns(names: Sequence[str], layout: Layout, file: Path) -> None:
+    """Refuse a file without an id, a time and something else."""
+    for name, what in ((layout.id, "id"), (layout.time, "time")):
+        if name not in names:
+            raise InvalidValue(
+                f"{file}: no column {name!r} for the events' {what}; it has {', '.join(names)}. "
+                f"Name another with --{what}-column"
+            )
+    if len(names) == 2:
+        raise InvalidValue(f"{file}: an id and a time, but no column of attributes")
+
+
+def form_of(time: pa.DataType, attributes: pa.DataType, layout: Layout) -> Form:
+    """The layout of events whose time and attributes are of these types; `InvalidValue` for what is none."""
+    if pa.types.is_timestamp(time) and time.tz is None and layout.timezone is None:
+        raise InvalidValue(f"the column {layout.time!r} has times without a zone: say which with --timezone")
+    if not pa.types.is_timestamp(time) and not pa.types.is_string(time):
+        raise InvalidValue(f"the column {layout.time!r} is of type {time}, not timestamps or text in ISO 8601")
+    if pa.types.is_struct(attributes):
+        check_attributes(attributes, layout.timezone)
         return Form.TYPED
-    if pa.types.is_map(kind) and pa.types.is_string(kind.key_type):
-        check_attributes(pa.struct([("a value", kind.item_type)]), layout.timezone)
-        if not pa.types.is_struct(kind.item_type):
+    if pa.types.is_map(attributes) and pa.types.is_string(attributes.key_type):
+        check_attributes(pa.struct([("a value", attributes.item_type)]), layout.timezone)
+        if not pa.types.is_struct(attributes.item_type):
             return Form.MAP
-    if pa.types.is_string(kind):
+    if pa.types.is_string(attributes):
         return Form.TEXT
-    raise InvalidValue(f"attributes are a struct, a map of strings to scalars, or JSON text, not {kind}")
-
-
-def _check_time(kind: pa.DataType, layout: Layout, file: Path) -> None:
-    if pa.types.is_timestamp(kind) and kind.tz is None and layout.timezone is None:
-        raise InvalidValue(f"{file}: the column {layout.time!r} has times without a zone: say which with --timezone")
-    if not pa.types.is_timestamp(kind) and not pa.types.is_string(kind):
-        raise InvalidValue(f"{file}: the column {layout.time!r} is of type {kind}, not timestamps or text in ISO 8601")
+    raise InvalidValue(f"attributes are a struct, a map of strings to scalars, or JSON text, not {attributes}")
 
 
 # -- recordings --------------------------------------------------------------------------------------------

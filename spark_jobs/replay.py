@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 from contrada.errors import InvalidValue
 from contrada.forwarding.index_directory import MANIFEST
 from contrada.spark_jobs import comparing
+from contrada.spark_jobs.build_index import build_index
 from contrada.spark_jobs.committing import output
 from contrada.spark_jobs.counting import add_up, write_counts
 from contrada.spark_jobs.event_logs import Kinds, Layout, files_of, is_recording, read_log
@@ -60,7 +61,7 @@ class Replay:
     layout: Layout = field(default_factory=Layout)
     compare: bool = False
     recorded: Path | None = None  # deliveries to compare with, where the events are no recording
-    what_if: Path | None = None  # an index of filters to try out
+    what_if: Path | None = None  # filters to try out: an index, or subscriptions as build-index takes them
     worker_memory: int | None = None  # bytes of the index that a worker may hold; None: all of it
 
 
@@ -107,9 +108,8 @@ def replay(spark: SparkSession, job: Replay, say: Callable[[str], None] = lambda
 
 def _check(job: Replay) -> None:
     """Refuse what cannot be done before anything is begun."""
-    for path in (job.index, job.what_if):
-        if path is not None and not is_recording(path) and not (path / MANIFEST).exists():
-            raise InvalidValue(f"{path}: neither an index (contrada build-index) nor a recording (broker --record)")
+    if not is_recording(job.index) and not (job.index / MANIFEST).exists():
+        raise InvalidValue(f"{job.index}: neither an index (contrada build-index) nor a recording (broker --record)")
     if job.compare and job.recorded is None:
         if not is_recording(job.events):
             raise InvalidValue(f"{job.events} is no recording: say with what to compare, with --recorded DELIVERIES")
@@ -178,10 +178,14 @@ def _try_out(spark: SparkSession, logs: Sequence[Log], job: Replay, staging: Pat
     """Replay the same events against filters that nobody has subscribed to yet."""
     assert job.what_if is not None
     home = staging / "what_if"
-    outcome = run_pass(spark, logs, Source.of(job.what_if, job.worker_memory), staging / ".what-if", first=False)
+    index, rejected = job.what_if, 0
+    if not (index / MANIFEST).exists():
+        index = staging / ".what-if-index"
+        rejected = build_index(spark, str(job.what_if), str(index), quarantine=str(home / "quarantine")).quarantined
+    outcome = run_pass(spark, logs, Source.of(index, job.worker_memory), staging / ".what-if", first=False)
     told = _write_subscriptions(home, [outcome])
     _gather_deliveries(home / "deliveries", [outcome])
-    return {"deliveries": outcome.tally.deliveries, **told}
+    return {"deliveries": outcome.tally.deliveries, "rejected_filters": rejected, **told}
 
 
 # -- comparing -------------------------------------------------------------------------------------------------

@@ -49,10 +49,15 @@ class SparkMissing(ContradaError):
     """Spark cannot be started here: the extra or Java is missing."""
 
 
-def require_spark() -> None:
-    """Raise `SparkMissing`, saying what to install, unless a session could be started."""
+def require_arrow() -> None:
+    """Raise `SparkMissing` unless the extra is installed; what needs no session needs no Java either."""
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
         raise SparkMissing("this command runs on Spark, which is not installed: pip install 'contrada[spark]'")
+
+
+def require_spark() -> None:
+    """Raise `SparkMissing`, saying what to install, unless a session could be started."""
+    require_arrow()
     problem = java_problem()
     if problem is not None:
         raise SparkMissing(problem)

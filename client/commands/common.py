@@ -28,6 +28,7 @@ class Exit(IntEnum):
     DISCONNECTED = 3  # no broker there, or the connection was lost
     TIMEOUT = 4  # what was waited for did not come in time
     SET_ASIDE = 5  # done, but some input was set aside (with --strict)
+    DIFFERENT = 6  # done, but what was compared differs
     INTERRUPTED = 130  # Ctrl-C
 
 
