@@ -28,6 +28,7 @@ from contrada.forwarding.codec import encode_filter
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.gates import Gate, anchor_of
 from contrada.forwarding.subscription_ids import SubscriptionIds, check_id
+from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -87,7 +88,7 @@ class Manifest:
     """What an index directory holds."""
 
     segments: tuple[SegmentInfo, ...]
-    geotext_index: str = "ap-tree"
+    geotext_index: str = DEFAULT
     statistics: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
@@ -136,7 +137,7 @@ def write_segment(
     rows: Iterable[tuple[str, str, Sequence[Filter]]],
     kind: str,
     *,
-    geotext_index: str = "ap-tree",
+    geotext_index: str = DEFAULT,
 ) -> SegmentInfo | None:
     """Build a segment of subscriptions (id, interface, filters) and write it; None when there are none.
 
@@ -171,7 +172,7 @@ def commit_index(
     segments: Iterable[SegmentInfo],
     *,
     staged: str | os.PathLike[str] | None = None,
-    geotext_index: str = "ap-tree",
+    geotext_index: str = DEFAULT,
     statistics: Mapping[str, Any] | None = None,
 ) -> Manifest:
     """Make these segments, written to `staged` or to the directory itself, the index; then sweep up."""
@@ -205,7 +206,7 @@ def write_index(
     path: str | os.PathLike[str],
     rows: Iterable[tuple[str, str, Expression | str]],
     *,
-    geotext_index: str = "ap-tree",
+    geotext_index: str = DEFAULT,
     segment_filters: int = _SEGMENT,
     statistics: Mapping[str, Any] | None = None,
 ) -> Manifest:

@@ -35,6 +35,7 @@ from contrada.forwarding.index_directory import (
 )
 from contrada.forwarding.subscription_ids import SubscriptionIds, check_id
 from contrada.forwarding.table import ForwardingTable
+from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
     import os
@@ -90,7 +91,7 @@ class Segment:
 class SegmentedTable:
     """Segments of an index and what changed since, as one forwarding table. See the module for ids and layout."""
 
-    def __init__(self, *, geotext_index: str = "ap-tree", road_network: Roads | None = None) -> None:
+    def __init__(self, *, geotext_index: str = DEFAULT, road_network: Roads | None = None) -> None:
         self._added = ForwardingTable(geotext_index=geotext_index, road_network=road_network)
         self._roads = road_network
         self._segments: tuple[Segment, ...] = ()

@@ -38,7 +38,7 @@ from contrada.forwarding.plugged import Settings, check_roads
 from contrada.forwarding.rebuild import Rebuilder
 from contrada.forwarding.table_file import load_table, save_table
 from contrada.spatial.relate import EXACT, Discretization, Uniform
-from contrada.spatial.textual.registry import NAMES
+from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
     import os
@@ -68,7 +68,7 @@ class ForwardingTable:
     def __init__(
         self,
         discretization: Discretization = EXACT,
-        geotext_index: str = "ap-tree",
+        geotext_index: str = DEFAULT,
         road_network: Roads | None = None,
         simplify: bool = True,
     ) -> None:

@@ -192,7 +192,7 @@ class IQTree(StoredIndex):
     """Spatial first. Option: `weight`, of update against matching cost."""
 
     name = "iq-tree"
-    defaults: ClassVar[Mapping[str, Any]] = {"weight": 1e-4}
+    defaults: ClassVar[Mapping[str, Any]] = {"weight": 1e-3}
 
     def _depths(self) -> NDArray[np.int8]:
         return np.array([DEEPEST], np.int8)
@@ -261,7 +261,7 @@ class RQTree(IQTree):
     """Keyword first. Options: `weight`, and `capacity`, how many subscriptions of a keyword a cell should have."""
 
     name = "rq-tree"
-    defaults: ClassVar[Mapping[str, Any]] = {"weight": 1e-4, "capacity": 40}
+    defaults: ClassVar[Mapping[str, Any]] = {"weight": 1e-3, "capacity": 40}
 
     def _depths(self) -> NDArray[np.int8]:
         capacity = self.options["capacity"]

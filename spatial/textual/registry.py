@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from contrada.spatial.textual.base import StoredIndex
 
 _HOME: Final = {
-    "ap-tree": ("ap_tree", "APTree"),
     "rk-tree": ("rk_tree", "RankedKeyTree"),
+    "ap-tree": ("ap_tree", "APTree"),
     "mbr-trie": ("mbr_trie", "MBRTrie"),
     "pt-quadtree": ("pt_quadtree", "PTQuadtree"),
     "lfilter": ("lfilter", "LFilter"),
@@ -28,6 +28,7 @@ _HOME: Final = {
 }
 
 NAMES: Final = tuple(_HOME)
+DEFAULT: Final = "rk-tree"  # the fastest in every message group that benchmarks/geotext.py measures
 
 
 def textual_index(name: str) -> type[StoredIndex]:
