@@ -2,8 +2,8 @@
 
 An arena is an anonymous private mapping. Growing asks the system to extend it (`mremap`), which moves page tables and
 not data: under a tenth of a millisecond at a quarter of a gigabyte, where copying would take a hundred. New memory is
-zero and costs nothing until it is touched, so capacity can be generous. Where there is no `mremap`, and once after
-loading a file whose arrays are mapped from it, growing copies.
+zero and costs nothing until it is touched, so capacity can be generous. Arrays of a loaded file have room behind them
+already (spatial/roomy_map.py). Where the system does not offer these, or that room is used up, growing copies.
 """
 
 from __future__ import annotations

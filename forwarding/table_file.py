@@ -1,7 +1,8 @@
 """A forwarding table as a file: its arrays as they are, memory-mapped when loaded.
 
 Kind "forwarding-table" of spatial/arrays_file.py. The table's arrays are used straight from the file, page by page,
-and copied only where they change or when one first grows; so are those of plugged-in types, under `type.<kind>.`. The
+and copied only where they change; behind them is room to grow. So are those of plugged-in types, under `type.<kind>.`,
+which are copied when they first grow. The
 names and the interfaces, which must be strings, are msgpack arrays with nil for numbers that are free. Names are few
 and become a dictionary at once; interfaces may be as many as filters, and are found by hash.
 """
@@ -74,7 +75,8 @@ def save_table(path: str | os.PathLike[str], parts: Parts) -> None:
 
 def load_table(path: str | os.PathLike[str], roads: Roads | None, verify: bool) -> Parts:
     """Map the parts of a table from a file."""
-    arrays, meta = load_arrays(path, kind=KIND, version=VERSION, verify=verify)
+    growing = (*_TOPS, "fields", "interfaces")
+    arrays, meta = load_arrays(path, kind=KIND, version=VERSION, verify=verify, growing=growing)
     try:
         uniform = meta["uniform"]
         parts = Parts(

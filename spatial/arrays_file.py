@@ -1,6 +1,6 @@
 """One file of named arrays, memory-mapped on load: what every index is saved as.
 
-Layout, little-endian, arrays aligned to 64 bytes:
+Layout, little-endian, arrays aligned to 64 bytes, from 64 KiB on to pages of 4 KiB:
 
     0   8 bytes   magic  b"CONTRADA"
     8   uint32    format version of this container
@@ -19,18 +19,20 @@ so a reader never sees half of one.
 from __future__ import annotations
 
 import json
+import mmap
 import os
 import tempfile
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue, UnwritableFile
+from contrada.spatial.roomy_map import map_with_room
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
@@ -40,11 +42,14 @@ MAGIC = b"CONTRADA"
 FORMAT = 1
 _PREFIX = 24
 _ALIGN = 64
+_PAGE = 4096
+_LARGE = 1 << 16  # bytes from which on an array has pages of its own, so that it can be mapped by itself
 _MAX_HEADER = 64 << 20
+_ROOM = 256 << 20  # bytes of address space that a growing array is given besides four times its size
 
 
-def _aligned(offset: int) -> int:
-    return (offset + _ALIGN - 1) // _ALIGN * _ALIGN
+def _aligned(offset: int, to: int = _ALIGN) -> int:
+    return (offset + to - 1) // to * to
 
 
 def _crc(array: NDArray[Any]) -> int:
@@ -69,12 +74,15 @@ def save_arrays(
     directory: dict[str, list[Any]] = {}
     end = 0
     for name, array in packed.items():
-        start = _aligned(end)
+        alignment = _PAGE if array.nbytes >= _LARGE else _ALIGN
+        start = _aligned(end, alignment)
         directory[name] = [array.dtype.str, list(array.shape), start, _crc(array)]
-        end = start + array.nbytes
+        end = _aligned(start + array.nbytes, alignment)
     header = json.dumps(
         {"kind": kind, "version": version, "size": end, "meta": dict(meta or {}), "arrays": directory}
     ).encode()
+    if any(array.nbytes >= _LARGE for array in packed.values()):
+        header += b" " * (-(_PREFIX + len(header)) % _PAGE)  # which JSON does not mind
     first = _aligned(_PREFIX + len(header))
     prefix = MAGIC + np.array([FORMAT, len(header), zlib.crc32(header), 0], dtype="<u4").tobytes()
     try:
@@ -112,44 +120,68 @@ def as_path(path: str | os.PathLike[str]) -> Path:
 
 
 def load_arrays(
-    path: str | os.PathLike[str], *, kind: str, version: int, verify: bool = True
+    path: str | os.PathLike[str], *, kind: str, version: int, verify: bool = True, growing: Collection[str] = ()
 ) -> tuple[Arrays, dict[str, Any]]:
     """Map the arrays of `path` copy-on-write and return them with the metadata.
+
+    Arrays named in `growing` may come with more rows than were saved, all zero: room for as many again and more, which
+    takes no memory until it is used (roomy_map.py).
 
     With `verify` every byte is checked against its CRC-32, at about a gigabyte per second; without it, only the
     header and the file's size are. Raises `CorruptFile` for anything that `save_arrays` did not write whole.
     """
     path = as_path(path)
     try:
+        # One opening for all of it: the file may be replaced meanwhile.
         with path.open("rb") as file:
-            prefix = file.read(_PREFIX)
-            if prefix[:8] != MAGIC or len(prefix) < _PREFIX:
-                raise CorruptFile(f"{path}: not a Contrada file (no magic number)")
-            form, length, checksum, _ = (int(v) for v in np.frombuffer(prefix, dtype="<u4", offset=8))
-            if form != FORMAT:
-                raise CorruptFile(f"{path}: container format {form}, this version reads {FORMAT}")
-            header_bytes = file.read(min(length, _MAX_HEADER))
-            total = os.fstat(file.fileno()).st_size
+            header, first = _read_header(file, path)
+            if header["kind"] != kind:
+                raise CorruptFile(f"{path}: holds a {header['kind']}, not a {kind}")
+            if header["version"] != version:
+                raise CorruptFile(f"{path}: {kind} layout {header['version']}, this version reads {version}")
+            whole = _mapped(file, first + header["size"])
+            arrays: Arrays = {}
+            for name, (dtype, shape, offset, crc) in header["arrays"].items():
+                kind_of = np.dtype(dtype)
+                count = int(np.prod(shape, dtype=np.int64))
+                size = count * kind_of.itemsize
+                start = first + offset
+                roomy = None
+                if name in growing and size >= _LARGE:
+                    roomy = map_with_room(file.fileno(), start, size, 4 * size + _ROOM)
+                raw = whole[start : start + size] if roomy is None else roomy[:size]
+                if verify and count and zlib.crc32(raw.data) != crc:
+                    raise CorruptFile(f"{path}: array {name!r} is damaged (checksum)")
+                if roomy is not None:
+                    rows = roomy.size // (size // shape[0])
+                    arrays[name] = roomy[: rows * (size // shape[0])].view(kind_of).reshape((rows, *shape[1:]))
+                else:
+                    arrays[name] = raw.view(kind_of).reshape(shape) if count else np.empty(shape, kind_of)
     except OSError as error:
         raise CorruptFile(f"{path}: cannot be read: {error.strerror or error}") from error
+    return arrays, header["meta"]
+
+
+def _read_header(file: BinaryIO, path: Path) -> tuple[dict[str, Any], int]:
+    """Return the header, checked, and where the first array begins."""
+    prefix = file.read(_PREFIX)
+    if prefix[:8] != MAGIC or len(prefix) < _PREFIX:
+        raise CorruptFile(f"{path}: not a Contrada file (no magic number)")
+    form, length, checksum, _ = (int(v) for v in np.frombuffer(prefix, dtype="<u4", offset=8))
+    if form != FORMAT:
+        raise CorruptFile(f"{path}: container format {form}, this version reads {FORMAT}")
+    header_bytes = file.read(min(length, _MAX_HEADER))
     if len(header_bytes) != length or zlib.crc32(header_bytes) != checksum:
         raise CorruptFile(f"{path}: truncated or damaged header")
-    header = json.loads(header_bytes)
-    if header["kind"] != kind:
-        raise CorruptFile(f"{path}: holds a {header['kind']}, not a {kind}")
-    if header["version"] != version:
-        raise CorruptFile(f"{path}: {kind} layout {header['version']}, this version reads {version}")
+    header: dict[str, Any] = json.loads(header_bytes)
     first = _aligned(_PREFIX + length)
+    total = os.fstat(file.fileno()).st_size
     if total != first + header["size"]:
         raise CorruptFile(f"{path}: {total} bytes where {first + header['size']} were written: truncated or damaged")
-    arrays: Arrays = {}
-    whole = np.memmap(path, dtype=np.uint8, mode="c") if header["size"] else np.empty(0, np.uint8)
-    for name, (dtype, shape, offset, crc) in header["arrays"].items():
-        kind_of = np.dtype(dtype)
-        count = int(np.prod(shape, dtype=np.int64))
-        start = first + offset
-        raw = np.asarray(whole[start : start + count * kind_of.itemsize])
-        if verify and count and zlib.crc32(raw.data) != crc:
-            raise CorruptFile(f"{path}: array {name!r} is damaged (checksum)")
-        arrays[name] = raw.view(kind_of).reshape(shape) if count else np.empty(shape, kind_of)
-    return arrays, header["meta"]
+    return header, first
+
+
+def _mapped(file: BinaryIO, size: int) -> NDArray[np.uint8]:
+    if not size:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY), np.uint8)

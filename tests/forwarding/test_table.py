@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -495,3 +496,20 @@ def test_plugged_types_come_back_from_a_file_and_go_on_changing(tmp_path: Path, 
         assert loaded.match_many_filters(batch) == table.match_many_filters(batch)
         loaded._check()
         table = loaded
+
+
+def test_a_loaded_table_grows_where_it_is(tmp_path: Path) -> None:
+    table = ForwardingTable()
+    table.add_many([("I", attr(f"n{i % 50}") == f"value {i}") for i in range(5000)])
+    table.save(tmp_path / "table")
+    loaded = ForwardingTable.load(tmp_path / "table")
+    before = {name: arena.array.ctypes.data for name, arena in loaded._store.arenas.items()}
+    for each in (table, loaded):
+        each.add_many([("J", attr(f"n{i % 60}") == f"other {i}") for i in range(5000)])
+    if sys.platform == "linux":
+        after = {name: arena.array.ctypes.data for name, arena in loaded._store.arenas.items()}
+        large = ("operands", "filters", "postings", "words")
+        assert {name: after[name] for name in large} == {name: before[name] for name in large}
+    batch = [{f"n{i % 50}": f"value {i}", "n7": f"other {i}"} for i in range(0, 5000, 13)]
+    assert loaded.match_many_filters(batch) == table.match_many_filters(batch)
+    loaded._check()
