@@ -23,6 +23,7 @@ from contrada.broker.overlay.filter_set import bucket_of, filter_key
 from contrada.broker.overlay.messages import (
     BUCKETS,
     KEY_BYTES,
+    LAST_SEQUENCE,
     Change,
     Digest,
     Flow,
@@ -46,7 +47,6 @@ _pack: Callable[[Any], bytes] = msgpack.Packer(autoreset=True).pack
 _SPLIT_BYTES: Final = 1 << 20
 _STATES: Final = 256
 _HOPS: Final = 255
-_LAST_SEQUENCE: Final = 2**62  # of a link state: whoever must outbid it still can
 _TYPES: Final = frozenset(range(wire.LINK_STATES, wire.FORWARD + 1))
 
 
@@ -177,7 +177,7 @@ def _link_state(broker: Any, sequence: Any, neighbours: Any, priority: Any, inca
         bad("neighbours must be in order, each once")
     return LinkState(
         text("broker", broker),
-        integer("sequence", sequence, 0, _LAST_SEQUENCE),
+        integer("sequence", sequence, 0, LAST_SEQUENCE),
         frozenset(names),
         integer("priority", priority),
         integer("incarnation", incarnation),

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 BUCKETS: Final = 64
 KEY_BYTES: Final = 16
+LAST_SEQUENCE: Final = 2**62  # of a link state: those of honest brokers begin at their clock's microseconds
 
 
 class Flow(StrEnum):

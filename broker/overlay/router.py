@@ -28,7 +28,16 @@ from typing import TYPE_CHECKING, Final
 from contrada.broker.overlay.actions import Action, Install, Send, StandDown, Uninstall
 from contrada.broker.overlay.filter_set import filter_key
 from contrada.broker.overlay.link import FlowState, HeldChange
-from contrada.broker.overlay.messages import Change, Digest, Flow, LinkState, LinkStates, PeerMessage, Replace
+from contrada.broker.overlay.messages import (
+    LAST_SEQUENCE,
+    Change,
+    Digest,
+    Flow,
+    LinkState,
+    LinkStates,
+    PeerMessage,
+    Replace,
+)
 from contrada.broker.overlay.seen import SeenIds
 from contrada.broker.overlay.topology import Topology
 
@@ -82,6 +91,8 @@ class Router:
         self._known: dict[bytes, tuple[Filter, bytes]] = {}
         self._uses: Counter[bytes] = Counter()  # of every known filter, the clients and links that want it
         self._seen = SeenIds()
+        self._shouted_down = False
+        self._repeat_at: list[float] = []
 
     # Events
 
@@ -148,6 +159,12 @@ class Router:
                     actions += self._held_changed(neighbour, flow, state.forget_held())
                 del self._links[neighbour]
         self.topology.expire(now, self._stale_after)
+        if self._shouted_down:  # say it again until the others have forgotten what they cannot hear us over
+            self._shouted_down = False
+            self._repeat_at = [now + self._stale_after * times / 4 for times in range(1, 9)]
+        if self._repeat_at and now >= self._repeat_at[0]:
+            del self._repeat_at[0]
+            actions += self._announce()
         return actions
 
     # Notifications
@@ -218,6 +235,9 @@ class Router:
         """
         rival = other.incarnation if other.incarnation != own.incarnation else own.rival
         if rival == own.rival and (other.sequence < own.sequence or other == own):
+            return False
+        if other.sequence >= LAST_SEQUENCE - 2:
+            self._shouted_down = True  # nobody can speak louder; nobody honest does
             return False
         self.topology.update(replace(own, sequence=max(own.sequence, other.sequence) + 1, rival=rival))
         return True
