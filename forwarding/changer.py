@@ -6,6 +6,7 @@ tell here what became of names and of constraints of plugged-in types. A filter 
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,7 +22,7 @@ from contrada.forwarding.values import Kind
 from contrada.spatial.relate import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.filter import Filter
@@ -44,9 +45,24 @@ class Changer:
         self._types = parts.types
         self._room: Ints = np.empty(64, np.int64)
         self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
+        self._waiting: dict[int, dict[int, None]] | None = None  # in bulk: handles to be posted, by kind
 
-    def add(self, pairs: Sequence[tuple[Hashable, Filter]]) -> Ints:
-        """Add filters, each for its interface; their rows."""
+    @contextmanager
+    def in_bulk(self) -> Iterator[None]:
+        """Post to plugged-in types at the end of the block, all at once. Nothing is matched meanwhile."""
+        self._waiting = {}
+        try:
+            yield
+        finally:
+            waiting, self._waiting = self._waiting, None
+            for kind, handles in waiting.items():
+                self._types[kind].post_many(list(handles))
+
+    def add(self, pairs: Sequence[tuple[Hashable, Filter]], weigh: Sequence[bool] | None = None) -> Ints:
+        """Add filters, each for its interface; their rows.
+
+        `weigh` says for which of them plugged-in types are asked about covers; all unless it is given.
+        """
         self._fresh.clear()
         try:
             batch, needed, owners, void = self._encode(pairs)
@@ -70,7 +86,7 @@ class Changer:
         )
         self._heed_events()
         if self._simplify and self._types:
-            self._weigh(made)
+            self._weigh(made if weigh is None else made[np.array(weigh, np.bool_)])
         return made
 
     def remove(self, row: int) -> None:
@@ -170,9 +186,15 @@ class Changer:
             if what == layout.EVENT_NAME_FREE:
                 self._names.release(tag)
             elif what == layout.EVENT_POSTED:
-                self._types[tag & 255].post(value)
+                if self._waiting is None:
+                    self._types[tag & 255].post(value)
+                else:
+                    self._waiting.setdefault(tag & 255, {})[value] = None
             elif what == layout.EVENT_UNPOSTED:
-                self._types[tag & 255].unpost(value)
+                if self._waiting is None or value not in self._waiting.get(tag & 255, ()):
+                    self._types[tag & 255].unpost(value)
+                else:
+                    del self._waiting[tag & 255][value]
             else:
                 self._types[tag & 255].release(value)
 

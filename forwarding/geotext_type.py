@@ -101,6 +101,29 @@ class GeotextType(PlainType):
         box = _EVERYWHERE if value.within is None else value.within.bounds
         self._indexes[name].insert(Subscription(handle, value.keywords, box))
 
+    def post_many(self, handles: Sequence[int]) -> None:
+        """As `post` of each; an index that is not there yet is built at once."""
+        new: dict[int, list[tuple[int, TextMatch]]] = {}
+        for handle in handles:
+            name, _, value = self._records.get(handle)
+            if isinstance(value, TextMatch) and name not in self._indexes:
+                new.setdefault(name, []).append((handle, value))
+            else:
+                self.post(handle)
+        for name, matches in new.items():
+            words: dict[str, int] = {}
+            keywords: list[int] = []
+            ends, boxes = [0], []
+            for handle, value in matches:
+                super().post(handle)
+                if value.within is not None and type(value.within) is not Box:
+                    self._records.mark(handle, _SHAPED)
+                keywords += [words.setdefault(word, len(words)) for word in value.keywords]
+                ends.append(len(keywords))
+                boxes.append(_EVERYWHERE if value.within is None else value.within.bounds)
+            ids = [handle for handle, _ in matches]
+            self._indexes[name] = self._index.build_arrays(ids, ends, np.array(keywords, np.int32), list(words), boxes)
+
     def unpost(self, handle: int) -> None:
         """Take a constraint out of its index."""
         super().unpost(handle)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.codec import encode_filter
 from contrada.forwarding.filter import as_filters
-from contrada.forwarding.gates import Gate, anchor_of
+from contrada.forwarding.gates import Anchor, Gate, anchor_of
 from contrada.forwarding.subscription_ids import SubscriptionIds, check_id
 from contrada.spatial.textual.registry import DEFAULT
 
@@ -132,32 +132,42 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         raise CorruptFile(f"{file}: not a whole manifest: {error!r}") from error
 
 
+class Packed(NamedTuple):
+    """A subscription on its way into a segment.
+
+    What is known of it already saves looking: `content`, bytes that tell filters apart; the `anchors` of its filters;
+    whether it may cover or be covered (`weigh`).
+    """
+
+    id: str
+    interface: str
+    filters: Sequence[Filter]
+    content: bytes | None = None
+    anchors: Sequence[Anchor] | None = None
+    weigh: bool = True
+
+
 def write_segment(
-    directory: str | os.PathLike[str],
-    rows: Iterable[tuple[str, str, Sequence[Filter]]],
-    kind: str,
-    *,
-    geotext_index: str = DEFAULT,
+    directory: str | os.PathLike[str], rows: Iterable[Packed], kind: str, *, geotext_index: str = DEFAULT
 ) -> SegmentInfo | None:
-    """Build a segment of subscriptions (id, interface, filters) and write it; None when there are none.
+    """Build a segment of subscriptions and write it; None when there are none.
 
     Ids must be unique. The order of rows does not matter: they are sorted, so that equal sets give equal names.
     """
     from contrada.forwarding.table import ForwardingTable
 
-    ordered = sorted(rows, key=lambda row: row[0])
+    ordered = sorted(rows, key=lambda row: row.id)
     if not ordered:
         return None
-    table = ForwardingTable(geotext_index=geotext_index)
-    pairs = ((interface, each) for _, interface, filters in ordered for each in filters)
-    made = [id for ids in table.add_many(pairs) for id in ids]
-    if made != list(range(1, len(made) + 1)):
-        raise AssertionError("a new table numbers its filters from 1 on")
-    ids = SubscriptionIds.of([id for id, _, _ in ordered], [len(filters) for _, _, filters in ordered])
-    gate = Gate.around(anchor_of(each) for _, _, filters in ordered for each in filters)
+    pairs = [(row.interface, each) for row in ordered for each in row.filters]
+    weigh = [row.weigh for row in ordered for _ in row.filters]
+    table = ForwardingTable.packed(pairs, geotext_index=geotext_index, weigh=weigh)
+    ids = SubscriptionIds.of([row.id for row in ordered], [len(row.filters) for row in ordered])
+    gate = Gate.around(anchor for row in ordered for anchor in row.anchors or map(anchor_of, row.filters))
     digest = hashlib.blake2b(f"{VERSION} {kind} {geotext_index}".encode(), digest_size=12)
-    for id, interface, filters in ordered:
-        for part in (id.encode(), interface.encode(), *map(encode_filter, filters)):
+    for row in ordered:
+        content = row.content or b"".join(map(encode_filter, row.filters))
+        for part in (row.id.encode(), row.interface.encode(), content):
             digest.update(len(part).to_bytes(8, "little") + part)
     stem = f"segment-{digest.hexdigest()}"
     files = Path(directory) / f"{stem}.table", Path(directory) / f"{stem}.ids"
@@ -216,7 +226,7 @@ def write_index(
     """
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
-    parts: dict[str, list[tuple[str, str, Sequence[Filter]]]] = {kind: [] for kind in KINDS}
+    parts: dict[str, list[Packed]] = {kind: [] for kind in KINDS}
     seen: set[str] = set()
     infos: list[SegmentInfo] = []
 
@@ -232,7 +242,7 @@ def write_index(
         check_id(interface, "an interface")
         filters = as_filters(expression)
         kind = segment_kind(filters)
-        parts[kind].append((id, interface, filters))
+        parts[kind].append(Packed(id, interface, filters))
         if len(parts[kind]) >= segment_filters:
             close(kind)
     for kind in KINDS:

@@ -59,6 +59,11 @@ class PlainType:
         """Make `search` find a handle."""
         self._records.mark(handle, POSTED)
 
+    def post_many(self, handles: Sequence[int]) -> None:
+        """As `post` of each."""
+        for handle in handles:
+            self.post(handle)
+
     def unpost(self, handle: int) -> None:
         """Undo `post`."""
         self._records.unmark(handle, POSTED)

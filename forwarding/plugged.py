@@ -72,6 +72,10 @@ class PluggedType(Protocol):
         """Make `search` find a handle."""
         ...
 
+    def post_many(self, handles: Sequence[int]) -> None:
+        """As `post` of each, in bulk."""
+        ...
+
     def unpost(self, handle: int) -> None:
         """Undo `post`."""
         ...

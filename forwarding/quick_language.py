@@ -16,6 +16,7 @@ from contrada.forwarding.constraint import Constraint, Operator
 from contrada.forwarding.filter import Filter
 from contrada.forwarding.formatting import PLAIN_NAME, RESERVED
 from contrada.forwarding.language import parse
+from contrada.forwarding.operands import TextMatch
 from contrada.forwarding.values import MAX_NAME
 from contrada.spatial.geotext import MAX_KEYWORD
 from contrada.spatial.region import Box, Region
@@ -68,6 +69,13 @@ def read_box_match(text: str) -> BoxMatch | None:
             return None
     keywords = words.split('"')[1::2]
     return BoxMatch(name, tuple(sorted(set(keywords))) if len(keywords) > 1 else (keywords[0],), x1, y1, x2, y2)
+
+
+def filter_of_box_match(match: BoxMatch) -> Filter:
+    """The filter of a box match that was read before: nothing is checked again."""
+    name, keywords, x1, y1, x2, y2 = match
+    operand = TextMatch.trusted(frozenset(keywords), Box.trusted_corners(x1, y1, x2, y2))
+    return Filter((Constraint(name, Operator.MATCHES, operand),))
 
 
 def parse_quickly(text: str) -> Filter | Predicate:

@@ -22,6 +22,7 @@ from contrada.forwarding.quick_language import parse_quickly, read_box_match
 from contrada.forwarding.simplify import split_redundant
 from contrada.forwarding.subscription_ids import check_id
 from contrada.spark_jobs.candidates import asks, gives
+from contrada.spark_jobs.collecting import no_collection
 from contrada.spark_jobs.fields import filter_of_fields
 from contrada.spark_jobs.geojson import filter_of_feature
 from contrada.spatial.region import Box
@@ -50,7 +51,8 @@ def parse_subscriptions(rows: DataFrame, form: str) -> DataFrame:
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             columns = _Columns()
-            read(batch, columns)
+            with no_collection():
+                read(batch, columns)
             if len(columns):
                 yield columns.batch()
 

@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as F
 
 from contrada.forwarding.codec import Limits, decode_filter
-from contrada.forwarding.constraint import Constraint
-from contrada.forwarding.filter import Filter
-from contrada.forwarding.operands import TextMatch
-from contrada.spatial.region import Box
+from contrada.forwarding.quick_language import BoxMatch, filter_of_box_match
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from contrada.forwarding.filter import Predicate
+    from contrada.forwarding.filter import Filter, Predicate
 
 MOST: Final = 2048
 _COVERERS: Final = 64  # that a filter is compared with, in each bucket
@@ -71,13 +68,14 @@ def find_covered(bucketed: DataFrame, frequent: list[str]) -> DataFrame:
 
 
 def beside_coverers(bucketed: DataFrame, covered: DataFrame | None, most: int) -> DataFrame:
-    """Add `owner`, by whose id a row is placed, and give covered rows their coverer's bucket.
+    """Add `owner`, by whose id a row is placed, give covered rows their coverer's bucket, and mark both as `family`.
 
     Coverers of coverers are followed two steps, so that a whole chain goes to one place. A family of more than `most`
     would be a segment too large: its members are placed by their own ids.
     """
     if covered is None:
-        return bucketed.withColumn("owner", F.col("id"))
+        return bucketed.withColumn("owner", F.col("id")).withColumn("family", F.lit(False))
+    family = covered.select("id").union(covered.select("root_id")).distinct().withColumn("family", F.lit(True))
     for _ in range(2):
         above = covered.selectExpr("id as root_id", "root_id as top", "root_bucket as place")
         covered = covered.join(above, "root_id", "left").select(
@@ -85,9 +83,11 @@ def beside_coverers(bucketed: DataFrame, covered: DataFrame | None, most: int) -
         )
     large = covered.groupBy("root_id").agg(F.count("*").alias("n")).where(F.col("n") > most).select("root_id")
     small = covered.join(large, "root_id", "leftanti")
-    moved = bucketed.join(small, "id", "left")
-    return moved.withColumn("bucket", F.coalesce("root_bucket", "bucket")).withColumn(
-        "owner", F.coalesce("root_id", "id")
+    moved = bucketed.join(small, "id", "left").join(family, "id", "left")
+    return (
+        moved.withColumn("bucket", F.coalesce("root_bucket", "bucket"))
+        .withColumn("owner", F.coalesce("root_id", "id"))
+        .withColumn("family", F.coalesce("family", F.lit(False)))
     )
 
 
@@ -130,5 +130,4 @@ def filter_of_row(row: dict[str, Any]) -> Filter | Predicate:
     """The filter of a parsed row: from its bytes, or a box match from its columns."""
     if row["filter"] is not None:
         return decode_filter(row["filter"], _LIMITS)
-    box = Box(row["x1"], row["y1"], row["x2"], row["y2"])
-    return Filter((Constraint(row["name"], "matches", TextMatch(frozenset(row["tokens"]), box)),))
+    return filter_of_box_match(BoxMatch(row["name"], row["tokens"], row["x1"], row["y1"], row["x2"], row["y2"]))
