@@ -2,9 +2,9 @@
 
     python -m benchmarks.spark [--size N] [--one-by-one N] [--master local[2]] [--keep DIR]
 
-The workload is N geotext subscriptions (benchmarks/geotext_workloads.py, as text) and a tenth as many of regions of eight
-vertices, four to an interface, in one Parquet file. The rival reads the same file and adds one by one to a
-ForwardingTable, as a broker does; what it takes for the whole is reckoned from the time for a part of it (`--one-by-one`),
+The workload is N geotext subscriptions (benchmarks/geotext_workloads.py, as text) and a tenth as many of regions of
+eight vertices, four to an interface, in one Parquet file. The rival reads the same file and adds one by one to a
+ForwardingTable, as a broker does; what it takes for the whole is reckoned from the time for a part (`--one-by-one`),
 although each addition to a larger table takes a little longer. Opening is measured in a process of its own.
 """
 
