@@ -31,11 +31,14 @@ _OPEN = """
 import sys, time
 from contrada.forwarding.segments import SegmentedTable
 from contrada.spatial.geotext import GeoText
-SegmentedTable().match({"post": GeoText("a", at=(0.5, 0.5))})  # kernels are loaded before a broker listens
+event = {"post": GeoText(["w0", "w1", "w2", "w3"], at=(0.5, 0.5))}
+warm = SegmentedTable()  # kernels are loaded before a broker listens
+warm.add("I1", 'post matches {"w0"} within BOX(0 0, 1 1)')
+warm.match(event)
 began = time.perf_counter()
 table = SegmentedTable.open(sys.argv[1])
 opened = time.perf_counter()
-found = table.match({"post": GeoText(["w0", "w1", "w2", "w3"], at=(0.5, 0.5))})
+table.match(event)
 print(len(table), opened - began, time.perf_counter() - opened)
 """
 

@@ -35,7 +35,7 @@ from contrada.forwarding.index_directory import commit_index
 from contrada.spark_jobs.building import build_segments
 from contrada.spark_jobs.parsing import PARSED, parse_subscriptions
 from contrada.spark_jobs.partitioning import assign_segments, plan_segments, share_of
-from contrada.spark_jobs.simplifying import beside_coverers, find_covered
+from contrada.spark_jobs.simplifying import beside_coverers, find_covered, find_meetings
 from contrada.spark_jobs.sources import read_subscriptions
 from contrada.spark_jobs.statistics import (
     attribute_frequencies,
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 
 _STAGING: Final = ".staging-"
 _LOCK: Final = ".lock"
+_BROADCAST: Final = 1_000_000  # buckets, of eight bytes each, that every executor may have a copy of
 _SHOWN: Final = 100  # most frequent keywords and attributes that the manifest names
 _QUARANTINE: Final = "source string, row long, id string, reason string, raw string"
 _BAD: Final = tuple(part.split()[0] for part in _QUARANTINE.split(", "))
@@ -113,9 +114,7 @@ def build_index(
         frequent = _first_rows(tokens)
         tell("looking for subscriptions that others cover")
         bucketed = with_bucket(good, found.grid)
-        find_covered(bucketed, [row["token"] for row in frequent]).write.parquet(str(staging / "covered"))
-        covered = _count_rows(staging / "covered")
-        roots = session.read.parquet(str(staging / "covered")) if covered else None
+        roots, covered = _covers(session, bucketed, [row["token"] for row in frequent], staging)
         placed = beside_coverers(bucketed, roots, share_of(found.rows - found.bad, segments) // 2)
         counted = histogram(placed)
         subscriptions = sum(counted.values())
@@ -156,6 +155,21 @@ def build_index(
         quarantine=str(rejected),
         seconds=round(time.monotonic() - began, 3),
     )
+
+
+def _covers(
+    session: SparkSession, bucketed: DataFrame, frequent: list[str], staging: Path
+) -> tuple[DataFrame | None, int]:
+    """Who is covered by whom, if anyone is, and how many; each step is written, so that the next knows its size."""
+    find_meetings(bucketed, frequent).write.parquet(str(staging / "meetings"))
+    met = _count_rows(staging / "meetings")
+    if not met:
+        return None, 0
+    meetings = session.read.parquet(str(staging / "meetings"))
+    known = F.broadcast(meetings) if met < _BROADCAST else meetings
+    find_covered(bucketed, frequent, known).write.parquet(str(staging / "covered"))
+    covered = _count_rows(staging / "covered")
+    return (session.read.parquet(str(staging / "covered")), covered) if covered else (None, 0)
 
 
 def _each_id_once(parsed: DataFrame) -> tuple[DataFrame, DataFrame | None]:

@@ -34,13 +34,13 @@ _SETTINGS: Final = {
     "spark.ui.enabled": "false",
     "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
-    # What a task returns is a few rows; without this a small input is still cut into 200 shuffle partitions.
     "spark.sql.adaptive.enabled": "true",
 }
 _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1)),  # two hundred are for clusters
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }
 

@@ -12,6 +12,7 @@ alone: one hot value must not bring all pairs back.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as F
@@ -20,12 +21,16 @@ from contrada.forwarding.codec import Limits, decode_filter
 from contrada.forwarding.quick_language import BoxMatch, filter_of_box_match
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
     from contrada.forwarding.filter import Filter, Predicate
 
 MOST: Final = 2048
+_BATCH: Final = 8192
+_SINGLE: Final = "filters = 1 and not unsatisfiable"
 _COVERERS: Final = 64  # that a filter is compared with, in each bucket
 _HOT: Final = 256  # of the most frequent keywords are not asked for, where there is another
 _LIMITS: Final = Limits(size=1 << 31, string_length=1 << 31, vertices=1 << 31, keywords=1 << 31, set_size=1 << 31)
@@ -33,37 +38,37 @@ _PAIRS: Final = "id string, root_id string, root_bucket string"
 _COLUMNS: Final = ("id", "bucket", "filter", "name", "tokens", "x1", "y1", "x2", "y2")
 
 
-def find_covered(bucketed: DataFrame, frequent: list[str]) -> DataFrame:
-    """(id, root_id, root_bucket) of subscriptions that another one of their interface covers."""
-    single = bucketed.where("filters = 1 and not unsatisfiable")
+def find_meetings(bucketed: DataFrame, frequent: list[str]) -> DataFrame:
+    """(key) of the buckets, by hash, in which a filter asks and another gives itself; `frequent` are hot keywords."""
     asking, giving = _keys(frequent)
-    keyed = single.select(
-        F.col("id"),
-        F.transform(asking, lambda key: F.xxhash64("interface", key)).alias("asks"),
-        F.transform(giving, lambda key: F.xxhash64("interface", key)).alias("gives"),
+    single = bucketed.where(_SINGLE)
+    number = F.xxhash64("id").alias("n")
+    keyed = [
+        single.select(number, F.explode(keys).alias("key"), F.lit(asker).alias("asker"), "interface")
+        for keys, asker in ((asking, 1), (giving, 0))
+    ]
+    hashed = keyed[0].union(keyed[1]).select("n", "asker", F.xxhash64("interface", "key").alias("key"))
+    counted = hashed.groupBy("key").agg(
+        F.min("n").alias("low"), F.max("n").alias("high"), F.max("asker").alias("asked"), F.count("*").alias("members")
     )
-    number = F.xxhash64("id")
-    met = (
-        keyed.select(number.alias("n"), F.explode("asks").alias("key"), F.lit(1).alias("asker"))
-        .union(keyed.select(number.alias("n"), F.explode("gives").alias("key"), F.lit(0).alias("asker")))
-        .groupBy("key")
-        .agg(F.min("n").alias("low"), F.max("n").alias("high"), F.max("asker").alias("asked"), F.count("*").alias("c"))
-        .where(f"low <> high and asked = 1 and c <= {2 * MOST}")
-        .select("key")
-    )
-    keys = single.select(*_COLUMNS, "interface", asking.alias("asks"), giving.alias("gives"))
-    asked = F.array_distinct(F.concat("asks", "gives"))
+    return counted.where(f"low <> high and asked = 1 and members <= {2 * MOST}").select("key")
+
+
+def find_covered(bucketed: DataFrame, frequent: list[str], meetings: DataFrame) -> DataFrame:
+    """(id, root_id, root_bucket) of subscriptions that another one of their interface covers."""
+    asking, giving = _keys(frequent)
+    keys = bucketed.where(_SINGLE).select(*_COLUMNS, "interface", asking.alias("asks"), giving.alias("gives"))
     candidates = (
-        keys.withColumn("key", F.explode(asked))
+        keys.withColumn("key", F.explode(F.array_distinct(F.concat("asks", "gives"))))
         .withColumn("asker", F.array_contains("asks", F.col("key")))
         .withColumn("giver", F.array_contains("gives", F.col("key")))
         .withColumn("key", F.xxhash64("interface", "key"))
-        .join(met, "key", "leftsemi")
+        .join(meetings, "key", "leftsemi")
         .select("key", "interface", "asker", "giver", *_COLUMNS)
     )
-    pairs = candidates.groupBy("key", "interface").applyInArrow(_covered_in, _PAIRS)
+    runs = candidates.repartition("key").sortWithinPartitions("key", "interface", "id")
     # A filter covered in several buckets follows one coverer, the same on every run.
-    best = pairs.groupBy("id").agg(F.min(F.struct("root_id", "root_bucket")).alias("best"))
+    best = runs.mapInArrow(_covered, _PAIRS).groupBy("id").agg(F.min(F.struct("root_id", "root_bucket")).alias("best"))
     return best.select("id", "best.root_id", "best.root_bucket")
 
 
@@ -105,25 +110,37 @@ def _keys(frequent: list[str]) -> tuple[Column, Column]:
     return asking, giving
 
 
-def _covered_in(table: pa.Table) -> pa.Table:
-    """The covers within one bucket."""
+def _covered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The covers within each bucket, rows of which follow one another."""
     import pyarrow as pa
 
-    rows = table.sort_by("id").to_pylist()
+    rows = (row for batch in batches for row in batch.to_pylist())
+    found: list[tuple[str, str, str]] = []
+    for _, bucket in groupby(rows, key=lambda row: (row["key"], row["interface"])):
+        found += _covered_in(list(bucket))
+        if len(found) >= _BATCH:
+            yield _pairs(pa, found)
+            found = []
+    yield _pairs(pa, found)
+
+
+def _pairs(pa: Any, found: list[tuple[str, str, str]]) -> pa.RecordBatch:
+    columns = zip(*found, strict=True) if found else ((), (), ())
+    names = [part.split()[0] for part in _PAIRS.split(", ")]
+    return pa.RecordBatch.from_arrays([pa.array(column, pa.string()) for column in columns], names)
+
+
+def _covered_in(rows: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """The covers within one bucket, its rows ascending by id."""
     filters = [filter_of_row(row).filters[0] for row in rows]
     askers = [i for i, row in enumerate(rows) if row["asker"]]
-    askers.sort(key=lambda i: (len(filters[i].constraints), rows[i]["id"]))
-    found: dict[str, list[str]] = {"id": [], "root_id": [], "root_bucket": []}
+    askers.sort(key=lambda i: (len(filters[i].constraints), i))
     for j, row in enumerate(rows):
-        if not row["giver"]:
-            continue
-        for i in askers[:_COVERERS]:
-            if i != j and filters[i].covers(filters[j]) and (i < j or not filters[j].covers(filters[i])):
-                found["id"].append(row["id"])
-                found["root_id"].append(rows[i]["id"])
-                found["root_bucket"].append(rows[i]["bucket"])
-                break
-    return pa.table(found, schema=pa.schema([(name, pa.string()) for name in found]))
+        if row["giver"]:
+            for i in askers[:_COVERERS]:
+                if i != j and filters[i].covers(filters[j]) and (i < j or not filters[j].covers(filters[i])):
+                    yield row["id"], rows[i]["id"], rows[i]["bucket"]
+                    break
 
 
 def filter_of_row(row: dict[str, Any]) -> Filter | Predicate:
