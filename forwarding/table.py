@@ -129,7 +129,7 @@ class ForwardingTable:
         cls,
         pairs: Sequence[tuple[Hashable, Filter]],
         *,
-        geotext_index: str = "ap-tree",
+        geotext_index: str = DEFAULT,
         weigh: Sequence[bool] | None = None,
     ) -> ForwardingTable:
         """A new table of these filters, whose ids are 1, 2, …: as by `add_many`, with the types' indexes built in bulk.

@@ -44,6 +44,7 @@ from contrada.spark_jobs.statistics import (
     totals,
     with_bucket,
 )
+from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -90,7 +91,7 @@ def build_index(
     format: str | None = None,
     segments: int | None = None,
     quarantine: str | None = None,
-    geotext_index: str = "ap-tree",
+    geotext_index: str = DEFAULT,
     tell: Callable[[str], None] = lambda step: None,
 ) -> Built:
     """Build an index of the subscriptions in `source`; bad rows go to `quarantine`, OUT/quarantine by default."""

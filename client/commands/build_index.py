@@ -10,6 +10,7 @@ import typer
 
 from contrada.client.commands.common import Exit
 from contrada.client.commands.jobs import AsJson, Master, Quiet, progress, spark_session
+from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
     from contrada.spark_jobs.build_index import Built
@@ -36,7 +37,7 @@ def build_index(
     ] = None,
     geotext_index: Annotated[
         str, typer.Option("--geotext-index", help="The index behind matches: see docs/geotext.md.")
-    ] = "ap-tree",
+    ] = DEFAULT,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 if a row went to the quarantine.")] = False,
     master: Master = None,
     as_json: AsJson = False,

@@ -247,3 +247,24 @@ def test_a_table_of_its_own_is_no_segment(tmp_path: Path) -> None:
     other.save(tmp_path / manifest.segments[0].file)
     with pytest.raises(CorruptFile, match="not the segment that the manifest describes"):
         SegmentedTable.open(tmp_path)
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.tuples(interfaces, filters(), st.booleans()), max_size=12),
+    st.lists(notifications(), min_size=1, max_size=6),
+)
+def test_a_packed_table_is_as_one_filled_and_goes_on_changing(rows: Any, batch: Any) -> None:
+    pairs = [(interface, each) for interface, each, _ in rows]
+    filled = ForwardingTable(geotext_index="scan")
+    ids = [id for made in filled.add_many(pairs) for id in made]
+    for weigh in (None, [weighed for _, _, weighed in rows]):
+        packed = ForwardingTable.packed(pairs, geotext_index="scan", weigh=weigh)
+        packed._check()
+        assert ids == list(range(1, len(pairs) + 1))
+        assert packed.match_many_filters(batch) == filled.match_many_filters(batch)
+        assert packed.match_many(batch) == filled.match_many(batch)
+        for id in ids:
+            packed.remove(id)
+        packed._check()
+        assert len(packed) == 0
