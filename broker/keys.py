@@ -48,17 +48,20 @@ def generate(directory: str | Path, name: str, roles: Iterable[Role | str] = CLI
         raise InvalidValue(f"{name!r} cannot name a key: letters, digits, - and _, at most 64 of them")
     granted = sorted(_role(role, "roles") for role in roles)
     directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     public_path, secret_path = directory / f"{name}.toml", directory / f"{name}.secret.toml"
     for path in (public_path, secret_path):
         if path.exists():
             raise InvalidValue(f"{path} exists already: delete it first if the key is to be replaced")
     public, secret = (key.decode() for key in zmq.curve_keypair())
-    with os.fdopen(os.open(secret_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(f'# Secret. Belongs to {name} alone.\npublic-key = "{public}"\nsecret-key = "{secret}"\n')
     quoted = ", ".join(f'"{role}"' for role in granted)
     meaning = f"# Lets {name} in, at every broker whose key directory holds this file."
-    public_path.write_text(f'{meaning}\npublic-key = "{public}"\nroles = [{quoted}]\n')
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(secret_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(f'# Secret. Belongs to {name} alone.\npublic-key = "{public}"\nsecret-key = "{secret}"\n')
+        public_path.write_text(f'{meaning}\npublic-key = "{public}"\nroles = [{quoted}]\n')
+    except OSError as error:
+        raise InvalidValue(f"cannot write the key of {name} in {directory}: {error}") from error
     return public_path, secret_path
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from contrada.broker.wire import MAX_INTEGER
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -29,7 +31,7 @@ class NotificationId(NamedTuple):
     def parse(cls, text: str) -> NotificationId:
         """Read back what `str` wrote; ValueError when it is not that."""
         broker, colon, sequence = text.rpartition(":")
-        if not broker or not colon or not (sequence.isascii() and sequence.isdigit()):
+        if not broker or not colon or not (sequence.isascii() and sequence.isdigit() and int(sequence) <= MAX_INTEGER):
             raise ValueError(f"{text!r} is not a notification id: expected BROKER:SEQUENCE, as in b-1f2e:42")
         return cls(broker, int(sequence))
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field, fields
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from contrada.broker.addresses import is_address, is_local
 from contrada.broker.messages import Limits
 from contrada.broker.overlay.dialling import Peer
 from contrada.broker.wire import LIST_LENGTH, NAME_BYTES, Sync
@@ -91,6 +90,8 @@ class Settings:
             raise InvalidValue("limits.message_bytes and limits.queue_bytes need room for limits.notification_bytes")
         if not re.fullmatch(r"[^\s:]*", self.id) or len(self.id.encode()) > NAME_BYTES:
             raise InvalidValue(f"an id has no spaces, no colons and at most {NAME_BYTES} bytes, not {self.id!r}")
+        if not is_address(self.listen):
+            raise InvalidValue(f"{self.listen!r} is not an address: expected one like tcp://127.0.0.1:7400")
         if self.keys is None and not self.insecure and not is_local(self.listen):
             raise InvalidValue(
                 f"{self.listen} can be reached from other machines, and without keys anyone may publish and subscribe "
@@ -162,16 +163,3 @@ def parse_shard(text: str) -> tuple[int, int] | None:
     if found is None or int(found[1]) >= int(found[2]):
         raise InvalidValue(f"{text!r} is no shard: expected k/n with k from 0 to n - 1, as in 0/3")
     return int(found[1]), int(found[2])
-
-
-def is_local(endpoint: str) -> bool:
-    """Whether only this machine can reach a ZeroMQ endpoint."""
-    if endpoint.startswith(("ipc://", "inproc://")):
-        return True
-    host = urlsplit(endpoint.replace(":*", ":0")).hostname or ""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -90,6 +90,9 @@ def main() -> None:
     except BrokenPipeError:  # the reader has left, as in `contrada sub … | head -1`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(Exit.OK)
+    except OSError as error:  # standard output on a full disk, say
+        say(f"contrada: {error}")
+        sys.exit(Exit.FAILURE)
 
 
 if __name__ == "__main__":

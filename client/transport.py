@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from contrada.broker.addresses import is_address
 from contrada.client.events import Fault
 from contrada.errors import Disconnected, InvalidValue
 
@@ -42,7 +43,7 @@ class Transport:
     """The socket of one connection attempt after another."""
 
     def __init__(self, url: str, options: Options, random: Random) -> None:
-        if not isinstance(url, str) or not re.match(r"(tcp|ipc|inproc|ws|wss)://.", url):
+        if not isinstance(url, str) or not is_address(url):
             raise InvalidValue(f"{url!r} is not a broker's address: expected one like tcp://127.0.0.1:7400")
         self.url = url
         self._random = random

@@ -263,11 +263,19 @@ def test_nobody_there_is_a_clear_error_in_time() -> None:
             gone = broker.url
         with pytest.raises(contrada.Disconnected, match="no connection after"):
             await contrada.connect(gone, connect_timeout=0.3)
-        for nonsense in ("localhost:7400", "", "http://x", "tcp://"):
+        for nonsense in (
+            "localhost:7400",
+            "",
+            "http://x",
+            "tcp://",
+            "tcp://127.0.0.1:notaport",
+            "tcp://127.0.0.1:99999",
+            "tcp://[::1",
+        ):
             with pytest.raises(contrada.InvalidValue, match="address"):
                 contrada.connect(nonsense)
         with pytest.raises(contrada.Disconnected, match="cannot connect"):
-            await contrada.connect("tcp://127.0.0.1:notaport")
+            await contrada.connect("tcp://127.0.0.1:*")
 
     run(main())
 

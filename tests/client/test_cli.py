@@ -240,6 +240,11 @@ def test_exit_codes_and_messages(
     assert "^" in told, "the syntax error shows where"
     assert outcome("sub", "n exists", "--count", "1", "--timeout", "0.1")[0] == 4
     assert outcome("sub")[0] == 2
+    code, told = outcome("explain", f"b:{2**64}", "--session", "1", "--subscription", "1")
+    assert (code, "is not a notification id" in told) == (1, True)
+    (tmp_path / "file").touch()
+    code, told = outcome("keygen", "x", "--directory", "file")
+    assert (code, "cannot write the key" in told) == (1, True)
     assert outcome("sub", "n exists", "--policy", "shrug")[0] == 1
     assert outcome("nonsense")[0] == 2
     code, told = outcome("status", "--url", "tcp://127.0.0.1:9", "--connect-timeout", "0.2")
