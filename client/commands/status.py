@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import RenderableType
+    from rich.text import Text
 
 EXAMPLES = (
     "contrada status",
@@ -165,7 +166,17 @@ def table(document: dict[str, Any], url: str) -> RenderableType:
         f"{document.get('sessions', 0):,} sessions, {document.get('subscriptions', 0):,} subscriptions, "
         f"{document.get('queued', 0):,} queued"
     )
-    return Group(head, Text(counts), Text(f"rates   {rate}"), Text(f"totals  {sums}"), Text(), clients)
+    lines = [Text(counts), *_index_line(document.get("index") or {}), Text(f"rates   {rate}"), Text(f"totals  {sums}")]
+    return Group(head, *lines, Text(), clients)
+
+
+def _index_line(index: dict[str, Any]) -> list[Text]:
+    from rich.text import Text
+
+    if not index:
+        return []
+    shard = f", shard {index['shard']}" if index.get("shard") else ""
+    return [Text(f"index   {index['filters']:,} filters of {index['path']}{shard}, {index['attached']:,} attached")]
 
 
 def _cell(value: Any) -> str:
