@@ -140,7 +140,7 @@ def test_prometheus_scrapes_every_broker() -> None:
 
 
 def test_the_same_commands_as_processes(tmp_path: Path) -> None:
-    """Three brokers, a subscriber at one end, storms at the other, the health check, and recordings that fit."""
+    """Three brokers, a subscriber at one end, storms at the other, the health check, a replay without a surprise."""
     urls: dict[str, str] = {}
     with ExitStack() as running:
         for name in ("north", "middle", "south"):
@@ -163,6 +163,9 @@ def test_the_same_commands_as_processes(tmp_path: Path) -> None:
     south, north = Recording(tmp_path / "south"), Recording(tmp_path / "north")
     assert {record.broker for record in north if isinstance(record, Accepted)} == {"south"}
     assert all(isinstance(list(recording)[-1], Stopped) for recording in (south, north))
+    told = json.loads(contrada([*here("replay", tmp_path, urls), "--json", "--quiet"]).stdout)
+    assert told["deliveries"] > 0
+    assert (told["compare"]["missing"], told["compare"]["extra"], told["problems"]) == (0, 0, [])
 
 
 def here(service: str, directory: Path, urls: dict[str, str]) -> list[str]:
@@ -170,6 +173,7 @@ def here(service: str, directory: Path, urls: dict[str, str]) -> list[str]:
     words = []
     for word in SERVICES[service]["command"]:
         word = word.replace("tcp://*:7400", "tcp://127.0.0.1:*").replace("0.0.0.0:9464", "127.0.0.1:0")
+        word = word.replace("spark://spark-master:7077", "local[1]")
         word = word.replace("/recordings", str(directory)).replace("/replays", str(directory / "replays"))
         match = re.fullmatch(r"tcp://(\w+):7400", word)
         words.append(urls[match[1]] if match else word)
