@@ -66,11 +66,17 @@ class Writer:
 
     __slots__ = ("ends", "floats", "rows", "strings")
 
-    def __init__(self) -> None:
-        self.rows: list[int] = []
-        self.ends: list[int] = []
-        self.floats: list[float] = []
-        self.strings: list[bytes] = []  # all lists stay the same objects, so that hot loops can hold on to them
+    def __init__(
+        self,
+        rows: list[int] | None = None,
+        ends: list[int] | None = None,
+        floats: list[float] | None = None,
+        strings: list[bytes] | None = None,
+    ) -> None:
+        self.rows: list[int] = [] if rows is None else rows
+        self.ends: list[int] = [] if ends is None else ends
+        self.floats: list[float] = [] if floats is None else floats
+        self.strings: list[bytes] = [] if strings is None else strings
 
     def scalar(self, code: int, kind: Kind, value: object, number: int = 0) -> None:
         """Write a row: `code` is name and operator, `number` that of a plugged-in value."""
@@ -151,8 +157,10 @@ _NO_VALUES: Final = Values()
 
 def encode_notifications(notifications: Sequence[Any], names: Mapping[str, int]) -> tuple[Batch, Values, int]:
     """The batch of some notifications, the plugged-in values in them, and how many attributes the widest has."""
-    writer = Writer()
-    rows, ends, floats, strings = writer.rows, writer.ends, writer.floats, writer.strings
+    rows: list[int] = []
+    ends: list[int] = []
+    floats: list[float] = []
+    strings: list[bytes] = []
     append = rows.append
     known = names.get
     values = None
@@ -188,7 +196,7 @@ def encode_notifications(notifications: Sequence[Any], names: Mapping[str, int])
                 append(1 if value else 0)
             else:
                 values = values or Values()
-                _unusual(writer, values, name, number, value)
+                _unusual(Writer(rows, ends, floats, strings), values, name, number, value)
         end = len(rows) >> 1
         ends.append(end)
         # Counted, not asked of the mapping: kernels trust it.

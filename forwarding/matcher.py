@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.index.batch import Batch
     from contrada.forwarding.index.layout import Ints
+    from contrada.forwarding.index.verifying import Scratch
     from contrada.forwarding.plugged import PluggedType
     from contrada.forwarding.store import Store
 
@@ -37,14 +38,33 @@ def match_notifications(
     What is found is numbers of interfaces, or with `whole` rows of filters.
     """
     batch, values, widest = encode_notifications(notifications, names)
-    found, ends, late, filters = match_encoded(batch, values, widest, store, types, whole=whole)
-    return found.tolist(), ends.tolist(), late.tolist(), filters
+    scratch, ends = _run(batch, values, widest, store, types, whole)
+    try:
+        cursor = scratch.cursor.tolist()
+        found = scratch.found[: cursor[C_FOUND]].tolist()
+        if not cursor[C_PENDING]:
+            return found, ends.tolist(), [], _NO_HITS
+        late, filters = _late(scratch, values, types)
+        return found, ends.tolist(), late.tolist(), filters
+    finally:
+        store.give_scratch(scratch)
 
 
 def match_encoded(
     batch: Batch, values: Values, widest: int, store: Store, types: Types, *, whole: bool
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """As `match_notifications`, of what is encoded already and has at most `widest` attributes each; in arrays."""
+    scratch, ends = _run(batch, values, widest, store, types, whole)
+    try:
+        found = scratch.found[: scratch.cursor[C_FOUND]].copy()
+        late, filters = _late(scratch, values, types) if scratch.cursor[C_PENDING] else (_NO_HITS, _NO_HITS)
+        return found, ends, late, filters
+    finally:
+        store.give_scratch(scratch)
+
+
+def _run(batch: Batch, values: Values, widest: int, store: Store, types: Types, whole: bool) -> tuple[Scratch, Ints]:
+    """Scratch with the answers, to be given back, and where each notification's end."""
     hits, hit_ends = _search(values, types) if values.values else (_NO_HITS, _NO_HITS)
     scratch = store.take_scratch(widest)
     try:
@@ -53,17 +73,19 @@ def match_encoded(
         done = 0
         while (done := match_batch(store.index, batch, hits, hit_ends, scratch, ends, done, whole)) < count:
             scratch = store.larger(scratch)
-        cursor = scratch.cursor.tolist()
-        found = scratch.found[: cursor[C_FOUND]].copy()
-        if not cursor[C_PENDING]:
-            return found, ends, _NO_HITS, _NO_HITS
-        pending = scratch.pending[: cursor[C_PENDING]]
-        held = _decide(scratch.pairs[: cursor[C_PAIRS]], values, types)
-        starts = np.concatenate(([0], pending[:-1, 2]))
-        late = pending[np.logical_and.reduceat(held, starts)]
-        return found, ends, late[:, 0].copy(), late[:, 1].copy()
-    finally:
+    except BaseException:
         store.give_scratch(scratch)
+        raise
+    return scratch, ends
+
+
+def _late(scratch: Scratch, values: Values, types: Types) -> tuple[Ints, Ints]:
+    """The notifications and filters that the types have decided for."""
+    pending = scratch.pending[: scratch.cursor[C_PENDING]]
+    held = _decide(scratch.pairs[: scratch.cursor[C_PAIRS]], values, types)
+    starts = np.concatenate(([0], pending[:-1, 2]))
+    late = pending[np.logical_and.reduceat(held, starts)]
+    return late[:, 0].copy(), late[:, 1].copy()
 
 
 def _search(values: Values, types: Types) -> tuple[Ints, Ints]:
