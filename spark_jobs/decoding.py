@@ -63,6 +63,8 @@ class Format:
 
     form: Form
     timezone: str | None = None  # of times without one
+    id: str = "id"  # columns of Parquet
+    time: str = "time"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ Parquet files of one log need not agree on a schema: attributes come and go and 
 are grouped by schema, each group is read as it is, and whatever follows takes the union. A column that is not named
 below is an attribute, unless there is a column `attributes` (a struct, a map, or JSON text) that holds them all.
 
-    Log     rows that `decoding` can read, and how
+    Log     events that `decoding` can read, and how
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,10 +20,11 @@ from contrada.errors import InvalidValue
 from contrada.forwarding.recording import Accepted, Recording, recording_files
 from contrada.spark_jobs.decoding import Form, Format
 from contrada.spark_jobs.instants import TIME_TYPE, zone_of
+from contrada.spark_jobs.pieces import Piece, attribute_names, cut, plain_schema, read_piece
 from contrada.spark_jobs.typed import check_attributes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
@@ -43,10 +45,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Log:
-    """Events laid out in one way."""
+    """Events laid out in one way: rows of a DataFrame, and where workers can read them by themselves, pieces."""
 
-    rows: DataFrame
     format: Format
+    rows: Callable[[], DataFrame]
+    pieces: tuple[Piece, ...] = ()
 
 
 class Kinds:
@@ -87,12 +90,18 @@ def read_log(spark: SparkSession, path: Path, layout: Layout) -> tuple[list[Log]
     if not files:
         return [], []
     if kind == Kinds.RECORDING:
-        return [Log(recorded_events(spark, files), Format(Form.BODIES))], []
+        pieces = tuple(Piece(str(each.resolve())) for each in files)
+        return [Log(Format(Form.BODIES), lambda: recorded_events(spark, files), pieces)], []
     if kind == Kinds.LINES:
-        rows = spark.read.text([str(each) for each in files]).selectExpr("cast(value as binary) as line")
-        return [Log(rows, Format(Form.LINES, layout.timezone))], []
+        paths = [str(each) for each in files]
+        rows = partial(_read_lines, spark, paths)
+        return [Log(Format(Form.LINES, layout.timezone), rows)], []
     groups, unread = _by_schema(files)
-    return [_read_parquet(spark, group, layout) for group in groups], unread
+    return [_parquet_log(spark, group, layout) for group in groups], unread
+
+
+def _read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
+    return spark.read.text(paths).selectExpr("cast(value as binary) as line")
 
 
 def _is_data(file: Path, root: Path) -> bool:
@@ -108,47 +117,62 @@ def _is_lines(file: Path) -> bool:
 # -- Parquet -----------------------------------------------------------------------------------------------
 
 
-def _by_schema(files: Iterable[Path]) -> tuple[list[list[Path]], list[tuple[Path, str]]]:
+class _Parquet(NamedTuple):
+    """A file: its columns and types, and the sizes of its row groups."""
+
+    path: Path
+    types: dict[str, pa.DataType]
+    sizes: list[int]
+
+
+def _by_schema(files: Iterable[Path]) -> tuple[list[list[_Parquet]], list[tuple[Path, str]]]:
     """Files of equal schemas together; and those without a schema that can be read."""
-    groups: dict[str, list[Path]] = {}
+    groups: dict[str, list[_Parquet]] = {}
     unread: list[tuple[Path, str]] = []
-    for file in files:
+    for path in files:
         try:
-            schema = pq.read_schema(file)
+            with pq.ParquetFile(path) as file:
+                types = plain_schema(file)
+                sizes = [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
         except (pa.ArrowInvalid, OSError) as error:
-            unread.append((file, f"not a Parquet file, or damaged: {error}"))
+            unread.append((path, f"not a Parquet file, or damaged: {error}"))
             continue
-        key = "; ".join(sorted(f"{field.name}: {field.type}" for field in schema))
-        groups.setdefault(key, []).append(file)
+        key = "; ".join(sorted(f"{name}: {kind}" for name, kind in types.items()))
+        groups.setdefault(key, []).append(_Parquet(path, types, sizes))
     return list(groups.values()), unread
 
 
-def _read_parquet(spark: SparkSession, files: Sequence[Path], layout: Layout) -> Log:
-    from pyspark.errors import AnalysisException
-    from pyspark.sql import functions as f
-    from pyspark.sql.pandas.types import to_arrow_type
+def _parquet_log(spark: SparkSession, files: Sequence[_Parquet], layout: Layout) -> Log:
+    format = parquet_format(files[0].path, files[0].types, layout)
+    pieces = cut(((str(each.path.resolve()), each.sizes) for each in files), 4 * spark.sparkContext.defaultParallelism)
+    rows = partial(_read_parquet, spark, [str(each.path) for each in files], format)
+    return Log(format, rows, tuple(pieces))
 
+
+def parquet_format(path: Path, types: Mapping[str, pa.DataType], layout: Layout) -> Format:
+    """How to read a Parquet file of these columns; `InvalidValue` when it holds no events."""
+    check_columns(list(types), layout, path)
+    format = Format(Form.TYPED, layout.timezone, layout.id, layout.time)
+    names = attribute_names(types, format)
+    one = names == ["attributes"]
+    attributes = types["attributes"] if one else pa.struct([(name, types[name]) for name in names])
     try:
-        rows = spark.read.parquet(*map(str, files))
-    except AnalysisException as error:
-        raise InvalidValue(f"{files[0]}: Spark cannot read its schema: {error.getMessage()}") from None
-    check_columns(rows.columns, layout, files[0])
-    if "attributes" in rows.columns:
-        attributes = f.col("attributes")
-    else:
-        others = [name for name in rows.columns if name not in (layout.id, layout.time)]
-        attributes = f.struct(*(f.col(f"`{name}`") for name in others))
-    chosen = rows.select(
-        f.col(f"`{layout.id}`").cast("string").alias("event_id"),
-        f.col(f"`{layout.time}`").alias("time"),
-        attributes.alias("attributes"),
-    )
-    types = {field.name: to_arrow_type(field.dataType, timezone="UTC") for field in chosen.schema.fields}
-    try:
-        form = form_of(types["time"], types["attributes"], layout)
+        return replace(format, form=form_of(types[layout.time], attributes, layout))
     except InvalidValue as error:
-        raise InvalidValue(f"{files[0]}: {error}") from None
-    return Log(chosen, Format(form, layout.timezone))
+        raise InvalidValue(f"{path}: {error}") from None
+
+
+def _read_parquet(spark: SparkSession, paths: Sequence[str], format: Format) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    rows = spark.read.parquet(*paths)
+    names = attribute_names(rows.columns, format)
+    one = names == ["attributes"]
+    return rows.select(
+        f.col(f"`{format.id}`").cast("string").alias("event_id"),
+        f.col(f"`{format.time}`").alias("time"),
+        (f.col("attributes") if one else f.struct(*(f.col(f"`{name}`") for name in names))).alias("attributes"),
+    )
 
 
 def check_columns(names: Sequence[str], layout: Layout, file: Path) -> None:
@@ -191,15 +215,9 @@ def recorded_events(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
     """Every notification that a broker accepted, file by file."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for piece in _pieces(_accepted(batches), _BATCH):
-            yield pa.RecordBatch.from_pydict(
-                {
-                    "event_id": [each.id for each in piece],
-                    "time": pa.array([each.time for each in piece], pa.int64()).cast(TIME_TYPE),
-                    "sequence": pa.array([each.sequence for each in piece], pa.int64()),
-                    "body": pa.array([each.body for each in piece], pa.binary()),
-                }
-            )
+        for batch in batches:
+            for path in batch.column(0).to_pylist():
+                yield from read_piece(Piece(path), Format(Form.BODIES))
 
     return _paths(spark, files).mapInArrow(read, _EVENTS)
 
@@ -208,7 +226,7 @@ def recorded_deliveries(spark: SparkSession, files: Sequence[Path]) -> DataFrame
     """Every (notification, interface) that it was delivered to, whether or not it was dropped on the way."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for piece in _pieces(_accepted(batches), _BATCH):
+        for piece in _parts(_accepted(batches), _BATCH):
             pairs = [(each.id, each.time, to) for each in piece for to in each.interfaces]
             yield pa.RecordBatch.from_pydict(
                 {
@@ -235,7 +253,7 @@ def _accepted(batches: Iterable[pa.RecordBatch]) -> Iterator[Accepted]:
                     yield record
 
 
-def _pieces(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
+def _parts(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
     piece: list[Any] = []
     for item in items:
         piece.append(item)

@@ -14,13 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.codec import decode_notification
 from contrada.forwarding.columns import Columns, Text
-from contrada.forwarding.recording import Accepted, Recording
 from contrada.forwarding.values import Kind, from_microseconds
 from contrada.spark_jobs.decoding import Form, Format, Reject, decode
-from contrada.spark_jobs.event_logs import Kinds, check_columns, files_of, form_of
+from contrada.spark_jobs.event_logs import Kinds, files_of, parquet_format
 from contrada.spark_jobs.instants import zone_of
+from contrada.spark_jobs.pieces import Piece, plain_schema, read_piece
 from contrada.spatial.point import Point
 
 if TYPE_CHECKING:
@@ -45,11 +44,8 @@ def stream(path: Path, layout: Layout) -> Iterator[Event | Reject]:
     """Every event of a log, and those that cannot be read."""
     zone_of(layout.timezone)
     kind, files = files_of(path)
-    if kind == Kinds.RECORDING:
-        yield from _recorded(path)
-        return
     for file in files:
-        for batch, format in _parquet(file, layout) if kind == Kinds.PARQUET else _lines(file, layout):
+        for batch, format in _batches(kind, file, layout):
             events = decode(batch, format)
             yield from events.rejects
             given = events.notifications
@@ -57,10 +53,20 @@ def stream(path: Path, layout: Layout) -> Iterator[Event | Reject]:
             yield from map(Event, events.ids.to_pylist(), events.times.tolist(), each)
 
 
-def _recorded(path: Path) -> Iterator[Event]:
-    for record in Recording(path, strict=False):
-        if type(record) is Accepted:
-            yield Event(record.id, record.time, decode_notification(record.body))
+def _batches(kind: str, file: Path, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Format]]:
+    if kind == Kinds.LINES:
+        yield from _lines(file, layout)
+        return
+    piece, format = Piece(str(file)), Format(Form.BODIES)
+    if kind == Kinds.PARQUET:
+        try:
+            with pq.ParquetFile(file) as opened:
+                format = parquet_format(file, plain_schema(opened), layout)
+                piece = Piece(str(file), 0, opened.metadata.num_row_groups)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InvalidValue(f"{file}: not a Parquet file, or damaged: {error}") from None
+    for batch in read_piece(piece, format):
+        yield batch, format
 
 
 def _lines(file: Path, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Format]]:
@@ -73,37 +79,6 @@ def _lines(file: Path, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Format]
                 pa.RecordBatch.from_arrays([pa.array(some, pa.binary())], ["line"]),
                 Format(Form.LINES, layout.timezone),
             )
-
-
-def _parquet(file: Path, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Format]]:
-    try:
-        source = pq.ParquetFile(file)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InvalidValue(f"{file}: not a Parquet file, or damaged: {error}") from None
-    names = source.schema_arrow.names
-    check_columns(names, layout, file)
-    for batch in source.iter_batches(_LINES):
-        columns = {name: _plain(batch.column(name)) for name in names}
-        others = [name for name in names if name not in (layout.id, layout.time)]
-        attributes = columns.get("attributes")
-        if attributes is None:
-            attributes = pa.StructArray.from_arrays([columns[name] for name in others], others)
-        arrays = [columns[layout.id].cast(pa.string()), columns[layout.time], attributes]
-        try:
-            form = form_of(arrays[1].type, attributes.type, layout)
-        except InvalidValue as error:
-            raise InvalidValue(f"{file}: {error}") from None
-        yield (
-            pa.RecordBatch.from_arrays(arrays, ["event_id", "time", "attributes"]),
-            Format(form, layout.timezone),
-        )
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    """A column as Spark would give it: no dictionaries, no large strings."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    return column.cast(pa.string()) if pa.types.is_large_string(column.type) else column
 
 
 def _row(columns: Columns, n: int) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from contrada.spark_jobs.decoding import Events, Format, Reject, decode
 from contrada.spark_jobs.instants import TIME_TYPE
 from contrada.spark_jobs.opening import IndexFiles, OpenIndex, admitted, opened, some_of
+from contrada.spark_jobs.pieces import Piece, read_piece
 from contrada.spark_jobs.storing import DELIVERIES, TaskFiles
 from contrada.spark_jobs.tally import Tally, places_of
 
@@ -49,6 +50,7 @@ class Match:
     periods: tuple[tuple[int, int], ...] | None = None  # of sequence numbers in which the whole index was in force
     gone: tuple[tuple[str, int, int], ...] = ()  # subscriptions that were not, from one to another sequence number
     first: bool = True  # whether this is the pass that counts and rejects events
+    pieces: tuple[Piece, ...] = ()  # of the log, where rows are numbers of these
 
 
 def match_events(events: DataFrame, match: Match) -> DataFrame:
@@ -77,7 +79,7 @@ def route_events(events: DataFrame, match: Match, partitions: int) -> DataFrame:
 def replayed(events: DataFrame, match: Match, place: str) -> DataFrame:
     """Match and write; what each task has written under `place` and, in a row of kind `tally`, what it has counted.
 
-    The events may have been routed.
+    The events may have been routed, or be the numbers of pieces.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -134,10 +136,14 @@ class _Task:
         self._piece = _PIECE
 
     def deliveries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The deliveries of events, routed or not."""
+        """The deliveries of events: rows of a log, routed or not, or the numbers of its pieces."""
         for batch in batches:
             if "segment" in batch.schema.names:
                 yield from self._routed(batch)
+            elif batch.schema.names == ["id"]:
+                for number in batch.column(0).to_pylist():
+                    for rows in read_piece(self._match.pieces[number], self._match.format):
+                        yield from self._direct(rows)
             else:
                 yield from self._direct(batch)
 

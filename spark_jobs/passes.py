@@ -82,8 +82,13 @@ def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: Pa
     files: dict[str, list[Path]] = {"deliveries": [], "quarantine": [], "counts": []}
     done = None
     for log in logs:
-        match = Match(source.index, log.format, source.as_of, source.periods, source.gone, first)
-        rows = route_events(log.rows, match, 4 * context.defaultParallelism) if source.routed else log.rows
+        match = Match(source.index, log.format, source.as_of, source.periods, source.gone, first, log.pieces)
+        if source.routed:
+            rows = route_events(log.rows(), match, 4 * context.defaultParallelism)
+        elif log.pieces:
+            rows = spark.range(0, len(log.pieces), 1, len(log.pieces))  # a task for each
+        else:
+            rows = log.rows()
         part = replayed(rows, match, str(place.resolve()))
         done = part if done is None else done.unionAll(part)
     if done is not None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from contrada.errors import ContradaError, InvalidValue
 from contrada.forwarding.columns import Column, Columns
-from contrada.forwarding.values import Kind, check_name
+from contrada.forwarding.values import INT_MAX, Kind, check_name
 from contrada.spark_jobs.arrow import mask_of, numbers_of, text_of
 from contrada.spark_jobs.instants import instants
 from contrada.spatial.point import Point, check_coordinates
@@ -101,6 +101,13 @@ def _read_bool(given: _Cells) -> Sequence[Column]:
 
 
 def _read_int(given: _Cells) -> Sequence[Column]:
+    if pa.types.is_uint64(given.cells.type):
+        numbers = numbers_of(given.cells)
+        for row in np.flatnonzero(numbers > INT_MAX).tolist():
+            given.faults.setdefault(
+                row, f"attribute {given.name!r}: {numbers[row]} does not fit in 64 bits with a sign"
+            )
+        return [Column(given.name, Kind.NUMBER, numbers.astype(np.int64), given.present)]
     return [Column(given.name, Kind.NUMBER, numbers_of(given.cells.cast(pa.int64())), given.present)]
 
 
