@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from contrada.errors import InvalidValue
+from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial.arrays_file import load_arrays, save_arrays
 from contrada.spatial.textual.protocol import Counters, Subscription
 from contrada.spatial.textual.store import SubscriptionStore
@@ -205,17 +205,21 @@ class StoredIndex(ABC):
         return isinstance(id, int) and 0 <= id < ID_LIMIT and self.store.slot(id) >= 0
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything but the options as arrays."""
+        """Return everything but the options as arrays, with the number of their layout."""
         parts = {"store": self.store.arrays(), "vocabulary": self.vocabulary.arrays(), "tree": self._arrays()}
-        return {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+        named = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+        return {**named, "layout": np.array([self.version])}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], **options: Any) -> Self:
         """Make an index of what `arrays` gave, taken as it is: mapped arrays are copied where they change or grow."""
-        parts: dict[str, dict[str, NDArray[Any]]] = {"store": {}, "vocabulary": {}, "tree": {}}
+        parts: dict[str, dict[str, NDArray[Any]]] = {"store": {}, "vocabulary": {}, "tree": {}, "layout": {}}
         for name, array in arrays.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = array
+        layout = parts["layout"].get("", np.zeros(1, np.int64)).tolist()
+        if layout != [cls.version]:
+            raise CorruptFile(f"{cls.name}: layout {layout[0]}, this version reads {cls.version}; build the index anew")
         made = cls.__new__(cls)
         made._prepare(options)
         made.store = SubscriptionStore.from_arrays(parts["store"])

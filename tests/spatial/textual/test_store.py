@@ -192,3 +192,11 @@ def test_arrays_of_the_wrong_kind_are_refused(
 ) -> None:
     with pytest.raises(InvalidValue):
         Scan.build_arrays(ids, offsets, keywords, vocabulary, boxes)  # type: ignore[arg-type]
+
+
+def test_arrays_of_another_layout_are_refused() -> None:
+    arrays = Scan.build([Subscription(1, frozenset({"a"}), UNIT)]).arrays()
+    assert Scan.from_arrays(arrays).search({"a"}, UNIT).tolist() == [1]
+    for other in ({**arrays, "layout": np.array([99])}, {n: a for n, a in arrays.items() if n != "layout"}):
+        with pytest.raises(CorruptFile, match="layout"):
+            Scan.from_arrays(other)
