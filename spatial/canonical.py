@@ -6,7 +6,8 @@ repeated and no exactly collinear vertex, so that two polygons are the same poin
 A vertex whose neighbours lie on either side of it on one line can be dropped without turning the edges next to it, so
 dropping one never makes another collinear: one pass is enough. A vertex whose neighbours lie on the same side is a
 spike, which no cleaning may hide. -0.0 becomes 0.0. Cost: O(n) and the search for contacts, O(n log n) in the worst
-case: the walk over run boxes for small rings, a plane sweep (`sweep`) for large ones.
+case: a quick proof that there is none (`simple`), and where that fails the walk over run boxes for small rings, a plane
+sweep (`sweep`) for large ones.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from contrada.spatial._jit import kernel
 from contrada.spatial.predicates import MAX_MAGNITUDE, MIN_MAGNITUDE, orient
 from contrada.spatial.rings import box_rows, fill_boxes, self_contact
+from contrada.spatial.simple import surely_simple, word_count
 from contrada.spatial.sweep import sweep_contact
 
 if TYPE_CHECKING:
@@ -30,6 +32,9 @@ TOO_FEW: Final = 3
 ZERO_AREA: Final = 4
 SPIKE: Final = 5
 CONTACT: Final = 6
+
+MAX_VERTICES: Final = 100_000
+"""How many vertices a region may be given with."""
 
 _SWEPT_ABOVE: Final = 2_000
 
@@ -134,6 +139,10 @@ def canonical_ring(points: Floats) -> tuple[int, int, int, int, int, Floats, Flo
             k = size - 1
     boxes = np.empty((box_rows(size), 4))
     fill_boxes(xy, boxes)
+    mbr = boxes[boxes.shape[0] - 1]
+    words = np.empty(word_count(size), np.uint64)
+    if surely_simple(xy.reshape(-1), 0, size, mbr[0], mbr[1], mbr[2], mbr[3], words):
+        return SOUND, 0, 0, 0, 0, xy, boxes
     i, j = self_contact(xy, boxes) if size <= _SWEPT_ABOVE else sweep_contact(xy)
     if i >= 0:
         source = np.empty(4, np.int64)

@@ -1,24 +1,27 @@
 """Packing a CR-tree from many constraints at once: the same structure, full nodes.
 
+Rings are read once, in the order given (`ring_reader`).
+
 Leaves are packed by sort-tile-recursive (Leutenegger et al., 1997): centres sorted by x, cut into about √k vertical
 slices for k leaves, each slice sorted by y and cut into leaves; then the same for the MBRs of the leaves, and so on up.
 Cuts are spread evenly, so every node has at least 8 children, and the tree obeys the rules of one built by insertion.
 
-Rings given as coordinates are brought to the canonical form of `Region` on the way: repeated and exactly collinear
-vertices dropped, counter-clockwise from the lexicographically smallest vertex. That they are simple is trusted.
-
-Rows are then numbered from the root down, so that the children of a node, the entries below it, their rings
-and their constraints each are one run: a search reads memory nearly in order.
+Rows are numbered from the root down, so that the children of a node, the entries below it and their constraints each
+are one run: a search reads memory nearly in order. Only the rings stay where they were put, in the order given.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contrada.errors import InvalidRegion, InvalidValue
+from contrada.spatial import ring_arena
 from contrada.spatial._jit import kernel
-from contrada.spatial.cr_lists import (
+from contrada.spatial.canonical import MAX_VERTICES
+from contrada.spatial.cr_layout import (
     AFTER,
     BEFORE,
     BLOCK,
@@ -54,197 +57,130 @@ from contrada.spatial.cr_lists import (
     SLOTS_AT,
     TAIL,
     UNION,
-    new_node,
 )
-from contrada.spatial.cr_nodes import mbr as node_mbr
-from contrada.spatial.predicates import orient
-from contrada.spatial.ring_arena import allocate, ring_boxes, ring_hash, ring_xy
-from contrada.spatial.rings import RUN, fill_boxes
+from contrada.spatial.cr_nodes import node_mbr
+from contrada.spatial.cr_rows import empty_tree, new_node, rehash, table_size
+from contrada.spatial.region import Region
+from contrada.spatial.ring_reader import BLOCK_AT, EDGES_AT, HASH_AT, RING_SIZE, read_rings
+from contrada.spatial.simple import word_count
 
 if TYPE_CHECKING:
-    from contrada.spatial.cr_lists import Floats, Ints, Tree
+    from numpy.typing import NDArray
 
-_FILTER: Final = 4e-16  # above the error bound of an orientation in doubles
-
-
-# From here on `coords` is flat, for speed: vertex k is (coords[2·k], coords[2·k + 1]), a ring is vertices low to high-1
+    from contrada.spatial.cr_layout import Floats, Ints, Tree
 
 
-@kernel
-def _doubtful(coords: Floats, a: int, b: int, c: int) -> bool:
-    """Whether the floating filter of `orient` leaves open if vertices a, b, c are in line."""
-    left = (coords[2 * a] - coords[2 * c]) * (coords[2 * b + 1] - coords[2 * c + 1])
-    right = (coords[2 * a + 1] - coords[2 * c + 1]) * (coords[2 * b] - coords[2 * c])
-    doubtful: bool = abs(left - right) <= _FILTER * (abs(left) + abs(right))
-    return doubtful
+def build(coords: Floats, offsets: Ints, ids: Ints, masks: Ints, *, trusted: bool) -> Tree:
+    """Return the tree of constraints, one per ring: ring i is vertices offsets[i] to offsets[i+1], and may be closed.
 
-
-@kernel
-def _surely_turns(coords: Floats, low: int, high: int) -> bool:
-    """Whether each vertex is a corner by the floating filter alone."""
-    last = high - 1
-    doubtful = int(_doubtful(coords, last - 1, last, low)) + int(_doubtful(coords, last, low, low + 1))
-    for k in range(low + 1, last):
-        doubtful += _doubtful(coords, k - 1, k, k + 1)
-    return doubtful == 0
-
-
-@kernel
-def _corners(coords: Floats, low: int, high: int, corners: Floats) -> int:
-    """Copy the vertices that are neither repeated nor collinear with their neighbours; return how many there are."""
-    size = 0
-    ax, ay = coords[2 * high - 2], coords[2 * high - 1]
-    bx, by = coords[2 * low], coords[2 * low + 1]
-    for k in range(low, high):
-        after = k + 1 if k + 1 < high else low
-        cx, cy = coords[2 * after], coords[2 * after + 1]
-        if bx == cx and by == cy:
-            continue
-        if orient(ax, ay, bx, by, cx, cy) != 0:
-            corners[2 * size] = bx
-            corners[2 * size + 1] = by
-            size += 1
-        ax, ay = bx, by
-        bx, by = cx, cy
-    return size
-
-
-@kernel
-def _lowest(coords: Floats, low: int, high: int) -> int:
-    """Return the lexicographically smallest vertex."""
-    lowest = low
-    for k in range(low + 1, high):
-        x, least = coords[2 * k], coords[2 * lowest]
-        if x <= least and (x < least or coords[2 * k + 1] < coords[2 * lowest + 1]):
-            lowest = k
-    return lowest
-
-
-@kernel
-def _rotate(coords: Floats, low: int, high: int, lowest: int, target: Floats, at: int) -> None:
-    """Write a ring of corners to target[at:], closed, counter-clockwise from its smallest, which is `lowest`."""
-    a, b = 2 * (lowest - 1 if lowest > low else high - 1), 2 * lowest
-    c = 2 * (lowest + 1 if lowest + 1 < high else low)
-    if orient(coords[a], coords[a + 1], coords[b], coords[b + 1], coords[c], coords[c + 1]) > 0:
-        for k in range(2 * lowest, 2 * high):
-            target[at] = coords[k] + 0.0  # -0.0 becomes 0.0: equal rings are equal bits
-            at += 1
-        for k in range(2 * low, 2 * lowest + 2):
-            target[at] = coords[k] + 0.0
-            at += 1
-    else:
-        size = high - low
-        for i in range(size + 1):
-            k = lowest - i
-            if k < low:
-                k += size
-            target[at] = coords[2 * k] + 0.0
-            target[at + 1] = coords[2 * k + 1] + 0.0
-            at += 2
-
-
-@kernel
-def _open_end(coords: Floats, low: int, high: int) -> int:
-    """Return where a ring ends when vertices that repeat its first are left out."""
-    while high - low > 1 and coords[2 * high - 2] == coords[2 * low] and coords[2 * high - 1] == coords[2 * low + 1]:
-        high -= 1
-    return high
-
-
-@kernel
-def _same_ring(coords: Floats, a: int, a_end: int, b: int, b_end: int, scratch: Floats, rings: Floats) -> bool:
-    """Whether two rings are the same in canonical form."""
-    size = _corners(coords, a, _open_end(coords, a, a_end), scratch)
-    if size < 3 or _corners(coords, b, _open_end(coords, b, b_end), rings[1]) != size:
-        return False
-    _rotate(rings[1], 0, size, _lowest(rings[1], 0, size), rings[0], 0)
-    _rotate(scratch, 0, size, _lowest(scratch, 0, size), rings[1], 0)
-    return np.array_equal(rings[0, : 2 * size], rings[1, : 2 * size])
-
-
-@kernel
-def _hash_box(box: Floats) -> np.int64:
-    h = np.uint64(0)
-    for k in range(4):
-        h = (h ^ np.float64(box[k] + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        h ^= h >> np.uint64(31)
-    return np.int64(h >> np.uint64(1))
-
-
-@kernel
-def distinct_rings(
-    coords: Floats, offsets: Ints, table: Ints, first: Ints, boxes: Floats, which: Ints, lowest: Ints
-) -> int:
-    """Number the distinct rings, ring i being vertices offsets[i] to offsets[i+1]; return how many there are.
-
-    `which` gets each ring's number, and `lowest` its smallest vertex, or -1 when some vertices may be no corners;
-    `first` and `boxes` get the first such ring and the MBR, by number. `table`, all -1, is scratch. Rings are
-    compared only when their MBRs are equal, so rings all different cost one pass.
+    `trusted` rings are those of regions; others are validated as `Region` does it.
     """
-    rings = offsets.shape[0] - 1
-    longest = 0
-    for i in range(rings):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    scratch = np.empty(2 * longest)
-    rings_of_two = np.empty((2, 2 * longest + 2))
-    chain = np.empty(rings, np.int64)
-    count = 0
-    for i in range(rings):
-        x1 = y1 = np.inf
-        x2 = y2 = -np.inf
-        for j in range(offsets[i], offsets[i + 1]):
-            x1 = min(x1, coords[2 * j])
-            x2 = max(x2, coords[2 * j])
-            y1 = min(y1, coords[2 * j + 1])
-            y2 = max(y2, coords[2 * j + 1])
-        start, end = offsets[i], _open_end(coords, offsets[i], offsets[i + 1])
-        plain = end - start >= 3 and _surely_turns(coords, start, end)
-        lowest[i] = _lowest(coords, start, end) if plain else -1
-        boxes[count, 0] = x1 + 0.0
-        boxes[count, 1] = y1 + 0.0
-        boxes[count, 2] = x2 + 0.0
-        boxes[count, 3] = y2 + 0.0
-        bucket = _hash_box(boxes[count]) & (table.shape[0] - 1)
-        k = table[bucket]
-        while k >= 0:
-            if x1 == boxes[k, 0] and y1 == boxes[k, 1] and x2 == boxes[k, 2] and y2 == boxes[k, 3]:
-                f = first[k]
-                low, high = offsets[f], offsets[f + 1]
-                if _same_ring(coords, offsets[i], offsets[i + 1], low, high, scratch, rings_of_two):
-                    break
-            k = chain[k]
-        if k < 0:
-            k = count
-            count += 1
-            first[k] = i
-            chain[k] = table[bucket]
-            table[bucket] = k
-        which[i] = k
-    return count
+    count = len(ids)
+    lengths = np.diff(offsets)
+    vertices = int(lengths.sum()) + count
+    # Two numbers for a vertex, four for a box per 15 edges or less, a quarter for the size classes.
+    heap = np.zeros(5 * (2 * vertices + vertices // 3 + 10 * count) // 4)
+    heap_state = np.full(ring_arena.STATE_SIZE, -1, np.int64)
+    heap_state[ring_arena.USED] = 0
+    rings = np.empty((count, RING_SIZE), np.int64)
+    boxes = np.empty((count, 4))
+    which = np.empty(count, np.int64)
+    size = table_size(count)
+    longest = min(int(lengths.max()), MAX_VERTICES)
+    corners, words = np.empty(2 * longest), np.empty(word_count(longest), np.uint64)
+    distinct, wrong = read_rings(
+        coords.reshape(-1),
+        offsets,
+        trusted,
+        heap,
+        heap_state,
+        rings,
+        boxes,
+        which,
+        np.full(size, -1, np.int64),
+        corners,
+        words,
+    )
+    if wrong >= 0:
+        _refuse(coords[offsets[wrong] : offsets[wrong + 1]], wrong, int(ids[wrong]))
+    used = int(heap_state[ring_arena.USED])
+    if 2 * used < len(heap):  # many rings were the same
+        heap = heap[: used + used // 4 + 64].copy()
+    order, sizes = _pack(boxes[:distinct])
+    if distinct == count:
+        rows, starts = which, np.arange(count + 1)
+    else:
+        rows = np.argsort(which, kind="stable")
+        starts = np.searchsorted(which[rows], np.arange(distinct + 1))
+    levels = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum([len(level) for level in sizes], out=levels[1:])
+    nodes = int(levels[-1])
+    listed = sum(int(np.count_nonzero(masks & bit)) for bit in LIST_BITS)
+    tree = empty_tree(
+        nodes=nodes + nodes // 4,
+        chunks=2 * nodes + len(sizes) * listed // CHUNK,
+        levels=len(sizes) + 1,
+        entries=distinct,
+        slots=count,
+        heap=0,
+        table=size,
+    )._replace(heap=heap)
+    tree.state[HEAP_STATE:] = heap_state
+    _number_rows(tree, rings, ids, masks, order, rows, starts)
+    _hang_nodes(tree, boxes, order, np.concatenate(sizes), levels)
+    twin = rehash(tree)
+    if twin >= 0:
+        raise InvalidValue(f"id {tree.constraint[twin, ID]} is given twice")
+    _fill_lists(tree)
+    return tree
 
 
-def tile(boxes: Floats) -> tuple[Ints, Ints]:
+def _refuse(ring: Floats, index: int, id: int) -> None:
+    try:
+        Region(ring)
+    except InvalidRegion as error:
+        raise InvalidRegion(f"ring {index} (id {id}): {error}") from None
+    raise AssertionError(f"ring {index} is a region, but was refused")
+
+
+def _tile(boxes: Floats) -> tuple[Ints, Ints]:
     """Return an order of the boxes, and the bounds of its runs that make a node each."""
     count = len(boxes)
     nodes = -(-count // CAPACITY)
     bounds = np.arange(nodes + 1) * count // nodes
     slices = max(1, round(nodes**0.5))
-    cuts = bounds[np.arange(slices + 1) * nodes // slices]
-    x = boxes[:, 0] + boxes[:, 2]
-    y = boxes[:, 1] + boxes[:, 3]
-    order = np.argsort(x)
-    by_y = y[order]
-    for low, high in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
-        order[low:high] = order[low:high][np.argsort(by_y[low:high])]
-    return order, bounds
+    cuts = bounds[np.arange(slices + 1) * nodes // slices].tolist()
+    rows = np.arange(count, dtype=np.uint64)
+    keys = _keys(boxes[:, 0] + boxes[:, 2]) | rows
+    keys.sort()
+    order = (keys & _ROW).astype(np.int64)
+    keys = (_keys(boxes[:, 1] + boxes[:, 3]) | rows)[order]
+    for low, high in pairwise(cuts):
+        keys[low:high].sort()
+    return (keys & _ROW).astype(np.int64), bounds
 
 
-def pack(boxes: Floats) -> tuple[Ints, list[Ints]]:
+def _keys(values: Floats) -> NDArray[np.uint64]:
+    """Return the values scaled to 31 bits, in the upper halves of words whose lower halves are free for a row.
+
+    Words sort many times faster than rows by their values. What falls together is as good in either order.
+    """
+    least = values.min()
+    extent = values.max() - least
+    scaled = (values - least) * (_ROW / 2 / extent if extent > 0 else 0.0)
+    keys: NDArray[np.uint64] = scaled.astype(np.uint64) << np.uint64(32)
+    return keys
+
+
+_ROW: Final = np.uint64(0xFFFFFFFF)
+
+
+def _pack(boxes: Floats) -> tuple[Ints, list[Ints]]:
     """Return the order of the entries, and for each level, leaves first, how many children each node has."""
     orders: list[Ints] = []
     runs: list[Ints] = []
     while True:
-        order, bounds = tile(boxes)
+        order, bounds = _tile(boxes)
         orders.append(order)
         runs.append(bounds)
         if len(bounds) == 2:
@@ -264,54 +200,19 @@ def pack(boxes: Floats) -> tuple[Ints, list[Ints]]:
 
 
 @kernel
-def store_rings(
-    t: Tree,
-    coords: Floats,
-    offsets: Ints,
-    ids: Ints,
-    masks: Ints,
-    boxes: Floats,
-    lowest: Ints,
-    order: Ints,
-    rows: Ints,
-    starts: Ints,
-) -> int:
-    """Fill in the entries, their rings and constraints. Return -1, or which constraint's ring is no polygon.
+def _number_rows(t: Tree, rings: Ints, ids: Ints, masks: Ints, order: Ints, rows: Ints, starts: Ints) -> None:
+    """Fill in the entries and constraints.
 
-    Entry e is distinct ring r = order[e], with MBR boxes[r] and constraints rows[starts[r]:starts[r + 1]].
-    `lowest` is as `distinct_rings` leaves it.
+    Entry e is distinct ring r = order[e], with constraints rows[starts[r]:starts[r+1]].
     """
-    longest = 0
-    for i in range(offsets.shape[0] - 1):
-        longest = max(longest, offsets[i + 1] - offsets[i])
-    scratch = np.empty(2 * longest)
-    entry_of, constraint_of, heap = t.entry, t.constraint, t.heap
-    heap_state = t.state[HEAP_STATE:]
+    entry_of, constraint_of = t.entry, t.constraint
     slot = 0
     for entry in range(order.shape[0]):
         ring = order[entry]
-        row = rows[starts[ring]]
-        low, high = offsets[row], _open_end(coords, offsets[row], offsets[row + 1])
-        edges = high - low
-        if lowest[row] < 0:
-            edges = _corners(coords, low, high, scratch)
-            if edges < 3:
-                at: int = row
-                return at
-        block = allocate(heap, heap_state, edges)
-        if lowest[row] >= 0:
-            _rotate(coords, low, high, lowest[row], heap, block)
-        else:
-            _rotate(scratch, 0, edges, _lowest(scratch, 0, edges), heap, block)
-        if edges <= RUN:  # one run, whose box is the MBR: most rings, spared a view
-            for side in range(4):
-                heap[block + 2 * (edges + 1) + side] = boxes[ring, side]
-        else:
-            fill_boxes(ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
         entry_of[entry, FIRST] = slot
-        entry_of[entry, BLOCK] = block
-        entry_of[entry, EDGES] = edges
-        entry_of[entry, HASH] = ring_hash(heap, block, edges)
+        entry_of[entry, BLOCK] = rings[ring, BLOCK_AT]
+        entry_of[entry, EDGES] = rings[ring, EDGES_AT]
+        entry_of[entry, HASH] = rings[ring, HASH_AT]
         union = 0
         before = -1
         for k in range(starts[ring], starts[ring + 1]):
@@ -329,11 +230,10 @@ def store_rings(
         entry_of[entry, UNION] = union
     t.state[ENTRIES] = t.state[REGIONS] = order.shape[0]
     t.state[SLOTS] = t.state[CONSTRAINTS] = slot
-    return -1
 
 
 @kernel
-def hang_nodes(t: Tree, boxes: Floats, order: Ints, sizes: Ints, levels: Ints) -> None:
+def _hang_nodes(t: Tree, boxes: Floats, order: Ints, sizes: Ints, levels: Ints) -> None:
     """Build the nodes over the entries, whose MBRs are boxes[order].
 
     `sizes` are the numbers of children of all nodes, leaves first; level l's are sizes[levels[l]:levels[l+1]].
@@ -365,7 +265,7 @@ def hang_nodes(t: Tree, boxes: Floats, order: Ints, sizes: Ints, levels: Ints) -
 
 
 @kernel
-def fill_lists(t: Tree) -> None:
+def _fill_lists(t: Tree) -> None:
     """Fill the lists of the nodes over the constraints, which are all in use.
 
     It goes a level at a time, so that the chunks of a list, and of one list and the next, lie one behind the other.

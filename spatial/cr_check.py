@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contrada.spatial import cr_lists as c
+from contrada.spatial import cr_layout as c
 from contrada.spatial import ring_arena
 from contrada.spatial.rings import box_rows
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contrada.spatial.cr_lists import Tree
+    from contrada.spatial.cr_layout import Tree
 
 
 def check(t: Tree) -> None:

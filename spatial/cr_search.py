@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contrada.spatial._jit import kernel
-from contrada.spatial.cr_lists import (
+from contrada.spatial.cr_layout import (
     BLOCK,
     CAPACITY,
     CHILDREN,
@@ -53,8 +53,8 @@ from contrada.spatial.cr_lists import (
     UNION,
     WHEN_CONTAINED,
     WHEN_DISJOINT,
-    list_copy,
 )
+from contrada.spatial.cr_lists import list_copy
 from contrada.spatial.exact import relate_rings
 from contrada.spatial.mbr import POSSIBLE, boxes_cross, relate_boxes
 from contrada.spatial.predicates import orient
@@ -64,7 +64,7 @@ from contrada.spatial.rings import IN, ON, RUN, locate, next_run
 from contrada.spatial.uniform import relate_uniform
 
 if TYPE_CHECKING:
-    from contrada.spatial.cr_lists import Floats, Ints, Tree
+    from contrada.spatial.cr_layout import Floats, Ints, Tree
 
 # How relations are decided.
 EXACTLY: Final = 0

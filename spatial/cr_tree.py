@@ -5,8 +5,11 @@ the constraint's region is in the set. The tree is Guttman's R-tree over the dis
 whose nodes also list the constraints that hold when the query misses all that is below, or contains all of it; a search
 costs what the query's boundary and the answer cost, whatever the query's area.
 
-    cr_lists    the arrays, the lists of the nodes
-    cr_nodes    insertion, splitting, deletion
+    cr_layout   the arrays
+    cr_lists    the lists of the nodes
+    cr_rows     rows taken and given back, and found by hash
+    cr_nodes    Guttman's tree: choosing a leaf, splitting, condensing
+    cr_change   insertion and removal
     cr_bulk     packing from many constraints at once
     cr_search   searching, by kernels that other kernels may call
     cr_check    every invariant, for tests
@@ -29,9 +32,9 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue
-from contrada.spatial import cr_bulk, cr_check, cr_lists, cr_nodes, cr_search, ring_arena
+from contrada.spatial import cr_bulk, cr_change, cr_check, cr_layout, cr_rows, cr_search, ring_arena
 from contrada.spatial.arrays_file import load_arrays, save_arrays
-from contrada.spatial.cr_lists import CHUNK, Tree
+from contrada.spatial.cr_layout import CHUNK, Tree
 from contrada.spatial.region import Point, Region
 from contrada.spatial.relate import EXACT, Discretization, Uniform
 from contrada.spatial.relation import ALL, Relation
@@ -67,7 +70,7 @@ class CRTree:
     def __init__(self, discretization: Discretization = EXACT) -> None:
         self.discretization: Final = discretization
         self._mode, self._density = _mode_of(discretization)
-        self._tree = _empty()
+        self._tree = cr_rows.empty_tree()
         self._tally = np.zeros(cr_search.TALLY_SIZE + 1, np.int64)
 
     @classmethod
@@ -81,8 +84,8 @@ class CRTree:
         """Build a packed tree from many constraints at once.
 
         `regions` are regions, or (coords, offsets): arrays of all vertices, (v, 2), and of where each ring starts and
-        the last one ends. Such rings may be open or closed, of either orientation; that they are simple is
-        trusted, not checked. `masks` are relations, or sets of them as bit masks.
+        the last one ends. Such rings are validated and cleaned as by `Region`. `masks` are relations, or sets of them
+        as bit masks.
         """
         id_array = np.ascontiguousarray(ids, np.int64)
         mask_array = _masks(masks)
@@ -90,7 +93,9 @@ class CRTree:
             coords = np.ascontiguousarray(regions[0], np.float64)
             offsets = np.ascontiguousarray(regions[1], np.int64)
             _check_rings(coords, offsets)
+            trusted = False
         else:
+            trusted = True
             rings = [region.ring[0] for region in regions]
             coords = np.concatenate(rings) if rings else np.empty((0, 2))
             offsets = np.zeros(len(rings) + 1, np.int64)
@@ -102,7 +107,7 @@ class CRTree:
             )
         tree = cls(discretization)
         if count:
-            tree._tree = _build(coords, offsets, id_array, mask_array)
+            tree._tree = cr_bulk.build(coords, offsets, id_array, mask_array, trusted=trusted)
         return tree
 
     def insert(self, id: int, region: Region, relations: Relation | int) -> None:
@@ -113,22 +118,22 @@ class CRTree:
         if not -_ID_LIMIT <= id < _ID_LIMIT:
             raise InvalidValue(f"id {id} does not fit 64 bits")
         xy = region.ring[0]
-        while (status := cr_nodes.insert(self._tree, id, mask, xy)) != 0:
-            if status == cr_nodes.UNKNOWN:
+        while (status := cr_change.insert(self._tree, id, mask, xy)) != 0:
+            if status == cr_change.UNKNOWN:
                 raise InvalidValue(f"id {id} is in the tree already")
-            self._grow(cr_nodes.GROW - status, len(xy))
+            self._tree = cr_rows.grow(self._tree, cr_change.GROW - status, len(xy))
 
     def remove(self, id: int) -> None:
         """Take out the constraint with that id; KeyError when there is none."""
         self._slot(id)
-        while (status := cr_nodes.remove(self._tree, id)) != 0:
-            self._grow(cr_nodes.GROW - status, 0)
+        while (status := cr_change.remove(self._tree, id)) != 0:
+            self._tree = cr_rows.grow(self._tree, cr_change.GROW - status, 0)
 
     def search(self, query: Region | Point) -> Ids:
         """Return the ids of the constraints that the query satisfies, in no particular order."""
         tree = self._tree
         # Kernels copy chunks whole, hence a little more room than constraints.
-        out = np.empty(int(tree.state[cr_lists.CONSTRAINTS]) + CHUNK, np.int64)
+        out = np.empty(int(tree.state[cr_layout.CONSTRAINTS]) + CHUNK, np.int64)
         tally = np.zeros(cr_search.TALLY_SIZE + 1, np.int64)
         tally[-1] = 1
         if isinstance(query, Point):
@@ -149,24 +154,24 @@ class CRTree:
     def region_of(self, id: int) -> Region:
         """Return the region of the constraint with that id; KeyError when there is none."""
         tree = self._tree
-        entry = tree.constraint[self._slot(id), cr_lists.ENTRY]
-        block, edges = tree.entry[entry, cr_lists.BLOCK], tree.entry[entry, cr_lists.EDGES]
+        entry = tree.constraint[self._slot(id), cr_layout.ENTRY]
+        block, edges = tree.entry[entry, cr_layout.BLOCK], tree.entry[entry, cr_layout.EDGES]
         return Region.trusted(ring_arena.ring_xy(tree.heap, block, edges)[:-1])
 
     def mask_of(self, id: int) -> int:
         """Return the set of relations of the constraint with that id; KeyError when there is none."""
-        return int(self._tree.constraint[self._slot(id), cr_lists.MASK])
+        return int(self._tree.constraint[self._slot(id), cr_layout.MASK])
 
     def __len__(self) -> int:
         """How many constraints there are."""
-        return int(self._tree.state[cr_lists.CONSTRAINTS])
+        return int(self._tree.state[cr_layout.CONSTRAINTS])
 
     def __contains__(self, id: object) -> bool:
         """Whether there is a constraint with that id."""
-        return isinstance(id, int) and -_ID_LIMIT <= id < _ID_LIMIT and cr_nodes.find_slot(self._tree, id) >= 0
+        return isinstance(id, int) and -_ID_LIMIT <= id < _ID_LIMIT and cr_rows.find_slot(self._tree, id) >= 0
 
     def _slot(self, id: int) -> int:
-        slot = cr_nodes.find_slot(self._tree, id) if -_ID_LIMIT <= id < _ID_LIMIT else -1
+        slot = cr_rows.find_slot(self._tree, id) if -_ID_LIMIT <= id < _ID_LIMIT else -1
         if slot < 0:
             raise KeyError(id)
         return slot
@@ -175,13 +180,13 @@ class CRTree:
         """Return the tree's arrays, without the room they keep for growth."""
         tree = self._tree
         rows = {
-            "boxes": cr_lists.NODES,
-            "node": cr_lists.NODES,
-            "chunk": cr_lists.CHUNKS,
-            "position": cr_lists.SLOTS,
-            "entry": cr_lists.ENTRIES,
-            "constraint": cr_lists.SLOTS,
-            "heap": cr_lists.HEAP_STATE + ring_arena.USED,
+            "boxes": cr_layout.NODES,
+            "node": cr_layout.NODES,
+            "chunk": cr_layout.CHUNKS,
+            "position": cr_layout.SLOTS,
+            "entry": cr_layout.ENTRIES,
+            "constraint": cr_layout.SLOTS,
+            "heap": cr_layout.HEAP_STATE + ring_arena.USED,
         }
         return {
             name: array[: int(tree.state[rows[name]])] if name in rows else array
@@ -191,7 +196,7 @@ class CRTree:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], discretization: Discretization = EXACT) -> Self:
         """Make a tree of what `arrays` gave, taken as it is: mapped arrays are copied where they change or grow."""
-        likeness = _empty()._asdict()
+        likeness = cr_rows.empty_tree()._asdict()
         for name, array in likeness.items():
             found = arrays.get(name)
             if found is None or found.dtype != array.dtype or found.ndim != array.ndim:
@@ -219,109 +224,9 @@ class CRTree:
         except CorruptFile as error:
             raise CorruptFile(f"{path}: {error}") from None
 
-    def _grow(self, which: int, vertices: int) -> None:
-        tree = self._tree
-        height = int(tree.node[tree.state[cr_lists.ROOT], cr_lists.LEVEL]) + 1
-        spare = cr_lists.MINIMUM * (height + 1) ** 2
-        if which == cr_nodes.NODE_ROWS:
-            rows = 2 * len(tree.node) + spare
-            tree = tree._replace(boxes=_longer(tree.boxes, rows), node=_longer(tree.node, rows))
-        elif which == cr_nodes.CHUNK_ROWS:
-            tree = tree._replace(chunk=_longer(tree.chunk, 2 * len(tree.chunk) + 4 * spare))
-        elif which == cr_nodes.LEVEL_COLUMNS:
-            slots, levels, lists = tree.position.shape
-            position = np.zeros((slots, levels + 2, lists), np.int64)
-            position[:, :levels] = tree.position
-            tree = tree._replace(position=position)
-        elif which == cr_nodes.ENTRY_ROWS:
-            tree = tree._replace(entry=_longer(tree.entry, 2 * len(tree.entry) + 16))
-        elif which == cr_nodes.SLOT_ROWS:
-            rows = 2 * len(tree.constraint) + 16
-            tree = tree._replace(constraint=_longer(tree.constraint, rows), position=_longer(tree.position, rows))
-        elif which == cr_nodes.HEAP:
-            tree = tree._replace(heap=_longer(tree.heap, 2 * len(tree.heap) + 4 * vertices + 64))
-        else:
-            tree = tree._replace(table=np.full((2, _table_size(2 * tree.table.shape[1])), -1, np.int64))
-            cr_nodes.rehash(tree)
-        self._tree = tree
-
     def _check(self) -> None:
         """Assert every invariant of the structure."""
         cr_check.check(self._tree)
-
-
-def _empty(
-    *,
-    nodes: int = 0,
-    chunks: int = 0,
-    levels: int = 2,
-    entries: int = 16,
-    slots: int = 16,
-    heap: int = 512,
-    table: int = 16,
-) -> Tree:
-    """Return a tree of one empty leaf, with room as given and to spare for the first changes.
-
-    Memory that is not in use is zero, here and in `_longer`, so that equal trees are equal files.
-    """
-    spare = cr_lists.MINIMUM * 4
-    state = np.full(cr_lists.HEAP_STATE + ring_arena.STATE_SIZE, -1, np.int64)
-    counts = (cr_lists.NODES, cr_lists.CHUNKS, cr_lists.ENTRIES, cr_lists.SLOTS, cr_lists.REGIONS, cr_lists.CONSTRAINTS)
-    state[[*counts, cr_lists.HEAP_STATE + ring_arena.USED]] = 0
-    tree = Tree(
-        state=state,
-        boxes=np.zeros((nodes + spare, cr_lists.CAPACITY, 4)),
-        node=np.zeros((nodes + spare, cr_lists.NODE_SIZE), np.int64),
-        chunk=np.zeros((chunks + 4 * spare, cr_lists.CHUNK_SIZE), np.int64),
-        position=np.zeros((slots, levels, 2), np.int64),
-        entry=np.zeros((entries, cr_lists.ENTRY_SIZE), np.int64),
-        constraint=np.zeros((slots, cr_lists.CONSTRAINT_SIZE), np.int64),
-        heap=np.zeros(heap),
-        table=np.full((2, table), -1, np.int64),
-    )
-    state[cr_lists.ROOT] = cr_lists.new_node(tree, 0)
-    return tree
-
-
-def _build(coords: NDArray[np.float64], offsets: Ids, ids: Ids, masks: Ids) -> Tree:
-    count = len(ids)
-    table_size = _table_size(count)
-    first = np.empty(count, np.int64)
-    which = np.empty(count, np.int64)
-    lowest = np.empty(count, np.int64)
-    boxes = np.empty((count + 1, 4))
-    flat = coords.reshape(-1)
-    distinct = cr_bulk.distinct_rings(flat, offsets, np.full(table_size, -1, np.int64), first, boxes, which, lowest)
-    order, sizes = cr_bulk.pack(boxes[:distinct])
-    if distinct == count:
-        rows, starts = np.arange(count), np.arange(count + 1)
-    else:
-        rows = np.argsort(which, kind="stable")
-        starts = np.searchsorted(which[rows], np.arange(distinct + 1))
-    levels = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum([len(level) for level in sizes], out=levels[1:])
-    nodes = int(levels[-1])
-    listed = sum(int(np.count_nonzero(masks & bit)) for bit in cr_lists.LIST_BITS)
-    vertices = int(np.diff(offsets)[first[:distinct]].sum())
-    tree = _empty(
-        nodes=nodes + nodes // 4,
-        chunks=2 * nodes + len(sizes) * listed // CHUNK,
-        levels=len(sizes) + 1,
-        entries=distinct,
-        slots=count,
-        # Two numbers for a vertex, four for a box per 15 edges or less, a quarter for the size classes.
-        heap=5 * (2 * vertices + vertices // 3 + 10 * distinct) // 4,
-        table=table_size,
-    )
-    at = cr_bulk.store_rings(tree, flat, offsets, ids, masks, boxes, lowest, order, rows, starts)
-    if at >= 0:
-        raise InvalidValue(f"ring {at} (id {ids[at]}) has fewer than 3 corners: it is not a polygon")
-    cr_bulk.hang_nodes(tree, boxes, order, np.concatenate(sizes), levels)
-    twin = cr_nodes.rehash(tree)
-    if twin >= 0:
-        raise InvalidValue(f"id {tree.constraint[twin, cr_lists.ID]} is given twice")
-    cr_bulk.fill_lists(tree)
-    return tree
 
 
 def _mode_of(discretization: Discretization) -> tuple[int, float]:
@@ -330,17 +235,6 @@ def _mode_of(discretization: Discretization) -> tuple[int, float]:
     if discretization != EXACT:
         raise InvalidValue(f"{discretization!r} is not a discretization; expected EXACT or Uniform(density)")
     return cr_search.EXACTLY, 0.0
-
-
-def _longer(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    longer = np.zeros((rows, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
-
-
-def _table_size(count: int) -> int:
-    """Return a power of two that holds as many without crowding."""
-    return 1 << max(4, (count - 1).bit_length())
 
 
 def _masks(masks: ArrayLike | Iterable[Relation]) -> Ids:

@@ -19,6 +19,7 @@ from contrada.errors import InvalidRegion
 from contrada.spatial.canonical import (
     CONTACT,
     MAGNITUDE,
+    MAX_VERTICES,
     NOT_FINITE,
     SOUND,
     SPIKE,
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 __all__ = ["MAX_VERTICES", "Box", "Point", "Region"]
-
-MAX_VERTICES: Final = 100_000
-"""How many vertices a region may be given with."""
 
 _SHOWN_VERTICES: Final = 4
 

@@ -120,10 +120,12 @@ def ring_hash(numbers: Floats, start: int, edges: int) -> np.int64:
     """Return a hash of the closed ring whose coordinates are numbers[start:], the same for rings that compare equal."""
     h = np.uint64(0)
     place = _GOLDEN
-    for k in range(start, start + 2 * edges, 2):
+    k = np.uint64(start)  # unsigned: no tests for negative indexes
+    for _ in range(edges):
         # A product for each vertex, depending on its place, and all of them added: no step waits for another.
         x = np.float64(numbers[k] + 0.0).view(np.uint64)
-        y = np.float64(numbers[k + 1] + 0.0).view(np.uint64)
+        y = np.float64(numbers[k + np.uint64(1)] + 0.0).view(np.uint64)
+        k += np.uint64(2)
         h += (x ^ (x >> _SHIFT) ^ place) * ((y ^ (y >> _SHIFT)) * _MIX ^ place | np.uint64(1))
         place += _GOLDEN
     h = (h ^ (h >> _SHIFT)) * _MIX

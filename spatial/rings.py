@@ -56,14 +56,15 @@ def fill_boxes(xy: Floats, boxes: Floats) -> None:
     edges = xy.shape[0] - 1
     runs = (edges + _WITHIN) >> _SHIFT
     for run in range(runs):
-        first = run << _SHIFT
-        x1 = x2 = xy[first, 0]
-        y1 = y2 = xy[first, 1]
-        for i in range(first + 1, min(first + RUN, edges) + 1):
-            x1 = min(x1, xy[i, 0])
-            x2 = max(x2, xy[i, 0])
-            y1 = min(y1, xy[i, 1])
-            y2 = max(y2, xy[i, 1])
+        start = np.uint64(run << _SHIFT)  # unsigned: no tests for negative indexes
+        x1 = x2 = xy[start, 0]
+        y1 = y2 = xy[start, 1]
+        for i in range(1, min(RUN, edges - (run << _SHIFT)) + 1):
+            x, y = xy[start + np.uint64(i), 0], xy[start + np.uint64(i), 1]
+            x1 = x if x < x1 else x1
+            x2 = x if x > x2 else x2
+            y1 = y if y < y1 else y1
+            y2 = y if y > y2 else y2
         boxes[run, 0] = x1
         boxes[run, 1] = y1
         boxes[run, 2] = x2
@@ -73,7 +74,8 @@ def fill_boxes(xy: Floats, boxes: Floats) -> None:
     row = runs
     while count > 1:
         for first in range(0, count, RUN):
-            boxes[row] = boxes[below + first]
+            for side in range(4):
+                boxes[row, side] = boxes[below + first, side]
             for i in range(first + 1, min(first + RUN, count)):
                 boxes[row, 0] = min(boxes[row, 0], boxes[below + i, 0])
                 boxes[row, 1] = min(boxes[row, 1], boxes[below + i, 1])

@@ -194,7 +194,7 @@ def test_flat_rings_need_not_be_canonical():
         ([1, 1], [Box(0, 0, 1, 1), Box(0, 0, 2, 1)], [1, 1], "id 1 is given twice"),
         ([1], [Box(0, 0, 1, 1)], [1, 2], "one of each"),
         ([1], [Box(0, 0, 1, 1)], [256], "256 is not a set of relations"),
-        ([9], (np.array([[0.0, 0], [1, 1], [2, 2]]), np.array([0, 3])), [1], "fewer than 3 corners"),
+        ([9], (np.array([[0.0, 0], [1, 1], [2, 2]]), np.array([0, 3])), [1], "ring 0 .id 9.: zero area"),
         ([9], (np.zeros((3, 3)), np.array([0, 3])), [1], r"coords \(v, 2\)"),
         ([9], (np.zeros((3, 2)), np.array([0, 4])), [1], "offsets must rise"),
     ],
