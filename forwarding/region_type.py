@@ -19,7 +19,7 @@ from contrada.spatial.cr_tree import CRTree
 from contrada.spatial.exact import relate_rings
 from contrada.spatial.point import Point
 from contrada.spatial.rcc8 import covers
-from contrada.spatial.region import Region
+from contrada.spatial.region import Region, ring_of
 from contrada.spatial.relate import EXACT, Uniform, pack
 from contrada.spatial.relation import DISJOINT, INSIDE, MEETS
 from contrada.spatial.ring_arena import ring_boxes, ring_xy
@@ -73,7 +73,7 @@ class RegionType(PlainType):
             self._trees[name] = CRTree.from_arrays(within(f"tree.{name}", arrays), self.settings.discretization)
 
     def _made(self, handle: int, constraint: Constraint) -> None:
-        xy = cast("Region", constraint.value).ring[0]
+        xy = ring_of(cast("Region", constraint.value))[0]
         edges = len(xy) - 1
         self._rows.reserve(handle + 1)
         self._heap.reserve(int(self._rings[ring_arena.USED]) + 2 * ring_arena.ring_size(edges) + 8)

@@ -27,7 +27,7 @@ query's boundary touches); `bulk` is O(n log n). Searches may run at the same ti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeGuard, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial import cr_bulk, cr_change, cr_check, cr_layout, cr_rows, cr_search, ring_arena
 from contrada.spatial.arrays_file import load_arrays, save_arrays
 from contrada.spatial.cr_layout import CHUNK, Tree
-from contrada.spatial.region import Point, Region
+from contrada.spatial.region import Point, Region, ring_of
 from contrada.spatial.relate import EXACT, Discretization, Uniform
 from contrada.spatial.relation import ALL, Relation
 
@@ -87,16 +87,14 @@ class CRTree:
         the last one ends. Such rings are validated and cleaned as by `Region`. `masks` are relations, or sets of them
         as bit masks.
         """
-        id_array = np.ascontiguousarray(ids, np.int64)
+        id_array = _integers(ids, "ids")
         mask_array = _masks(masks)
-        if isinstance(regions, tuple) and len(regions) == 2 and isinstance(regions[0], np.ndarray):
-            coords = np.ascontiguousarray(regions[0], np.float64)
-            offsets = np.ascontiguousarray(regions[1], np.int64)
-            _check_rings(coords, offsets)
-            trusted = False
+        trusted = not (isinstance(regions, tuple) and len(regions) == 2 and isinstance(regions[0], np.ndarray))
+        if not trusted:
+            offsets = _integers(cast("Rings", regions)[1], "offsets")
+            coords = _coordinates(cast("Rings", regions)[0], offsets)
         else:
-            trusted = True
-            rings = [region.ring[0] for region in regions]
+            rings = [_ring(region) for region in cast("Sequence[Region]", regions)]
             coords = np.concatenate(rings) if rings else np.empty((0, 2))
             offsets = np.zeros(len(rings) + 1, np.int64)
             np.cumsum([len(ring) for ring in rings], out=offsets[1:])
@@ -113,11 +111,11 @@ class CRTree:
     def insert(self, id: int, region: Region, relations: Relation | int) -> None:
         """Add the constraint that a query has one of the relations to the region. The id must be new."""
         mask = relations.mask if isinstance(relations, Relation) else relations
-        if not 0 < mask <= ALL:
+        if not _is_integer(mask) or not 0 < mask <= ALL:
             raise InvalidValue(f"{relations!r} is not a set of relations: a bit mask from 1 to {ALL}")
-        if not -_ID_LIMIT <= id < _ID_LIMIT:
-            raise InvalidValue(f"id {id} does not fit 64 bits")
-        xy = region.ring[0]
+        if not _is_integer(id) or not -_ID_LIMIT <= id < _ID_LIMIT:
+            raise InvalidValue(f"id {id!r} is not an integer that fits 64 bits")
+        xy = _ring(region)
         while (status := cr_change.insert(self._tree, id, mask, xy)) != 0:
             if status == cr_change.UNKNOWN:
                 raise InvalidValue(f"id {id} is in the tree already")
@@ -138,8 +136,10 @@ class CRTree:
         tally[-1] = 1
         if isinstance(query, Point):
             count = cr_search.search_point(tree, query.x, query.y, out, tally)
+        elif not isinstance(query, Region):
+            raise InvalidValue(f"a {type(query).__name__} is no query: make it a Region (Region.of) or a Point")
         else:
-            xy, boxes = query.ring
+            xy, boxes = ring_of(query)
             count = cr_search.search_ring(tree, xy, boxes, self._mode, self._density, out, tally)
         self._tally += tally
         out.resize(count, refcheck=False)  # gives the rest back without a copy
@@ -168,10 +168,10 @@ class CRTree:
 
     def __contains__(self, id: object) -> bool:
         """Whether there is a constraint with that id."""
-        return isinstance(id, int) and -_ID_LIMIT <= id < _ID_LIMIT and cr_rows.find_slot(self._tree, id) >= 0
+        return _is_integer(id) and -_ID_LIMIT <= id < _ID_LIMIT and cr_rows.find_slot(self._tree, id) >= 0
 
     def _slot(self, id: int) -> int:
-        slot = cr_rows.find_slot(self._tree, id) if -_ID_LIMIT <= id < _ID_LIMIT else -1
+        slot = cr_rows.find_slot(self._tree, id) if id in self else -1
         if slot < 0:
             raise KeyError(id)
         return slot
@@ -237,18 +237,43 @@ def _mode_of(discretization: Discretization) -> tuple[int, float]:
     return cr_search.EXACTLY, 0.0
 
 
+def _is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _ring(region: object) -> NDArray[np.float64]:
+    if not isinstance(region, Region):
+        raise InvalidValue(f"a {type(region).__name__} is no Region; make it one (Region.of)")
+    return ring_of(region)[0]
+
+
+def _integers(values: ArrayLike, name: str) -> Ids:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise InvalidValue(f"{name} are not one list of integers") from None
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        raise InvalidValue(f"{name} are {array.dtype} of shape {array.shape}; expected a list of 64-bit integers")
+    if array.dtype == np.uint64 and array.size and array.max() >= _ID_LIMIT:
+        raise InvalidValue(f"{name}: {array.max()} does not fit 64 bits")
+    return np.ascontiguousarray(array, np.int64)
+
+
 def _masks(masks: ArrayLike | Iterable[Relation]) -> Ids:
     if not isinstance(masks, np.ndarray):
         masks = [mask.mask if isinstance(mask, Relation) else mask for mask in cast("Iterable[Any]", masks)]
-    array = np.ascontiguousarray(masks, np.int64)
+    array = _integers(masks, "masks")
     wrong = array[(array <= 0) | (array > ALL)]
     if len(wrong):
         raise InvalidValue(f"{wrong[0]} is not a set of relations: a bit mask from 1 to {ALL}")
     return array
 
 
-def _check_rings(coords: NDArray[np.float64], offsets: Ids) -> None:
-    if coords.ndim != 2 or coords.shape[1] != 2 or offsets.ndim != 1 or not len(offsets):
+def _coordinates(coords: NDArray[Any], offsets: Ids) -> NDArray[np.float64]:
+    if coords.ndim != 2 or coords.shape[1] != 2 or not len(offsets):
         raise InvalidValue(f"rings are coords (v, 2) and offsets (n+1,), not {coords.shape} and {offsets.shape}")
+    if coords.dtype.kind not in "fiu" or isinstance(coords, np.ma.MaskedArray):
+        raise InvalidValue(f"coordinates are {type(coords).__name__}s of {coords.dtype}; expected real numbers")
     if offsets[0] < 0 or offsets[-1] > len(coords) or (np.diff(offsets) < 0).any():
         raise InvalidValue(f"offsets must rise from 0 to at most {len(coords)}, the number of vertices")
+    return np.ascontiguousarray(coords, np.float64)

@@ -52,9 +52,18 @@ class Point:
 
     __slots__ = ("_x", "_y")
 
+    _x: float
+    _y: float
+
     def __init__(self, x: float, y: float) -> None:
-        self._x = coordinate(x, "x")
-        self._y = coordinate(y, "y")
+        object.__setattr__(self, "_x", coordinate(x, "x"))
+        object.__setattr__(self, "_y", coordinate(y, "y"))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} is immutable: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a {type(self).__name__} is immutable: {name} cannot be deleted")
 
     @classmethod
     def unchecked(cls, x: float, y: float) -> Point:

@@ -2,7 +2,7 @@
 
 A region is validated once, on entry, and kept in canonical form (`canonical`): counter-clockwise, from its
 lexicographically smallest vertex, without repeated or exactly collinear vertices. So `==` holds exactly when two
-regions are the same set of points, whatever ring they were given as, and kernels take `Region.ring` as it is.
+regions are the same set of points, whatever ring they were given as, and kernels take it as it is (`ring_of`).
 
 Definition 1 allows no contact of a boundary with itself: a vertex that touches an edge or another vertex is refused
 like a crossing. Coordinates are doubles, zero or of a magnitude from 1e-100 to 1e100, the range in which orientation
@@ -11,7 +11,7 @@ is decided exactly; a third dimension is refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import numpy as np
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-__all__ = ["MAX_VERTICES", "Box", "Point", "Region"]
+__all__ = ["MAX_VERTICES", "Box", "Point", "Region", "ring_of"]
 
 _SHOWN_VERTICES: Final = 4
 
@@ -82,9 +82,15 @@ class Region:
         self._adopt(xy, boxes)
 
     def _adopt(self, xy: Floats, boxes: Floats | None) -> None:
-        self._xy = xy
-        self._boxes = boxes
-        self._hash = None
+        object.__setattr__(self, "_xy", xy)
+        object.__setattr__(self, "_boxes", boxes)
+        object.__setattr__(self, "_hash", None)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} is immutable: {name} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a {type(self).__name__} is immutable: {name} cannot be deleted")
 
     @classmethod
     def of(cls, shape: object) -> Region:
@@ -120,17 +126,15 @@ class Region:
 
     @property
     def ring(self) -> tuple[Floats, Floats]:
-        """The closed vertices and the run boxes, as kernels take them (see `rings`). Not to be written to."""
-        if self._boxes is None:
-            boxes = np.empty((box_rows(len(self._xy) - 1), 4))
-            fill_boxes(self._xy, boxes)
-            self._boxes = boxes
-        return self._xy, self._boxes
+        """The closed vertices and the run boxes (see `rings`), read-only."""
+        xy, boxes = (array.view() for array in ring_of(self))
+        xy.flags.writeable = boxes.flags.writeable = False
+        return xy, boxes
 
     @property
     def bounds(self) -> tuple[float, float, float, float]:
         """The minimum bounding rectangle: (x1, y1, x2, y2)."""
-        x1, y1, x2, y2 = self.ring[1][-1].tolist()
+        x1, y1, x2, y2 = ring_of(self)[1][-1].tolist()
         return x1, y1, x2, y2
 
     @property
@@ -159,8 +163,8 @@ class Region:
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash(self._xy.tobytes())
-        return self._hash
+            object.__setattr__(self, "_hash", hash(self._xy.tobytes()))
+        return cast("int", self._hash)
 
     def __copy__(self) -> Self:
         return self
@@ -175,6 +179,19 @@ class Region:
         first = self._xy[: min(len(self), _SHOWN_VERTICES)].tolist()
         shown = ", ".join(f"({format_number(x)}, {format_number(y)})" for x, y in first)
         return f"Region([{shown}])" if len(self) <= _SHOWN_VERTICES else f"<Region of {len(self)} vertices: {shown}, …>"
+
+
+def ring_of(region: Region) -> tuple[Floats, Floats]:
+    """Return the arrays of `Region.ring` for kernels, not to be written to.
+
+    Kernels are compiled for arrays that may be written, for there is no telling the two apart without compiling twice.
+    """
+    if region._boxes is None:
+        boxes = np.empty((box_rows(len(region._xy) - 1), 4))
+        fill_boxes(region._xy, boxes)
+        object.__setattr__(region, "_boxes", boxes)
+        return region._xy, boxes
+    return region._xy, region._boxes
 
 
 class Box(Region):

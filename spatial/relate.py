@@ -25,7 +25,7 @@ from contrada.errors import InvalidValue
 from contrada.spatial._jit import kernel
 from contrada.spatial.exact import relate_rings
 from contrada.spatial.point import Point
-from contrada.spatial.region import Region
+from contrada.spatial.region import Region, ring_of
 from contrada.spatial.relation import CONVERSE_CODE, DISJOINT, INSIDE, MEETS, RELATIONS, Relation
 from contrada.spatial.rings import IN, ON, locate
 from contrada.spatial.uniform import relate_uniform
@@ -82,16 +82,16 @@ class Rings(NamedTuple):
 def relate(a: Region | Point, b: Region | Point, discretization: Discretization = EXACT) -> Relation:
     """Return the relation of `a` to `b`."""
     if isinstance(a, Region) and isinstance(b, Region):
-        axy, aboxes = a.ring
-        bxy, bboxes = b.ring
+        axy, aboxes = ring_of(a)
+        bxy, bboxes = ring_of(b)
         if isinstance(discretization, Uniform):
             return RELATIONS[relate_uniform(axy, aboxes, bxy, bboxes, discretization.density, discretization.halo)]
         _check_exact(discretization)
         return RELATIONS[relate_rings(axy, aboxes, bxy, bboxes)]
     if isinstance(a, Point) and isinstance(b, Region):
-        return RELATIONS[_OF_POINT[locate(a.x, a.y, *b.ring)]]
+        return RELATIONS[_OF_POINT[locate(a.x, a.y, *ring_of(b))]]
     if isinstance(a, Region) and isinstance(b, Point):
-        return RELATIONS[CONVERSE_CODE[_OF_POINT[locate(b.x, b.y, *a.ring)]]]
+        return RELATIONS[CONVERSE_CODE[_OF_POINT[locate(b.x, b.y, *ring_of(a))]]]
     if isinstance(a, Point) and isinstance(b, Point):
         return Relation.EQUALS if a == b else Relation.DISJOINT
     wrong = b if isinstance(a, (Region, Point)) else a
@@ -115,10 +115,10 @@ def relate_codes(
         _point_to_all(a.x, a.y, *rings, codes)
     elif isinstance(a, Region):
         if isinstance(discretization, Uniform):
-            _ring_to_all(*a.ring, *rings, True, discretization.density, discretization.halo, codes)
+            _ring_to_all(*ring_of(a), *rings, True, discretization.density, discretization.halo, codes)
         else:
             _check_exact(discretization)
-            _ring_to_all(*a.ring, *rings, False, 0.0, False, codes)
+            _ring_to_all(*ring_of(a), *rings, False, 0.0, False, codes)
     else:
         raise InvalidValue(f"a {type(a).__name__} has no relations; make it a Region (Region.of) or a Point")
     return codes
@@ -126,7 +126,7 @@ def relate_codes(
 
 def pack(regions: Iterable[Region]) -> Rings:
     """Lay the rings of many regions out in one place."""
-    rings = [region.ring for region in regions]
+    rings = [ring_of(region) for region in regions]
     starts = np.zeros(len(rings) + 1, np.int64)
     box_starts = np.zeros(len(rings) + 1, np.int64)
     np.cumsum([len(xy) for xy, _ in rings], out=starts[1:])

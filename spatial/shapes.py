@@ -101,6 +101,8 @@ def _from_geojson(document: Mapping[str, Any]) -> Geometry:
         raise InvalidValue(f"a {kind} is several shapes: give each geometry on its own")
     if not isinstance(kind, str):
         raise InvalidValue('GeoJSON without a "type"; expected {"type": "Polygon", "coordinates": [[[x, y], …]]}')
+    if kind == "Box":
+        raise InvalidValue('"Box" is not a type of GeoJSON: give a Polygon, or a Box itself')
     if "coordinates" not in document:
         raise InvalidValue(f"the GeoJSON {kind} has no coordinates")
     return Geometry(kind, document["coordinates"])

@@ -24,7 +24,7 @@ from contrada.errors import CorruptFile, InvalidRegion, InvalidValue
 from contrada.spatial.arrays_file import save_arrays
 from contrada.spatial.cr_search import edge_touches_box
 from contrada.spatial.cr_tree import CRTree
-from contrada.spatial.region import Box, Point, Region
+from contrada.spatial.region import MAX_VERTICES, Box, Point, Region
 from contrada.spatial.relate import EXACT, Uniform, relate
 from contrada.spatial.relation import INTERSECTS, RELATIONS, Relation
 from tests.naive.cr_tree import NaiveConstraints
@@ -197,11 +197,79 @@ def test_flat_rings_need_not_be_canonical():
         ([9], (np.array([[0.0, 0], [1, 1], [2, 2]]), np.array([0, 3])), [1], "ring 0 .id 9.: zero area"),
         ([9], (np.zeros((3, 3)), np.array([0, 3])), [1], r"coords \(v, 2\)"),
         ([9], (np.zeros((3, 2)), np.array([0, 4])), [1], "offsets must rise"),
+        ([9], (np.zeros((3, 2)), np.array([0.0, 3.0])), [1], "offsets are float64"),
+        ([9], (np.zeros((3, 2), complex), np.array([0, 3])), [1], "expected real numbers"),
+        ([9], (np.ma.zeros((3, 2)), np.array([0, 3])), [1], "expected real numbers"),
+        ([1.5], [Box(0, 0, 1, 1)], [1], "ids are float64"),
+        ([1 << 70], [Box(0, 0, 1, 1)], [1], "ids are object"),
+        (np.array([2**63], np.uint64), [Box(0, 0, 1, 1)], [1], "does not fit 64 bits"),
+        ([[1]], [Box(0, 0, 1, 1)], [1], "shape .1, 1."),
+        ([[1], [2, 3]], [Box(0, 0, 1, 1)], [1], "not one list"),
+        ([1], [Box(0, 0, 1, 1)], [True], "masks are bool"),
+        ([1], ["POINT(1 2)"], [1], "a str is no Region"),
     ],
 )
 def test_bulk_refuses_what_is_no_set_of_constraints(ids, rings, masks, fault):
     with pytest.raises(InvalidValue, match=fault):
         CRTree.bulk(ids, rings, masks)
+
+
+BOW_TIE = [(0, 0), (2, 2), (2, 0), (0, 2)]
+SPIKE = [(0, 0), (4, 0), (4, 4), (4, 8), (4, 4), (0, 4)]
+
+
+@pytest.mark.parametrize(
+    ("ring", "fault"),
+    [
+        (BOW_TIE, "self-intersection"),
+        (SPIKE, "spike"),
+        ([(0, 0), (1, 0)], "2 distinct vertices"),
+        ([], "0 distinct vertices"),
+        ([(0, 0), (1, 0), (math.nan, 1)], "vertex 2 .* not finite"),
+        ([(0, 0), (math.inf, 0), (1, 1)], "vertex 1 .* not finite"),
+        ([(0, 0), (1e120, 0), (1, 1)], "range"),
+        ([(0, 0), (1, 0), (1, 1e-120)], "range"),
+    ],
+)
+def test_bulk_validates_rings_as_a_region_does(ring, fault):
+    rings = [[(10, 0), (11, 0), (10, 1)], ring, [(20, 0), (21, 0), (20, 1)]]
+    coords = np.array([p for points in rings for p in points], float)
+    with pytest.raises(InvalidRegion, match=rf"ring 1 \(id 51\): .*{fault}"):
+        CRTree.bulk([50, 51, 52], (coords, np.cumsum([0, *map(len, rings)])), [1, 1, 1])
+
+
+def test_bulk_keeps_to_the_limit_of_vertices():
+    angles = np.arange(MAX_VERTICES + 1) * (2 * math.pi / (MAX_VERTICES + 1))
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    with pytest.raises(InvalidRegion, match=r"ring 0 \(id 1\): 100001 vertices"):
+        CRTree.bulk([1], (circle, np.array([0, len(circle)])), [1])
+
+
+@given(st.lists(st.lists(st.tuples(grid, grid), min_size=3, max_size=7), min_size=1, max_size=12))
+@settings(max_examples=150)
+def test_bulk_takes_the_rings_that_regions_take_and_stores_them_alike(rings):
+    """Few distinct coordinates: repeats, straight vertices, spikes and contacts are common."""
+    regions = []
+    for ring in rings:
+        coords = np.array(ring, float)
+        coords[coords == 0] = -0.0
+        flat = (coords, np.array([0, len(coords)]))
+        fault = None
+        try:
+            regions.append(Region(ring))
+        except InvalidRegion as error:
+            fault = str(error)
+        if fault is None:
+            tree = CRTree.bulk([7], flat, [1])
+            tree._check()
+            assert tree.region_of(7) == regions[-1]
+        else:
+            with pytest.raises(InvalidRegion) as refused:
+                CRTree.bulk([7], flat, [1])
+            assert str(refused.value) == f"ring 0 (id 7): {fault}"
+    tree = CRTree.bulk(np.arange(len(regions)), regions, np.ones(len(regions), int))
+    tree._check()
+    assert [tree.region_of(id) for id in range(len(regions))] == regions
 
 
 def test_wrong_changes_are_refused_and_change_nothing():
@@ -211,8 +279,18 @@ def test_wrong_changes_are_refused_and_change_nothing():
         tree.insert(3, Box(0, 0, 2, 1), Relation.INSIDE)
     with pytest.raises(InvalidValue, match="not a set of relations"):
         tree.insert(4, Box(0, 0, 2, 1), 0)
-    with pytest.raises(InvalidValue, match="64 bits"):
-        tree.insert(1 << 63, Box(0, 0, 2, 1), 1)
+    for id in (1 << 63, 4.0, "4", True, None):
+        with pytest.raises(InvalidValue, match="64 bits"):
+            tree.insert(id, Box(0, 0, 2, 1), 1)  # type: ignore[arg-type]
+    for mask in (1.0, "inside", True, 256):
+        with pytest.raises(InvalidValue, match="not a set of relations"):
+            tree.insert(4, Box(0, 0, 2, 1), mask)  # type: ignore[arg-type]
+    for shape in (Point(0, 0), "BOX(0 0, 1 1)", None):
+        with pytest.raises(InvalidValue, match="no Region"):
+            tree.insert(4, shape, 1)  # type: ignore[arg-type]
+    for query in ((0, 0), "BOX(0 0, 1 1)", None):
+        with pytest.raises(InvalidValue, match="no query"):
+            tree.search(query)  # type: ignore[arg-type]
     with pytest.raises(InvalidValue, match="not a discretization"):
         CRTree("exact")  # type: ignore[arg-type]
     for call in (tree.remove, tree.region_of, tree.mask_of):
@@ -220,6 +298,8 @@ def test_wrong_changes_are_refused_and_change_nothing():
             call(4)
         with pytest.raises(KeyError):
             call(1 << 70)
+        with pytest.raises(KeyError):
+            call("4")
     tree._check()
     assert len(tree) == 1
     assert 3 in tree

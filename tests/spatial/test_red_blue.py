@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from contrada import Box, Region, Relation, relate
 from contrada.spatial.exact import _without_crossing
 from contrada.spatial.red_blue import sweep_witnesses
+from contrada.spatial.region import ring_of
 from contrada.spatial.relation import RELATIONS
 from contrada.spatial.witness import proves_overlap
 from tests import strategies
@@ -16,8 +17,8 @@ from tests.naive import relate as naive
 
 
 def _relate_by_sweep(a: Region, b: Region) -> Relation:
-    found = sweep_witnesses(a.ring[0], b.ring[0])
-    return Relation.OVERLAPS if proves_overlap(found) else RELATIONS[_without_crossing(found, *a.ring, *b.ring)]
+    found = sweep_witnesses(ring_of(a)[0], ring_of(b)[0])
+    return Relation.OVERLAPS if proves_overlap(found) else RELATIONS[_without_crossing(found, *ring_of(a), *ring_of(b))]
 
 
 @settings(max_examples=400)

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada import Box, ContradaError, InvalidRegion, InvalidValue, Point, Region
-from contrada.spatial.region import MAX_VERTICES
+from contrada.spatial.region import MAX_VERTICES, ring_of
 from contrada.spatial.rings import box_rows
 from tests import strategies
 from tests.naive import relate as naive
@@ -304,8 +304,32 @@ def test_ring_is_as_kernels_want_it():
         assert boxes.shape == (1, 4)
         assert tuple(boxes[0]) == region.bounds
         # Read-only arrays are another type to the compiler, and would be compiled for again.
-        assert xy.flags.writeable
-        assert boxes.flags.writeable
+        assert all(array.flags.writeable for array in ring_of(region))
+
+
+def test_nothing_about_a_shape_can_be_changed():
+    region = Region(TRIANGLE)
+    for array in (*region.ring, region.coords):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0, 0] = 7
+    for shape, name in ((region, "_xy"), (region, "_hash"), (Box(0, 0, 1, 1), "_boxes"), (Point(1, 2), "_x")):
+        with pytest.raises(AttributeError, match=f"immutable: {name}"):
+            setattr(shape, name, 3)
+        with pytest.raises(AttributeError, match=f"immutable: {name}"):
+            delattr(shape, name)
+    with pytest.raises(AttributeError):
+        Point(1, 2).x = 3  # type: ignore[misc]
+    assert hash(region) == hash(Region(TRIANGLE))
+    assert region == Region(TRIANGLE)
+    assert Point(1, 2) == Point(1, 2)
+
+
+def test_a_box_is_no_geojson():
+    with pytest.raises(InvalidValue, match='"Box" is not a type of GeoJSON'):
+        Region.of({"type": "Box", "coordinates": [[0, 0], [1, 1]]})
+    with pytest.raises(InvalidValue, match='"Box" is not a type of GeoJSON'):
+        Region.of({"type": "Feature", "geometry": {"type": "Box", "coordinates": [[0, 0], [1, 1]]}})
+    assert Region.of("BOX(0 0, 1 1)") == Box(0, 0, 1, 1)
 
 
 def test_repr():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from contrada import Box, InvalidValue, Region, Relation, Uniform, relate
 from contrada.spatial.mbr import POSSIBLE, boxes_cross, relate_boxes
+from contrada.spatial.region import ring_of
 from contrada.spatial.relate import pack, relate_codes
 from contrada.spatial.relation import RELATIONS
 from contrada.spatial.uniform import _algorithm_1
@@ -99,7 +100,7 @@ def test_all_samples_on_the_other_boundary(density, halo):
 @pytest.mark.parametrize("halo", [False, True])
 def test_second_loop_falls_through(halo):
     """The larger region sampled first, as printed: every sample of the triangle is then on the hexagon's boundary."""
-    code = _algorithm_1(*HEXAGON.ring, *INSCRIBED.ring, 0.0, halo)
+    code = _algorithm_1(*ring_of(HEXAGON), *ring_of(INSCRIBED), 0.0, halo)
     assert RELATIONS[code] is Relation.COVERS
 
 
