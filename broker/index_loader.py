@@ -8,7 +8,7 @@ import threading
 from collections import deque
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from contrada.broker.indexing import Index, Loaded
 from contrada.broker.settings import parse_shard
@@ -21,20 +21,22 @@ if TYPE_CHECKING:
     Done = Callable[[Loaded | ContradaError], None]
 
 
-def open_index(path: str | os.PathLike[str], shard: str = "") -> Loaded:
-    """Map an index directory; a `ContradaError` says what is wrong with it."""
+def open_index(path: str | os.PathLike[str], shard: str = "", *, verify: bool = False) -> Loaded:
+    """Map an index directory; a `ContradaError` says what is wrong with it. With `verify`, every byte is checked."""
     part = parse_shard(shard)
     segments = import_module("contrada.forwarding.segments")  # with all of the engine: not for who has no index
     where = Path(path).resolve()
     before = _digest(where)
     try:
-        table: Index = segments.SegmentedTable.open(where, part)
+        table: Index = segments.SegmentedTable.open(where, part, verify=verify)
         subscriptions = sum(each.info.subscriptions for each in table.segments)  # type: ignore[attr-defined]
     except OSError as error:
         raise CorruptFile(f"{where}: cannot be opened: {error.strerror or error}") from error
     if _digest(where) != before:
-        return open_index(path, shard)  # it was built anew meanwhile: which of the two was mapped is not certain
-    return Loaded(table, str(where), shard, before, subscriptions)
+        # It was built anew meanwhile, and which of the two was mapped is not certain.
+        return open_index(path, shard, verify=verify)
+    told = str(where).encode(errors="backslashreplace").decode()  # a path may hold what is no text
+    return Loaded(table, told, shard, before, subscriptions)
 
 
 def _digest(path: Path) -> str:
@@ -43,6 +45,9 @@ def _digest(path: Path) -> str:
         return hashlib.blake2b((path / "manifest.json").read_bytes(), digest_size=12).hexdigest()
     except OSError:
         return ""
+
+
+_GRACE: Final = 0.2  # seconds for the thread to end, if it is idle
 
 
 class IndexLoader:
@@ -68,10 +73,10 @@ class IndexLoader:
             done(result)
 
     def close(self) -> None:
-        """Finish what is being opened, and end."""
+        """Open nothing more. What is being opened comes too late, and is not waited for."""
         if self._thread is not None:
             self._wanted.put(None)
-            self._thread.join()
+            self._thread.join(_GRACE)
             self._thread = None
 
     def _work(self) -> None:
@@ -79,7 +84,7 @@ class IndexLoader:
             path, shard, done = wanted
             result: Loaded | ContradaError
             try:
-                result = open_index(path, shard)
+                result = open_index(path, shard, verify=True)  # nobody waits for it
             except ContradaError as error:
                 result = error
             except Exception as error:  # of a file that is not what it seems: the broker must not die of it

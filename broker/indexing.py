@@ -16,7 +16,10 @@ while one without the name is, need not try again.
 Neighbours learn the filters of a name while somebody is attached to it. They would have to hold, and compare with all
 others for covering, millions of filters otherwise, and send notifications that nobody here reads.
 
-Handles of names begin at 2³¹, out of reach of the subscriptions'; a name keeps its handle as long as the broker runs.
+Of an interface of more than 10,000 filters they learn only which attributes it asks for, and send more than it needs.
+
+A name gets a handle, from 2³¹ on and so out of reach of the subscriptions', when it is first matched, and keeps it as
+long as the broker runs. A name that never was is forgotten when nobody is attached to it any more.
 """
 
 from __future__ import annotations
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("contrada.broker")
 
 _FIRST: Final = 1 << 31
+_SPREAD: Final = 10_000  # filters of a name that neighbours are told one by one: half a second's work
 _EXPLAINED: Final = 100  # filters of a name, at most: it may have thousands
 
 
@@ -52,8 +56,11 @@ class Index(Protocol):
     def match_many(self, notifications: list[Any]) -> Sequence[set[Any]]:
         """Find the names of the matching interfaces of each notification."""
 
-    def interface_filters(self, interface: str) -> list[int]:
-        """Return the ids of the filters of a name."""
+    def interface_filters(self, interface: str, most: int | None = None) -> list[int]:
+        """Return the ids of the filters of a name, or of `most` of them."""
+
+    def interest(self, interface: str, most: int) -> list[Filter]:
+        """Return filters that cover those of a name: its own, if they are at most `most`."""
 
     def filter(self, id: int) -> Filter:
         """Return the filter of an id."""
@@ -92,9 +99,9 @@ class Standing:
 
     __slots__ = ("attached", "handle", "name", "spread")
 
-    def __init__(self, name: str, handle: int) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.handle = handle
+        self.handle = 0  # not matched yet
         self.attached: set[int] = set()
         self.spread: list[Filter] = []
 
@@ -107,6 +114,7 @@ class Indexing(Subscribing):
         self.loaded: Loaded | None = None
         self.open_index: Callable[[str, str, Callable[[Loaded | ContradaError], None]], None] = _cannot_open
         self._standing: dict[str, Standing] = {}
+        self._handles = _FIRST
         self._attachments: dict[int, Standing] = {}  # by the handle of the attached subscription
 
     @property
@@ -122,8 +130,8 @@ class Indexing(Subscribing):
             matches = unattended = 0
             for handles, names in zip(found, self.loaded.table.match_many(notifications), strict=True):
                 for name in names:
-                    standing = self._standing.get(name) or self._stand(name)
-                    handles.add(standing.handle)
+                    standing = self._standing.get(name) or self._name(name)
+                    handles.add(standing.handle or self._number(standing))
                     matches += 1
                     if standing.attached:
                         handles |= standing.attached
@@ -133,11 +141,16 @@ class Indexing(Subscribing):
             self.counters["unattended"] += unattended
         return found
 
-    def _stand(self, name: str) -> Standing:
-        standing = self._standing[name] = Standing(name, _FIRST + len(self._standing))
-        if self.journal is not None:
-            self.journal.standing(standing.handle, name)
+    def _name(self, name: str) -> Standing:
+        standing = self._standing[name] = Standing(name)
         return standing
+
+    def _number(self, standing: Standing) -> int:
+        standing.handle = self._handles
+        self._handles += 1
+        if self.journal is not None:
+            self.journal.standing(standing.handle, standing.name)
+        return standing.handle
 
     # -- attaching ---------------------------------------------------------------------------------------
 
@@ -147,7 +160,7 @@ class Indexing(Subscribing):
             return
         subscription = self._begin(session, message)
         handle = subscription.handle
-        standing = self._standing.get(message.name) or self._stand(message.name)
+        standing = self._standing.get(message.name) or self._name(message.name)
         if self.journal is not None:
             self.journal.attached(handle, session.publisher, session.number, subscription.id, standing.name)
         standing.attached.add(handle)
@@ -166,6 +179,8 @@ class Indexing(Subscribing):
         self._unrecorded.remove(subscription.handle)
         if not standing.attached:
             self._unspread_name(standing)
+            if not standing.handle:
+                del self._standing[standing.name]
 
     def explained(self, subscription: Subscription, notification: Any) -> list[Any]:
         """Why each filter of a subscription matches or does not; of an attached one, the first hundred."""
@@ -173,7 +188,7 @@ class Indexing(Subscribing):
         if standing is None:
             return super().explained(subscription, notification)
         index = self.loaded.table if self.loaded else None
-        ids = index.interface_filters(standing.name)[:_EXPLAINED] if index else []
+        ids = index.interface_filters(standing.name, _EXPLAINED) if index else []
         return [index.explain(notification, id) for id in ids] if index else []
 
     # -- what neighbours learn ---------------------------------------------------------------------------
@@ -187,8 +202,7 @@ class Indexing(Subscribing):
 
     def _spread_name(self, standing: Standing) -> None:
         if self._awake and self.loaded is not None:
-            index = self.loaded.table
-            self._spread_more(standing, [index.filter(id) for id in index.interface_filters(standing.name)])
+            self._spread_more(standing, self.loaded.table.interest(standing.name, _SPREAD))
 
     def _spread_more(self, standing: Standing, filters: Sequence[Filter]) -> None:
         if self._awake and standing.attached:
@@ -298,7 +312,9 @@ class Indexing(Subscribing):
     def _check(self) -> None:
         super()._check()
         for name, standing in self._standing.items():
-            assert (standing.name, standing.handle >= _FIRST) == (name, True)
+            assert standing.name == name
+            assert standing.attached or standing.handle
+            assert not standing.handle or _FIRST <= standing.handle < self._handles
             assert standing.attached == {h for h, each in self._attachments.items() if each is standing}
             assert standing.attached <= self._subscriptions.keys()
             assert standing.attached or not standing.spread

@@ -104,6 +104,8 @@ class Node:
             if index is not None:
                 self.core.load(index)
         except BaseException:
+            if self._recorder is not None:
+                self._recorder.close()
             self._context.destroy(linger=0)
             self._wake_read.close()
             self._wake_write.close()

@@ -24,6 +24,7 @@ off.
 from __future__ import annotations
 
 import os
+import re
 import struct
 import zlib
 from collections import deque
@@ -84,6 +85,7 @@ __all__ = [
 MAGIC: Final = b"contrada-rec"
 VERSION: Final = 1
 HEADER_BYTES: Final = 24
+_NAME: Final = re.compile(r"[0-9]{8,}\.rec")
 _MARK: Final = b"\xc7BLK"
 _LENGTH: Final = struct.Struct("<I")
 _HEAD: Final = struct.Struct("<4sII")  # mark, length, checksum
@@ -133,7 +135,7 @@ def recording_files(directory: str | os.PathLike[str]) -> list[Path]:
     """The files of a recording, oldest first."""
     path = Path(directory)
     try:
-        found = [each for each in path.iterdir() if each.suffix == ".rec" and each.stem.isdigit()]
+        found = [each for each in path.iterdir() if _NAME.fullmatch(each.name)]
     except OSError as error:
         raise CorruptFile(f"{path}: not a recording's directory: {error.strerror or error}") from error
     return sorted(found, key=file_number)

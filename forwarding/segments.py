@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from contrada.errors import CorruptFile, InvalidValue
+from contrada.forwarding.constraint import Constraint, Operator
+from contrada.forwarding.filter import Filter
 from contrada.forwarding.index_directory import (
     Manifest,
     Row,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from contrada.forwarding.explain import Explanation
-    from contrada.forwarding.filter import Expression, Filter
+    from contrada.forwarding.filter import Expression
     from contrada.forwarding.operands import Roads
 
 __all__ = [
@@ -313,12 +315,33 @@ class SegmentedTable:
             found += [-(number << 32 | row) for row in rows if row in segment.table]
         return found
 
-    def interface_filters(self, interface: Hashable) -> list[int]:
-        """The ids of an interface's filters; none when it has none."""
-        found = self._added.interface_filters(interface)
+    def interface_filters(self, interface: Hashable, most: int | None = None) -> list[int]:
+        """The ids of an interface's filters, or of `most` of them; none when it has none."""
+        found = self._added.interface_filters(interface, most)
         for number, segment in enumerate(self._segments):
-            found += [-(number << 32 | row) for row in segment.table.interface_filters(interface)]
+            left = None if most is None else most - len(found)
+            found += [-(number << 32 | row) for row in segment.table.interface_filters(interface, left)]
         return found
+
+    def interest(self, interface: Hashable, most: int) -> list[Filter]:
+        """Filters of which every notification that the interface wants matches one.
+
+        They are its own if it has at most `most`. If it has more, what was added is still told as it is, but of a
+        segment only which attributes its gate asks for: few filters, found without reading the many.
+        """
+        ids = self.interface_filters(interface, most + 1)
+        if len(ids) <= most:
+            return [self.filter(id) for id in ids]
+        found = dict.fromkeys(self._added.filter(id) for id in self._added.interface_filters(interface))
+        for segment in self._segments:
+            if not segment.table.interface_filters(interface, 1):
+                continue
+            if segment.info.gate.attributes is None:
+                found.update(dict.fromkeys(map(segment.table.filter, segment.table.interface_filters(interface))))
+            else:
+                names = segment.info.gate.attributes
+                found.update(dict.fromkeys(Filter((Constraint(name, Operator.EXISTS),)) for name in names))
+        return list(found)
 
     def stats(self) -> Any:
         """How much the table holds (a TableStats). A name or interface counts once for every segment it is in."""

@@ -280,13 +280,13 @@ class ForwardingTable:
         with self._lock.reading():
             return self._interfaces.objects[int(self._store.index.filters[self._row(id), layout.F_IFACE])]
 
-    def interface_filters(self, interface: Hashable) -> list[int]:
-        """The ids of an interface's filters; none when it has none."""
+    def interface_filters(self, interface: Hashable, most: int | None = None) -> list[int]:
+        """The ids of an interface's filters, or of `most` of them; none when it has none."""
         with self._lock.reading():
             number = self._interfaces.find(interface)
             row = int(self._store.interfaces.array[number, I_FIRST]) if number else 0
-            rows = []
-            while row:
+            rows: list[int] = []
+            while row and (most is None or len(rows) < most):
                 rows.append(row)
                 row = int(self._store.index.filters[row, layout.F_FOLLOWING])
             return sorted(self._ids(as_ints(rows)))

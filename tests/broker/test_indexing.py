@@ -277,6 +277,31 @@ def test_neighbours_learn_what_is_attached_to(standing: Path, tmp_path: Path) ->
         until_held(0)
 
 
+def test_names_that_never_were_are_forgotten(broker: Broker) -> None:
+    core = broker._node.core
+    with Client(broker.url) as client:
+        for n in range(50):
+            client.attach(f"nessuno {n}").close()
+        city = client.attach("città")
+        client.publish({"wind": 95})
+        city.close()
+        client.publish({"wind": 95})
+        assert totals(client)["unattended"] == 1
+    broker.stop()
+    assert set(core._standing) == {"città"}
+    core._check()
+
+
+def test_a_damaged_index_is_not_loaded_live(broker: Broker, tmp_path: Path) -> None:
+    write_index(tmp_path, ROWS)
+    victim = next(tmp_path.glob("*.table"))
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.write_bytes(content)
+    with Client(broker.url) as client, pytest.raises(Refused, match="damaged"):
+        client.index_load(tmp_path, timeout=PATIENCE)
+
+
 def test_what_stands_is_recorded(standing: Path, tmp_path: Path) -> None:
     with Broker(index=standing, record=tmp_path, record_file_bytes=2000) as broker, Client(broker.url, name="c") as c:
         c.publish({"wind": 150})
