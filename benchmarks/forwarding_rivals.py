@@ -31,9 +31,10 @@ const fs = require('fs');
   for (const filter of filters) await engine.register(filter);
   const run = () => { let found = 0; for (const each of documents) found += engine.test(each).length; return found; };
   run();
-  const start = process.hrtime.bigint();
+  const start = process.cpuUsage();
   const found = run();
-  console.log(JSON.stringify({ seconds: Number(process.hrtime.bigint() - start) / 1e9, found }));
+  const { user, system } = process.cpuUsage(start);
+  console.log(JSON.stringify({ seconds: (user + system) / 1e6, found }));
 })();
 """
 
