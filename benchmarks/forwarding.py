@@ -2,10 +2,10 @@
 
     python -m benchmarks.forwarding [--quick] [--only NAME ...]
 
-Parts: `sff` (workloads Z and C), `changes` (adding, memory, the longest pause), `loading` (a saved table in a fresh
-process), `regions` (the region mix, beside an
-STRtree with a dictionary and beside koncorde), `growth`, `simplifier` (Fig. 4b and Table 3, scenario 2, of paper 1) and
-`contains` (the substring index beside pyahocorasick).
+Parts: `sff` (workloads Z and C), `changes` (adding, memory, the longest pause), `churn` (a million filters replaced),
+`loading` (a saved table in a fresh process), `regions` (the region mix, beside an STRtree with a dictionary and beside
+koncorde), `growth`, `simplifier` (Fig. 4b and Table 3, scenario 2, of paper 1) and `contains` (the substring index
+beside pyahocorasick).
 
 Times are the processor's, of work in one thread: what the clock shows on a machine with nothing else to do. Where it
 matters, the clock's stand beside them.
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.forwarding_churn import churn
 from benchmarks.forwarding_loading import loading
 from benchmarks.forwarding_rivals import Shapely, koncorde
 from benchmarks.forwarding_workloads import Comparing, RegionMix, Zipf, star, three_constraints
@@ -353,6 +354,7 @@ def main() -> int:
     parts = {
         "sff": lambda: against_sff(report, arguments.quick),
         "changes": lambda: changes(report, arguments.quick),
+        "churn": lambda: churn(report, arguments.quick),
         "loading": lambda: loading(report, arguments.quick),
         "regions": lambda: region_mix(report, arguments.quick, arguments.koncorde),
         "growth": lambda: growth(report, arguments.quick),

@@ -9,8 +9,8 @@ A gram is an operand of its own kind whose posting list holds (offset of the gra
 rolls one hash along the text for each k that occurs at that name, and compares bytes where a gram is hit.
 
 An Aho-Corasick automaton would find all patterns in one pass with a worst case that does not depend on them, but it is
-static: adding one pattern means building it again. Here a pattern is added or removed without that, for a search about
-a quarter slower on ordinary text (benchmarks/forwarding.py measures both); only patterns that share all eight sampled
+static: adding one pattern means building it again. Here a pattern is added or removed without that, and a search is
+about as fast on ordinary text (benchmarks/forwarding.py measures both); only patterns that share all eight sampled
 grams, and text full of that gram, cost more than their matches.
 
 **Intervals**: a two-sided range of numbers is filed under the one or two dyadic cells, of the smallest size not below

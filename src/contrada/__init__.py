@@ -21,8 +21,10 @@ if TYPE_CHECKING:
         FilterSyntaxError,
         InvalidRegion,
         InvalidValue,
+        NotFound,
         ProtocolError,
         Refused,
+        UnwritableFile,
     )
     from contrada.forwarding.attr import attr
     from contrada.forwarding.constraint import Constraint
@@ -53,6 +55,7 @@ _HOME = {
     "GeoText": "spatial.geotext",
     "InvalidRegion": "errors",
     "InvalidValue": "errors",
+    "NotFound": "errors",
     "Point": "spatial.point",
     "Predicate": "forwarding.filter",
     "ProtocolError": "errors",
@@ -60,6 +63,7 @@ _HOME = {
     "Region": "spatial.region",
     "Relation": "spatial.relation",
     "Uniform": "spatial.relate",
+    "UnwritableFile": "errors",
     "attr": "forwarding.attr",
     "connect": "client.async_client",
     "parse": "forwarding.language",
@@ -83,6 +87,7 @@ __all__ = [
     "GeoText",
     "InvalidRegion",
     "InvalidValue",
+    "NotFound",
     "Point",
     "Predicate",
     "ProtocolError",
@@ -90,6 +95,7 @@ __all__ = [
     "Region",
     "Relation",
     "Uniform",
+    "UnwritableFile",
     "__version__",
     "attr",
     "connect",
