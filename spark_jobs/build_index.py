@@ -38,6 +38,7 @@ from contrada.spark_jobs.partitioning import assign_segments, plan_segments, sha
 from contrada.spark_jobs.simplifying import beside_coverers, find_covered, find_meetings
 from contrada.spark_jobs.sources import read_subscriptions
 from contrada.spark_jobs.statistics import (
+    GRID,
     attribute_frequencies,
     histogram,
     token_frequencies,
@@ -47,7 +48,7 @@ from contrada.spark_jobs.statistics import (
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -120,6 +121,7 @@ def build_index(
         counted = histogram(placed)
         subscriptions = sum(counted.values())
         attribute_frequencies(good, subscriptions).write.parquet(str(attributes))
+        _write_places(counted, staging / "statistics" / "places")
         plan = plan_segments(counted, segments)
         tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions")
         assigned = assign_segments(session, placed, plan)
@@ -220,6 +222,23 @@ def _write_quarantine(bad: list[DataFrame], path: Path) -> int:
         return 0
     reduce(DataFrame.union, bad).coalesce(1).write.parquet(str(path))
     return _count_rows(path)
+
+
+def _write_places(counted: Mapping[str, int], path: Path) -> None:
+    """Write the spatial histogram: cells of the grid, and how many places have their centre, or their coverer's, there."""
+    path.mkdir()
+    cells = sorted((kind, divmod(int(cell), GRID), n) for (kind, _, cell), n in _parts(counted) if kind != "hash")
+    columns = {
+        "kind": pa.array([kind for kind, _, _ in cells], pa.string()),
+        "x": pa.array([x for _, (x, _), _ in cells], pa.int32()),
+        "y": pa.array([y for _, (_, y), _ in cells], pa.int32()),
+        "subscriptions": pa.array([n for _, _, n in cells], pa.int64()),
+    }
+    pq.write_table(pa.table(columns), path / "part-0.parquet")
+
+
+def _parts(counted: Mapping[str, int]) -> Iterator[tuple[list[str], int]]:
+    return ((bucket.split(":"), n) for bucket, n in counted.items())
 
 
 def _count_rows(path: Path) -> int:
