@@ -225,7 +225,7 @@ def _write_quarantine(bad: list[DataFrame], path: Path) -> int:
 
 
 def _write_places(counted: Mapping[str, int], path: Path) -> None:
-    """Write the spatial histogram: cells of the grid, and how many places have their centre, or their coverer's, there."""
+    """Write the spatial histogram: how many places, or their coverers, have their centre in each cell of the grid."""
     path.mkdir()
     cells = sorted((kind, divmod(int(cell), GRID), n) for (kind, _, cell), n in _parts(counted) if kind != "hash")
     columns = {

@@ -123,11 +123,6 @@ def test_answers_as_a_table_filled_one_by_one(spark: SparkSession, tmp_path: Pat
     tokens = spark.read.parquet(str(tmp_path / "index" / "statistics" / "tokens"))
     assert tokens.where("token = '東京'").first()["documents"] == sum("東京" in text for _, _, text in rows)
     places = spark.read.parquet(str(tmp_path / "index" / "statistics" / "places"))
-    counts = {
-        row["kind"]: row["n"]
-        for row in places.groupBy("kind").agg({"subscriptions": "sum"}).toDF("kind", "n").collect()
-    }
-    assert counts["geotext"] == 240
     assert places.where("kind = 'geotext'").agg({"subscriptions": "max"}).first()[0] >= 40, "the hot spot"
 
     files = {file.name for file in (tmp_path / "index").glob("segment-*")}
