@@ -161,6 +161,11 @@ class Node:
         finally:
             self.close()
 
+    @property
+    def closed(self) -> bool:
+        """Whether it has served its time."""
+        return bool(self._context.closed)
+
     def close(self) -> None:
         """Close the sockets; messages already handed over get the shutdown timeout to leave."""
         if not self._context.closed:

@@ -15,6 +15,7 @@ from contrada.broker.metrics import Metrics, MetricsServer, serve
 from contrada.broker.node import Node
 from contrada.broker.settings import Settings
 from contrada.broker.switchboard import Codec
+from contrada.errors import ContradaError
 from contrada.forwarding.codec import decode_filter, decode_notification
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Broker:
 
     def start(self) -> Self:
         """Serve on a thread of its own."""
+        if self._thread is not None or self._node.closed:
+            raise ContradaError("this broker was started before: make a new one")
         self._serve_metrics()
         self._thread = threading.Thread(target=self._node.run, name=f"contrada-{self.id}", daemon=True)
         self._thread.start()

@@ -103,6 +103,10 @@ class AsyncClient:
         """Wait for streamed publications, say goodbye, close. Raises if a streamed publication failed."""
         if self._core.phase is Phase.IDLE:
             return
+        if self._loop is not None and self._loop.is_closed():
+            self._transport.hangup(linger=True)  # there is nobody left to wait in
+            return
+        self._require_open()
         try:
             try:
                 async with asyncio.timeout(self._core.options.close_timeout):
@@ -373,6 +377,7 @@ class AsyncClient:
 
     async def _finished(self, ticket: Ticket) -> None:
         if not ticket.done:
+            self._require_open()
             if ticket.waiter is None:
                 ticket.waiter = set()
             await wait_in(ticket.waiter)
@@ -387,3 +392,5 @@ class AsyncClient:
     def _require_open(self) -> None:
         if self._loop is None:
             raise Disconnected("the client is not connected: use `async with connect(...)`, or await it")
+        if asyncio.get_running_loop() is not self._loop:
+            raise ContradaError(f"this client of {self.url} belongs to another event loop: make one in each")

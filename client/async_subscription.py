@@ -102,6 +102,7 @@ class Subscription:
     async def __anext__(self) -> Notification:
         inbox = self._state
         while not inbox.buffer and inbox.stage is not Stage.ENDED and inbox.closing is None:
+            self._client._require_open()
             await wait_in(inbox.waiter)
         if not inbox.buffer:
             if inbox.error is not None:
@@ -113,6 +114,7 @@ class Subscription:
         while not inbox.buffer:
             if inbox.stage is Stage.ENDED or inbox.closing is not None:
                 raise subscription_failure(inbox)
+            self._client._require_open()
             await wait_in(inbox.waiter)
 
     @property
