@@ -59,12 +59,18 @@ class IndexFiles:
 
     def find(self) -> Path:
         """Where this process finds the files: at their path, or where Spark has put them."""
-        from pyspark import SparkFiles
+        place = Path(self.path)
+        if not self._is_at(place):
+            from pyspark import SparkContext, SparkFiles
 
-        for place in (Path(self.path), Path(SparkFiles.get(Path(self.path).name))):
-            if (place / MANIFEST).exists() and _digest(place) == self.digest:
-                return place
-        raise CorruptFile(f"{self.path}: the index is not here, or was built anew meanwhile; run the job again")
+            if SparkFiles._is_running_on_worker or SparkContext._active_spark_context is not None:
+                place = Path(SparkFiles.get(place.name))
+            if not self._is_at(place):
+                raise CorruptFile(f"{self.path}: the index is not here, or was built anew meanwhile; run the job again")
+        return place
+
+    def _is_at(self, place: Path) -> bool:
+        return (place / MANIFEST).exists() and _digest(place) == self.digest
 
 
 def _digest(path: Path) -> str:
