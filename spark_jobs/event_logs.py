@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.recording import Accepted, Recording, recording_files
+from contrada.forwarding.recording import recording_files
 from contrada.spark_jobs.decoding import Form, Format
-from contrada.spark_jobs.instants import TIME_TYPE, zone_of
+from contrada.spark_jobs.instants import zone_of
 from contrada.spark_jobs.pieces import Piece, attribute_names, cut, plain_schema, read_piece
 from contrada.spark_jobs.typed import check_attributes
 
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _LINES: Final = (".jsonl", ".ndjson", ".json")
 _PACKED: Final = (".gz", ".bz2", ".zst")
-_BATCH: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,57 +207,15 @@ def form_of(time: pa.DataType, attributes: pa.DataType, layout: Layout) -> Form:
 # -- recordings --------------------------------------------------------------------------------------------
 
 _EVENTS: Final = "event_id string, time timestamp, sequence long, body binary"
-_RECORDED: Final = "event_id string, time timestamp, interface long"
 
 
 def recorded_events(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
-    """Every notification that a broker accepted, file by file."""
+    """Every notification that a broker accepted, a file to a task."""
+    pieces = [Piece(str(each.resolve())) for each in files]
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for path in batch.column(0).to_pylist():
-                yield from read_piece(Piece(path), Format(Form.BODIES))
+            for number in batch.column(0).to_pylist():
+                yield from read_piece(pieces[number], Format(Form.BODIES))
 
-    return _paths(spark, files).mapInArrow(read, _EVENTS)
-
-
-def recorded_deliveries(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
-    """Every (notification, interface) that it was delivered to, whether or not it was dropped on the way."""
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for piece in _parts(_accepted(batches), _BATCH):
-            pairs = [(each.id, each.time, to) for each in piece for to in each.interfaces]
-            yield pa.RecordBatch.from_pydict(
-                {
-                    "event_id": pa.array([id for id, _, _ in pairs], pa.string()),
-                    "time": pa.array([time for _, time, _ in pairs], pa.int64()).cast(TIME_TYPE),
-                    "interface": pa.array([to for _, _, to in pairs], pa.int64()),
-                }
-            )
-
-    return _paths(spark, files).mapInArrow(read, _RECORDED)
-
-
-def _paths(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
-    """One row and one partition per file."""
-    rows = [(str(each.resolve()),) for each in files]
-    return spark.createDataFrame(rows, "path string").repartitionByRange(max(1, len(rows)), "path")
-
-
-def _accepted(batches: Iterable[pa.RecordBatch]) -> Iterator[Accepted]:
-    for batch in batches:
-        for path in batch.column(0).to_pylist():
-            for record in Recording(path, strict=False):
-                if type(record) is Accepted:
-                    yield record
-
-
-def _parts(items: Iterator[Any], size: int) -> Iterator[list[Any]]:
-    piece: list[Any] = []
-    for item in items:
-        piece.append(item)
-        if len(piece) == size:
-            yield piece
-            piece = []
-    if piece:
-        yield piece
+    return spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(read, _EVENTS)

@@ -205,21 +205,10 @@ def _compare(
         replayed = own.unionByName(comparing.by_interface(added.unionByName(others)))
     elif job.recorded is None:
         replayed = comparing.by_interface(replayed)
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")  # not those of old
     with told_in_one_line():
-        found = comparing.differences(_recorded(spark, job, history), replayed)
-        found.sort("time", "event_id").write.parquet(str(home))
-        written = spark.read.schema(comparing.DIFFERENCES).parquet(str(home))
-        sums = written.groupBy("difference").agg(f.sum("copies").alias("n")).collect()
-        some = written.sort("time", "event_id", "interface", "filter_id").limit(TOP).collect()
-    counts = {row["difference"]: row["n"] for row in sums}
-    return {
-        comparing.MISSING: counts.get(comparing.MISSING, 0),
-        comparing.EXTRA: counts.get(comparing.EXTRA, 0),
-        "differences": [
-            {**row.asDict(), "time": row["time"].replace(tzinfo=UTC).isoformat() if row["time"] else None}
-            for row in some
-        ],
-    }
+        comparing.differences(_recorded(spark, job, history), replayed).write.parquet(str(home))
+    return comparing.summary_of(home, TOP)
 
 
 def _read_deliveries(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
