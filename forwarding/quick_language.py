@@ -11,6 +11,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import numpy as np
+
 from contrada.errors import InvalidValue
 from contrada.forwarding.constraint import Constraint, Operator
 from contrada.forwarding.filter import Filter
@@ -37,7 +39,7 @@ _RELATION: Final = re.compile(
     rf"(?:POLYGON\s*\(\s*\((?P<ring>[-+.,\seE0-9]+)\)\s*\)|{_BOX})\s*",
     re.ASCII,
 )
-_LONG: Final = re.compile(r"\d{19}")
+_DIGITS: Final = 18  # of an integer that surely fits in 64 bits
 _REMEMBERED: Final = 4096
 _FAR: Final = 1e100
 _NEAR: Final = 1e-100
@@ -96,9 +98,14 @@ def _parse_often(text: str) -> Filter | Predicate:
 
 
 def _polygon(ring: str) -> Region:
-    if _LONG.search(ring):
+    numbers = [number for position in ring.split(",") for number in _pair(position)]
+    if any(len(number) > _DIGITS and number.lstrip("+-").isdigit() for number in numbers):
         raise InvalidValue("a number that may be an integer beyond 64 bits")
-    positions = [position.split() for position in ring.split(",")]
-    if any(len(position) != 2 for position in positions):
-        raise InvalidValue("positions are pairs")
-    return Region([(float(x), float(y)) for x, y in positions])
+    return Region(np.array([float(number) for number in numbers]).reshape(-1, 2))
+
+
+def _pair(position: str) -> list[str]:
+    pair = position.split()
+    if len(pair) != 2:
+        raise InvalidValue("a position has two numbers")
+    return pair
