@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _PLAIN = frozenset({int, float})
+_ORDERED = frozenset({tuple, list, np.ndarray})
 
 
 def geometry_of(shape: object) -> Geometry | None:
@@ -70,6 +71,10 @@ def positions(coordinates: object) -> NDArray[np.float64]:
     if isinstance(coordinates, (str, bytes, Set)) or not isinstance(coordinates, Iterable):
         raise InvalidRegion(f"expected a sequence of (x, y) positions, not {_name(coordinates)}")
     points = list(coordinates)
+    if not _ORDERED.issuperset(map(type, points)):
+        for index, point in enumerate(points):
+            if isinstance(point, (Set, Mapping)):
+                raise InvalidRegion(f"vertex {index} is {_name(point)}, which has no order; expected a position (x, y)")
     try:
         if any(len(point) != 2 for point in points):
             index = next(i for i, point in enumerate(points) if len(point) != 2)

@@ -324,6 +324,12 @@ def test_nothing_about_a_shape_can_be_changed():
     assert Point(1, 2) == Point(1, 2)
 
 
+@pytest.mark.parametrize("position", [{1, 2}, frozenset({1, 2}), {1: "x", 2: "y"}])
+def test_a_position_has_an_order(position):
+    with pytest.raises(InvalidRegion, match="vertex 2 is a .*no order"):
+        Region([(0, 0), (1, 0), position])
+
+
 def test_a_box_is_no_geojson():
     with pytest.raises(InvalidValue, match='"Box" is not a type of GeoJSON'):
         Region.of({"type": "Box", "coordinates": [[0, 0], [1, 1]]})
