@@ -116,11 +116,11 @@ def _relate_from_larger(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats
 
 @kernel
 def _same_vertices(axy: Floats, bxy: Floats) -> bool:
-    """Whether two rings of as many vertices are the same: canonical rings of equal regions are. Ends at the first not."""
-    for i in range(axy.shape[0]):
-        if axy[i, 0] != bxy[i, 0] or axy[i, 1] != bxy[i, 1]:
-            return False
-    return True
+    """Whether two rings of as many vertices are the same."""
+    i = 0
+    while i < axy.shape[0] and axy[i, 0] == bxy[i, 0] and axy[i, 1] == bxy[i, 1]:
+        i += 1
+    return i == axy.shape[0]
 
 
 @kernel

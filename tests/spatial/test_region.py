@@ -326,7 +326,7 @@ def test_nothing_about_a_shape_can_be_changed():
 
 @pytest.mark.parametrize("position", [{1, 2}, frozenset({1, 2}), {1: "x", 2: "y"}])
 def test_a_position_has_an_order(position):
-    with pytest.raises(InvalidRegion, match="vertex 2 is a .*no order"):
+    with pytest.raises(InvalidRegion, match=r"vertex 2 is a .*no order"):
         Region([(0, 0), (1, 0), position])
 
 
