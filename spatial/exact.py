@@ -120,7 +120,8 @@ def _same_vertices(axy: Floats, bxy: Floats) -> bool:
     i = 0
     while i < axy.shape[0] and axy[i, 0] == bxy[i, 0] and axy[i, 1] == bxy[i, 1]:
         i += 1
-    return i == axy.shape[0]
+    same: bool = i == axy.shape[0]
+    return same
 
 
 @kernel
