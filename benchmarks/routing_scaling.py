@@ -66,6 +66,8 @@ def settled(brokers: int) -> Simulator:
         for a, b in (ends, ends[::-1]):
             neighbours[a].add(b)
     simulator._events.clear()
+    for wire in simulator.wires.values():
+        wire.joined = dict.fromkeys(wire.ends, wire.session)
     routers = {name: broker.router for name, broker in simulator.brokers.items()}
     for name, router in routers.items():
         for other in neighbours[name]:

@@ -39,11 +39,15 @@ class SimulatedBroker:
 
 @dataclass
 class Wire:
-    """One link, its two ends in order. `session` counts its lives; messages of an earlier one are lost."""
+    """One link, its two ends in order. `session` counts its lives; messages of an earlier one are lost.
+
+    `joined` is the life that each end is in: one that has not noticed a new life yet speaks into the old one.
+    """
 
     ends: tuple[str, str]
     up: bool = False
     session: int = 0
+    joined: dict[str, int] = field(default_factory=dict)
     ready_at: dict[str, float] = field(default_factory=dict)  # when the last message to an end arrives
 
 
@@ -116,7 +120,7 @@ class Simulator:
         for end, other in (wire.ends, wire.ends[::-1]):
             at = self.now + self.random.uniform(0.0, 1.0)
             wire.ready_at[end] = at
-            self._at(at, lambda end=end, other=other: self._if_session(wire, session, lambda: self._up(end, other)))
+            self._at(at, lambda end=end, other=other: self._up(wire, session, end, other))
 
     def cut(self, a: str, b: str) -> None:
         wire = self.wires[frozenset((a, b))]
@@ -140,8 +144,10 @@ class Simulator:
         for f in old.advertised:
             self.advertise(name, f)
 
-    def _up(self, end: str, other: str) -> None:
-        self._act(end, self.brokers[end].router.link_up(self.brokers[other].router.broker))
+    def _up(self, wire: Wire, session: int, end: str, other: str) -> None:
+        if wire.up and wire.session == session:
+            wire.joined[end] = session
+            self._act(end, self.brokers[end].router.link_up(self.brokers[other].router.broker))
 
     def _down(self, wire: Wire, session: int, end: str, other: str) -> None:
         if wire.session == session:  # a link that is up again resets both ends by itself
@@ -195,11 +201,6 @@ class Simulator:
     def _at(self, when: float, event: Callable[[], None]) -> None:
         heapq.heappush(self._events, (when, next(self._order), event))
 
-    @staticmethod
-    def _if_session(wire: Wire, session: int, event: Callable[[], None]) -> None:
-        if wire.up and wire.session == session:
-            event()
-
     def _act(self, name: str, actions: list) -> None:
         for action in actions:
             if isinstance(action, Send):
@@ -221,7 +222,7 @@ class Simulator:
 
     def _send(self, source: str, neighbour: str, kind: str, arrive: Callable[[str], None]) -> None:
         target, wire = self._ends[source, neighbour]
-        if not wire.up:
+        if not wire.up or wire.joined.get(source) != wire.session:
             self.lost[kind] += 1
             return
         at = max(wire.ready_at[target], self.now + self.random.expovariate(10.0))
