@@ -389,3 +389,9 @@ def test_bad_settings_are_named(text: str, fault: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(contrada.InvalidValue, match=fault):
         settings.read(path)
+
+
+def test_directories_in_a_file_are_beside_it_even_before_they_exist(tmp_path: Path) -> None:
+    (tmp_path / "contrada.toml").write_text('[broker]\nrecord = "log"\nindex = "/standing"\nrecord_sync = "always"\n')
+    told = settings.read(tmp_path / "contrada.toml").broker
+    assert (told["record"], told["index"]) == (str(tmp_path / "log"), "/standing")
