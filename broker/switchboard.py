@@ -216,7 +216,10 @@ class Switchboard:
                 size = publication.size + ENTRY_BYTES * sum(map(len, matched))
                 self.recent.remember((self.id, sequences, publisher, bodies, matched, size))
                 if journal is not None:
-                    self._tell_journal(journal, self.id, sequence, publisher, bodies, matched)
+                    if self._unrecorded or self._ended or self._gone:
+                        self._tell_journal(journal, self.id, sequence, publisher, bodies, matched)
+                    else:
+                        journal.accepted(self.id, sequence, publisher, bodies, matched)
                 for body, handles in zip(bodies, matched, strict=True):
                     if handles:
                         self._offer(Envelope(self.id, sequence, publisher, body), handles, publication)

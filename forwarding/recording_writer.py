@@ -127,10 +127,16 @@ class RecordingWriter:
         """Notifications of one publisher, numbered on from `number`, and the interfaces that each went to."""
         if number != self._next or publisher != self._publisher or broker != self._broker:
             self._begin_row(broker, number, publisher)
-        self._bodies += bodies
-        self._sizes += map(len, matched)
-        self._interfaces += chain.from_iterable(matched)
         count = len(bodies)
+        if count == 1:  # the usual case, and worth being quick at: it comes with every message
+            (interfaces,) = matched
+            self._bodies.append(bodies[0])
+            self._sizes.append(len(interfaces))
+            self._interfaces.extend(interfaces)
+        else:
+            self._bodies.extend(bodies)
+            self._sizes.extend(map(len, matched))
+            self._interfaces.extend(chain.from_iterable(matched))
         self._next += count
         self._count += count
 
