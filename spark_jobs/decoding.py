@@ -8,7 +8,7 @@ A row of a log is an event: an id, a time, and attributes. Where the attributes 
     MAP        event_id, time, attributes: map of values  Parquet
     TEXT       event_id, time, attributes: string         Parquet with attributes as JSON (forwarding/json_codec.py)
     LINES      line: bytes                                JSON lines {"id": …, "time": …, "attributes": {…}}
-    BODIES     event_id, time, body: bytes                a broker's recording
+    BODIES     event_id, time, body: bytes                a broker's recording; the body tells of damage if there is no id
 
 Which Arrow type is which kind of value is told in `typed.py`, and what a time is in `instants.py`.
 
@@ -97,6 +97,9 @@ def decode(batch: pa.RecordBatch, format: Format) -> Events:
     if format.form is Form.LINES:
         return _decode_lines(batch, zone)
     faults: dict[int, str] = {}
+    if format.form is Form.BODIES:
+        for row in np.flatnonzero(mask_of(batch.column("event_id").is_null())).tolist():
+            faults[row] = batch.column("body")[row].as_py().decode(errors="replace")
     ids = _ids(batch.column("event_id"), faults)
     times = instants(batch.column("time"), zone, "time", faults)
     for row in np.flatnonzero(mask_of(batch.column("time").is_null())).tolist():

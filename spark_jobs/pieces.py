@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.errors import CorruptFile
-from contrada.forwarding.recording import Accepted, Recording
+from contrada.forwarding.recording import Accepted, Fault, Recording
 from contrada.spark_jobs.decoding import Form
 from contrada.spark_jobs.instants import TIME_TYPE
 
@@ -112,15 +112,25 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _recorded(path: str) -> Iterator[pa.RecordBatch]:
-    for piece in _parts(each for each in Recording(path, strict=False) if type(each) is Accepted):
-        yield pa.RecordBatch.from_pydict(
-            {
-                "event_id": pa.array([each.id for each in piece], pa.string()),
-                "time": pa.array([each.time for each in piece], pa.int64()).cast(TIME_TYPE),
-                "sequence": pa.array([each.sequence for each in piece], pa.int64()),
-                "body": pa.array([each.body for each in piece], pa.binary()),
-            }
-        )
+    """The notifications of a recording's file; behind them, a row without an id for each part that is damaged."""
+    recording = Recording(path, strict=False)
+    for part in _parts(each for each in recording if type(each) is Accepted):
+        yield _rows([(each.id, each.time, each.sequence, each.body) for each in part])
+    damaged = [str(each).encode() for each in recording.problems if each.fault is Fault.DAMAGED]
+    if damaged:
+        yield _rows([(None, None, 0, text) for text in damaged])
+
+
+def _rows(rows: list[tuple[str | None, int | None, int, bytes]]) -> pa.RecordBatch:
+    ids, times, sequences, bodies = zip(*rows, strict=True)
+    return pa.RecordBatch.from_pydict(
+        {
+            "event_id": pa.array(ids, pa.string()),
+            "time": pa.array(times, pa.int64()).cast(TIME_TYPE),
+            "sequence": pa.array(sequences, pa.int64()),
+            "body": pa.array(bodies, pa.binary()),
+        }
+    )
 
 
 def _parts(items: Iterator[Any]) -> Iterator[list[Any]]:

@@ -69,8 +69,8 @@ class Point:
     def unchecked(cls, x: float, y: float) -> Point:
         """Make a point of floats that `coordinate` would return as they are: for arrays checked as a whole."""
         point = cls.__new__(cls)
-        point._x = x
-        point._y = y
+        object.__setattr__(point, "_x", x)
+        object.__setattr__(point, "_y", y)
         return point
 
     @classmethod

@@ -473,6 +473,7 @@ def test_boxes_and_text_from_a_recording(spark: SparkSession, tmp_path: Path) ->
         for n, body in enumerate(({"area": Box(1, 1, 3, 3)}, {"t": "東京"}, {"t": "tokyo"})):
             writer.accepted("b", n + 1, "p", [encode_notification(body)], [{1} if n < 2 else set()])
     file = next((tmp_path / "rec").glob("*.rec"))
+    whole = file.read_bytes()
     with file.open("ab") as stream:
         stream.write(b"torn")  # as a kill leaves it
     summary = replay(spark, Replay(tmp_path / "rec", tmp_path / "rec", tmp_path / "out", compare=True))
@@ -480,3 +481,13 @@ def test_boxes_and_text_from_a_recording(spark: SparkSession, tmp_path: Path) ->
     assert summary["deliveries"] == 2
     assert len(summary["problems"]) == 1
     assert "torn" in summary["problems"][0]
+    file.write_bytes(whole[:30] + b"rot" + whole[33:])
+    with RecordingWriter(tmp_path / "rec", "b") as writer:
+        writer.accepted("b", 9, "p", [encode_notification({"t": "東京"})], [set()])
+    write_index(tmp_path / "index", [("s", "i", 't = "東京"')])
+    for memory in (None, 1):
+        summary = replay(spark, Replay(tmp_path / "rec", tmp_path / "index", tmp_path / "out", worker_memory=memory))
+        assert summary["rejected"] == 1
+        (bad,) = pq.read_table(tmp_path / "out" / "quarantine").to_pylist()
+        assert "damaged" in bad["reason"]
+        assert str(file) in bad["reason"]
