@@ -8,7 +8,7 @@ A row of a log is an event: an id, a time, and attributes. Where the attributes 
     MAP        event_id, time, attributes: map of values  Parquet
     TEXT       event_id, time, attributes: string         Parquet with attributes as JSON (forwarding/json_codec.py)
     LINES      line: bytes                                JSON lines {"id": …, "time": …, "attributes": {…}}
-    BODIES     event_id, time, body: bytes                a broker's recording; the body tells of damage if there is no id
+    BODIES     event_id, time, body: bytes                a recording; the body tells of damage if there is no id
 
 Which Arrow type is which kind of value is told in `typed.py`, and what a time is in `instants.py`.
 
