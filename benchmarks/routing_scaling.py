@@ -201,11 +201,13 @@ def filter_bytes(count: int) -> dict[str, Any]:
 def scaling(report: Report) -> None:
     """Tables and plots of docs/scaling.md."""
     by_size = [covered(random_overlay(5, brokers=10, extra_links=0), n) for n in (500, 1000, 2000, 4000, 8000)]
-    by_brokers = [covered(settled(brokers), 200) for brokers in (10, 100, 1000)]
+    by_brokers = [covered(random_overlay(5, brokers=n, extra_links=0), 1000) for n in (5, 10, 20, 40, 80)]
+    large = [covered(settled(brokers), 20) for brokers in (100, 1000)]
     changes = [change_costs(shown) for shown in (1000, 2000, 4000, 8000)]
     trees = [topology_costs(brokers) for brokers in (100, 1000, 3000)]
     report.table("Filters as subscriptions grow", by_size)
     report.table("Filters as the overlay grows", by_brokers)
+    report.table("Large overlays with redundant links", large)
     report.table("A change of one filter as the shown ones grow", changes)
     report.table("Link states and the tree as the overlay grows", trees)
     report.table("Routing state of a filter", [filter_bytes(2000)])
@@ -228,7 +230,7 @@ def scaling(report: Report) -> None:
             "filters held by the fullest broker": (brokers, [row["most held by a broker"] for row in by_brokers]),
             "messages per subscription": (brokers, [row["messages per subscription"] for row in by_brokers]),
         },
-        x="brokers, with 200 subscriptions in all",
+        x="brokers, with 1,000 subscriptions in all",
         y="",
         log="xy",
     )
