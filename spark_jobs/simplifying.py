@@ -98,8 +98,8 @@ def beside_coverers(bucketed: DataFrame, covered: DataFrame | None, most: int) -
 
 def _keys(frequent: list[str]) -> tuple[Column, Column]:
     """What rows ask and give, as expressions: parsed for most; by keyword, off the hot ones, for box matches."""
-    hot = F.array(*(F.lit(word) for word in frequent[:_HOT])) if frequent else F.array().cast("array<string>")
-    rare = F.array_except("tokens", hot)
+    # A set of constants is looked up once for each word; the difference of two arrays would be built for each row.
+    rare = F.filter("tokens", lambda word: ~word.isin(frequent[:_HOT])) if frequent else F.col("tokens")
     word = F.element_at(F.when(F.size(rare) > 0, rare).otherwise(F.col("tokens")), -1)
 
     def prefixed(word: Column) -> Column:
