@@ -82,7 +82,7 @@ def test_a_table_is_not_copied():
 _INVALID = (float("nan"), float("inf"), 2**63, -(2**63) - 1, "\ud800", datetime(2020, 1, 1), b"x", None, [], object())
 
 
-@pytest.mark.parametrize("value", _INVALID, ids=repr)
+@pytest.mark.parametrize("value", _INVALID, ids=lambda value: type(value).__name__)
 def test_an_invalid_value_is_refused_whether_or_not_a_filter_speaks_of_it(value):
     table = ForwardingTable()
     (id,) = table.add("I", "x = 1")
@@ -96,7 +96,7 @@ def test_an_invalid_value_is_refused_whether_or_not_a_filter_speaks_of_it(value)
             table.explain({name: value}, id)
 
 
-@pytest.mark.parametrize("name", ["", "x" * 256, "\ud800", 3, None, b"x"], ids=repr)
+@pytest.mark.parametrize("name", ["", "x" * 256, "\ud800", 3, None, b"x"])
 def test_an_invalid_name_is_refused(name):
     table = ForwardingTable()
     table.add("I", "x = 1")
