@@ -29,7 +29,7 @@ def open_index(path: str | os.PathLike[str], shard: str = "", *, verify: bool = 
     before = _digest(where)
     try:
         table: Index = segments.SegmentedTable.open(where, part, verify=verify)
-        subscriptions = sum(each.info.subscriptions for each in table.segments)  # type: ignore[attr-defined]
+        subscriptions = sum(each.info.subscriptions for each in table.segments)  # type: ignore[attr-defined]  # the protocol has none
     except OSError as error:
         raise CorruptFile(f"{where}: cannot be opened: {error.strerror or error}") from error
     if _digest(where) != before:
