@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.geotext_workloads import AREA, GROUPS, World, measure
+from benchmarks.geotext_workloads import AREA, GROUPS, World, measure_index
 from contrada.spatial.textual.token_order import STRATEGIES
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _built(subscriptions: Subscriptions, name: str, **options: Any) -> tuple[Sto
 def _by_group(world: World, index: StoredIndex, count: int) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for group, how in GROUPS.items():
-        cost = measure(index, world.messages(count, **how))
+        cost = measure_index(index, world.messages(count, **how))
         row[f"{group}, ms"] = cost.milliseconds
     return row
 
@@ -46,9 +46,9 @@ def figure_6(report: Report, world: World, subscriptions: Subscriptions, count: 
     rows = []
     for order in STRATEGIES:
         index, took = _built(subscriptions, "rt+", order=order)
-        row: dict[str, Any] = {"order": order, "build, s": took, **_by_group(world, index, count)}
-        row["candidates, short point"] = measure(index, world.messages(count, **GROUPS["short point"])).verified
-        rows.append(row)
+        short = measure_index(index, world.messages(count, **GROUPS["short point"]))
+        times = _by_group(world, index, count)
+        rows.append({"order": order, "build, s": took, **times, "candidates, short point": short.verified})
     report.table(
         f"Paper 2, Fig. 6: rt+ by order of representatives, {len(subscriptions):,} subscriptions"
         " (printed order, best first: locality, idf, df, random)",
@@ -74,7 +74,7 @@ def figure_7(report: Report, world: World, subscriptions: Subscriptions, count: 
         for length in lengths:
             messages = world.messages(count if length < 100 else count // 4, tokens=(length, length), area=area)
             for name, tree in trees.items():
-                times[name].append(measure(tree, messages).milliseconds)
+                times[name].append(measure_index(tree, messages).milliseconds)
             for message in messages[:50]:
                 candidates = {}
                 for name, tree in trees.items():

@@ -159,8 +159,7 @@ class APTree(StoredIndex):
         self._arena, _ = remove_slot(self._arena, self._meta, self.store.rows, slot, self._universe, self._parameters)
 
     def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        _, boxes, start, length, keywords = self.store.rows
-        return search_tree(self._arena, boxes, start, length, keywords, tokens, box, self.rare_first)
+        return search_tree(self._arena, self.store.columns, tokens, box, self.rare_first)
 
     def nbytes(self) -> int:
         """Bytes of the tree itself, without the subscriptions."""

@@ -149,6 +149,16 @@ def _down(
 
 
 @kernel
+def _from_root() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int]:
+    """Return the stack of a walk that has the root pending, and its height; see `_down`."""
+    ats, states, regions = np.empty(256, np.int64), np.empty(256, np.int64), np.empty((256, 4))
+    ats[0], states[0] = ROOT, 0
+    regions[0, 0] = regions[0, 1] = -np.inf
+    regions[0, 2] = regions[0, 3] = np.inf
+    return ats, states, regions, 1
+
+
+@kernel
 def _grown_stack(
     arena: Arena, p: int, top: int, ats: NDArray[np.int64], states: NDArray[np.int64], regions: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
@@ -217,11 +227,7 @@ def insert_slot(
     settings: Settings,
 ) -> tuple[Arena, int]:
     """Add one slot. Returns the arena, perhaps moved, and how many nodes were rebuilt because of drift."""
-    ats, states, regions = np.empty(256, np.int64), np.empty(256, np.int64), np.empty((256, 4))
-    ats[0], states[0] = ROOT, 0
-    regions[0, 0] = regions[0, 1] = -np.inf
-    regions[0, 2] = regions[0, 3] = np.inf
-    top = 1
+    ats, states, regions, top = _from_root()
     rebuilt = 0
     while top:
         top -= 1
@@ -261,11 +267,7 @@ def remove_slot(
     arena: Arena, meta: Meta, rows: Rows, slot: int, universe: NDArray[np.float64], settings: Settings
 ) -> tuple[Arena, int]:
     """Take one slot out. Returns the arena, perhaps moved, and from how many leaves it was taken."""
-    ats, states, regions = np.empty(256, np.int64), np.empty(256, np.int64), np.empty((256, 4))
-    ats[0], states[0] = ROOT, 0
-    regions[0, 0] = regions[0, 1] = -np.inf
-    regions[0, 2] = regions[0, 3] = np.inf
-    top = 1
+    ats, states, regions, top = _from_root()
     taken = 0
     while top:
         top -= 1

@@ -216,15 +216,20 @@ class StoredIndex(ABC):
         parts: dict[str, dict[str, NDArray[Any]]] = {"store": {}, "vocabulary": {}, "tree": {}, "layout": {}}
         for name, array in arrays.items():
             part, _, rest = name.partition(".")
+            if part not in parts:
+                raise CorruptFile(f"{cls.name}: what is the array {name!r}?")
             parts[part][rest] = array
         layout = parts["layout"].get("", np.zeros(1, np.int64)).tolist()
         if layout != [cls.version]:
             raise CorruptFile(f"{cls.name}: layout {layout[0]}, this version reads {cls.version}; build the index anew")
         made = cls.__new__(cls)
         made._prepare(options)
-        made.store = SubscriptionStore.from_arrays(parts["store"])
-        made.vocabulary = Vocabulary.from_arrays(parts["vocabulary"])
-        made._restore(parts["tree"])
+        try:
+            made.store = SubscriptionStore.from_arrays(parts["store"])
+            made.vocabulary = Vocabulary.from_arrays(parts["vocabulary"])
+            made._restore(parts["tree"])
+        except KeyError as error:
+            raise CorruptFile(f"{cls.name}: the array {error} is missing") from error
         return made
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contrada.spatial.textual.store import Arrays
+
 DEEPEST = 9
 
 
@@ -148,16 +150,13 @@ def _places(cells: Cells, rows: Rows, slots: NDArray[np.int32]) -> tuple[NDArray
 def _search(
     index: NDArray[np.int64],
     pool: NDArray[np.int32],
-    u: NDArray[np.float64],
-    depths: NDArray[np.int8],
-    occupied: NDArray[np.int32],
-    boxes: NDArray[np.float64],
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    keywords: NDArray[np.int32],
+    cells: Arrays,
+    columns: Arrays,
     tokens: NDArray[np.int32],
     box: NDArray[np.float64],
 ) -> tuple[NDArray[np.int32], int, int]:
+    u, _, depths, occupied = cells
+    boxes, start, length, keywords = columns
     table = token_table(tokens)
     found = [np.int32(0) for _ in range(0)]
     nodes, verified = 0, 0
@@ -205,7 +204,7 @@ class IQTree(StoredIndex):
         boxes = self.store.rows.boxes[slots] if len(slots) else np.zeros((1, 4))
         lower, upper = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
         # A universe without extent, or with one beyond the floats, still needs a positive finite size.
-        extent = np.clip(np.nan_to_num(upper / 2 - lower / 2) * 2, 1e-300, 1e308)
+        extent = np.clip(upper / 2 - lower / 2, 5e-301, 5e307) * 2
         self.cells = Cells(
             np.concatenate([lower, extent]),
             np.array([float(weight)]),
@@ -225,11 +224,7 @@ class IQTree(StoredIndex):
         _place(self.lists, self.cells, self.store.rows, slot, False)
 
     def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        u, _, depths, occupied = self.cells
-        _, boxes, start, length, keywords = self.store.rows
-        return _search(
-            self.lists.table, self.lists.pool, u, depths, occupied, boxes, start, length, keywords, tokens, box
-        )
+        return _search(self.lists.table, self.lists.pool, self.cells[:], self.store.columns, tokens, box)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {**self.lists._asdict(), **self.cells._asdict(), "built": np.array([self._built])}

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contrada.spatial.textual.store import Arrays
+
 
 @kernel
 def rarest(rows: Rows, slot: int) -> int:
@@ -40,13 +42,11 @@ def rarest(rows: Rows, slot: int) -> int:
 def _search(
     index: NDArray[np.int64],
     pool: NDArray[np.int32],
-    boxes: NDArray[np.float64],
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    keywords: NDArray[np.int32],
+    columns: Arrays,
     tokens: NDArray[np.int32],
     box: NDArray[np.float64],
 ) -> tuple[NDArray[np.int32], int, int]:
+    boxes, start, length, keywords = columns
     table = token_table(tokens)
     found = [np.int32(0) for _ in range(0)]
     nodes, verified = 0, 0
@@ -80,8 +80,7 @@ class KeywordFirst(StoredIndex):
         unpost(self.lists, 0, rarest(self.store.rows, slot), slot)
 
     def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        _, boxes, start, length, keywords = self.store.rows
-        return _search(self.lists.table, self.lists.pool, boxes, start, length, keywords, tokens, box)
+        return _search(self.lists.table, self.lists.pool, self.store.columns, tokens, box)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return self.lists._asdict()

@@ -14,7 +14,7 @@ which flat arrays cannot do cheaply; where stalls matter, use the AP-tree.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,10 +28,25 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contrada.spatial.textual.store import Rows
+    from contrada.spatial.textual.store import Arrays, Rows
 
 LATER = 512
 NO, YES, ASK = 0, 1, 2
+
+
+class Layer(NamedTuple):
+    """What verification reads of a layer and of the store.
+
+    Searches take this and a structure's arrays as plain tuples, and name them inside: entering compiled code with a
+    named tuple takes twice as long.
+    """
+
+    order: NDArray[np.int32]
+    boxes: NDArray[np.float32]
+    exact: NDArray[np.float64]
+    start: NDArray[np.int64]
+    length: NDArray[np.int32]
+    keywords: NDArray[np.int32]
 
 
 @kernel
@@ -109,6 +124,10 @@ class LayeredIndex(StoredIndex):
 
     order: NDArray[np.int32]
     boxes: NDArray[np.float32]
+
+    def _layer(self) -> Arrays:
+        """Return the arrays of `Layer`."""
+        return (self.order, self.boxes, *self.store.columns)
 
     def _build(self) -> None:
         self._index(self.store.slots)

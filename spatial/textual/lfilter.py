@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from contrada.spatial._jit import kernel
-from contrada.spatial.textual.layered import LayeredIndex, as_float32, as_labels, first_at_least
+from contrada.spatial.textual.layered import Layer, LayeredIndex, as_float32, as_labels, first_at_least
 from contrada.spatial.textual.mbr_trie import (
     PROBE_BY_COST,
     Trie,
@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contrada.spatial.textual.store import Arrays
+
 
 PROBE = 8.0  # a step of a binary search, or a hash probe
 NODE = 100.0  # a trie node, besides its probes
@@ -65,21 +67,14 @@ CANDIDATE = 24.0  # an entry of a list, fetched at random, box and keywords
 
 @kernel
 def trie_cost(
-    labels: NDArray[np.int32],
-    child: NDArray[np.int32],
-    first: NDArray[np.int32],
-    last: NDArray[np.int32],
-    own: NDArray[np.int32],
-    mbrs: NDArray[np.float32],
-    message: NDArray[np.int32],
-    near: NDArray[np.float32],
-    pairs: NDArray[np.int32],
+    trie: Trie, message: NDArray[np.int32], near: NDArray[np.float32], pairs: NDArray[np.int32]
 ) -> tuple[float, int]:
     """Expected cost of the MBRTrie algorithm on a message: Eq. 1 and 2 with its own level-1 nodes.
 
     Those found are left in `pairs`, of at least 4 · SAMPLED, as SELECTPAIR would, and their number is returned, so that
     a walk can go on from there; -1 when not all tokens of a long message were looked up.
     """
+    labels, child, first, last, own, mbrs, _ = trie
     begin, end = child[0], child[1]
     steps = np.log2(end - begin + 1.0)
     cost = NODE + BOX * (own[0] - first[0])
@@ -134,12 +129,7 @@ def entries_at_root(tree: Quadtree, words: int) -> NDArray[np.int32]:
 def hybrid_prune(
     trie: Trie,
     tree: Quadtree,
-    order: NDArray[np.int32],
-    boxes: NDArray[np.float32],
-    exact: NDArray[np.float64],
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    keywords: NDArray[np.int32],
+    layer: Layer,
     groups: NDArray[np.int32],
     most: int,
     message: NDArray[np.int32],
@@ -152,6 +142,7 @@ def hybrid_prune(
 
     The lists of a pending node are runs of (begin, end) into `tree.entries`, kept on a stack beside the nodes'.
     """
+    order, boxes, exact, start, length, keywords = layer
     found = np.empty(most, np.int32)
     matched = nodes = verified = 0
     pairs = np.zeros((256, 2), np.int32)
@@ -222,15 +213,8 @@ def hybrid_prune(
 
 @kernel
 def search_trie_first(
-    labels: NDArray[np.int32],
-    child: NDArray[np.int32],
-    first: NDArray[np.int32],
-    last: NDArray[np.int32],
-    own: NDArray[np.int32],
-    mbrs: NDArray[np.float32],
-    order: NDArray[np.int32],
-    boxes: NDArray[np.float32],
-    exact: NDArray[np.float64],
+    parts: Arrays,
+    read: Arrays,
     at_root: NDArray[np.int32],
     tokens: NDArray[np.int32],
     box: NDArray[np.float64],
@@ -239,10 +223,11 @@ def search_trie_first(
     """Let the trie answer if it is cheap, or the quadtree's root dear; else -1 nodes, and the trie's expected cost.
 
     Asking the quadtree must be likely to pay: what that costs is known, and it saves at most what the trie costs.
+    `parts` are of a `Trie`, `read` of a `Layer`.
     """
-    message, near = as_labels(tokens), as_float32(box)
+    trie, message, near = Trie(*parts), as_labels(tokens), as_float32(box)
     pairs = np.zeros((256, 2), np.int32)
-    cost, top = trie_cost(labels, child, first, last, own, mbrs, message, near, pairs)
+    cost, top = trie_cost(trie, message, near, pairs)
     asking = 20 * NODE + 6 * PROBE * tokens.size
     if cost > 4 * asking:
         entries = 0
@@ -250,74 +235,37 @@ def search_trie_first(
             entries += at_root[token] if token < at_root.size else 0
         if cost > direct_cost(entries, average) + 2 * asking:
             return tokens[:0], -1, 0, cost
-    if top < 0 or own[0] > first[0]:
+    if top < 0 or trie.own[0] > trie.first[0]:
         pairs[0, 0] = pairs[0, 1] = 0
         top = 1
-    found, nodes, verified = walk_trie(
-        labels, child, first, own, mbrs, order, boxes, exact, message, near, box, PROBE_BY_COST, pairs, top
-    )
+    found, nodes, verified = walk_trie(trie, Layer(*read), message, near, box, PROBE_BY_COST, pairs, top)
     return found, nodes, verified, cost
 
 
 @kernel
 def search_both(
-    labels: NDArray[np.int32],
-    child: NDArray[np.int32],
-    first: NDArray[np.int32],
-    last: NDArray[np.int32],
-    own: NDArray[np.int32],
-    mbrs: NDArray[np.float32],
-    levels: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    middles: NDArray[np.float64],
-    groups: NDArray[np.int32],
-    pivots: NDArray[np.int32],
-    starts: NDArray[np.int32],
-    entries: NDArray[np.int32],
-    cover_at: NDArray[np.int32],
-    cover: NDArray[np.int32],
-    other_at: NDArray[np.int32],
-    other: NDArray[np.int32],
-    order: NDArray[np.int32],
-    boxes: NDArray[np.float32],
-    exact: NDArray[np.float64],
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    keywords: NDArray[np.int32],
+    parts: Arrays,
+    tree_parts: Arrays,
+    read: Arrays,
     tokens: NDArray[np.int32],
     box: NDArray[np.float64],
     average: float,
     by_trie: float,
 ) -> tuple[NDArray[np.int32], int, int]:
-    """LFILTER (Algorithm 3) where the trie is dear: slots that match, nodes visited, candidates verified."""
-    tree = Quadtree(cells, middles, groups, pivots, starts, entries, cover_at, cover, other_at, other)
+    """LFILTER (Algorithm 3) where the trie is dear: slots that match, nodes visited, candidates verified.
+
+    `parts` are of a `Trie`, `tree_parts` of a `Quadtree`, `read` of a `Layer`.
+    """
+    trie, tree, layer = Trie(*parts), Quadtree(*tree_parts), Layer(*read)
     message, near, table = as_labels(tokens), as_float32(box), token_table(tokens)
     reached, nodes, most = filter_quadtree(tree, tokens, table, box)
-    by_lists = min(direct_cost(most, average), pruning_cost(child[1] - child[0], tokens.size, reached.size, most))
+    fanout = trie.child[1] - trie.child[0]
+    by_lists = min(direct_cost(most, average), pruning_cost(fanout, tokens.size, reached.size, most))
     if by_lists < by_trie:
-        trie = Trie(labels, child, first, last, own, mbrs, levels)
-        found, trie_nodes, verified = hybrid_prune(
-            trie,
-            tree,
-            order,
-            boxes,
-            exact,
-            start,
-            length,
-            keywords,
-            reached,
-            most,
-            message,
-            table,
-            near,
-            box,
-            average,
-        )
+        found, trie_nodes, verified = hybrid_prune(trie, tree, layer, reached, most, message, table, near, box, average)
         return found, nodes + trie_nodes, verified
     pairs = np.zeros((256, 2), np.int32)
-    found, trie_nodes, verified = walk_trie(
-        labels, child, first, own, mbrs, order, boxes, exact, message, near, box, PROBE_BY_COST, pairs, 1
-    )
+    found, trie_nodes, verified = walk_trie(trie, layer, message, near, box, PROBE_BY_COST, pairs, 1)
     return found, nodes + trie_nodes, verified
 
 
@@ -337,45 +285,11 @@ class LFilter(LayeredIndex):
         return order
 
     def _search_layer(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        _, exact, start, length, keywords = self.store.rows
-        t, order, boxes = self.trie, self.order, self.boxes
-        found, nodes, verified, cost = search_trie_first(
-            t.labels,
-            t.child,
-            t.first,
-            t.last,
-            t.own,
-            t.mbrs,
-            order,
-            boxes,
-            exact,
-            self._at_root,
-            tokens,
-            box,
-            self._average,
-        )
+        trie, layer = self.trie[:], self._layer()
+        found, nodes, verified, cost = search_trie_first(trie, layer, self._at_root, tokens, box, self._average)
         if nodes >= 0:
             return found, nodes, verified
-        return search_both(
-            t.labels,
-            t.child,
-            t.first,
-            t.last,
-            t.own,
-            t.mbrs,
-            t.levels,
-            *self.quadtree,
-            order,
-            boxes,
-            exact,
-            start,
-            length,
-            keywords,
-            tokens,
-            box,
-            self._average,
-            cost,
-        )
+        return search_both(trie, self.quadtree[:], layer, tokens, box, self._average, cost)
 
     def _layer_arrays(self) -> dict[str, NDArray[Any]]:
         parts = {"trie": self.trie._asdict(), "quadtree": self.quadtree._asdict()}

@@ -26,6 +26,7 @@ from contrada.spatial._jit import kernel
 from contrada.spatial.textual.layered import (
     ASK,
     NO,
+    Layer,
     LayeredIndex,
     as_float32,
     as_labels,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contrada.spatial.textual.store import Rows
+    from contrada.spatial.textual.store import Arrays, Rows
 
 PROBE_TOKENS, PROBE_TRIE, PROBE_BY_COST = 0, 1, 2
 PROBES = {"tokens": PROBE_TOKENS, "trie": PROBE_TRIE, "cost": PROBE_BY_COST}
@@ -203,14 +204,8 @@ def verify_run(
 
 @kernel
 def walk_trie(
-    labels: NDArray[np.int32],
-    child: NDArray[np.int32],
-    first: NDArray[np.int32],
-    own: NDArray[np.int32],
-    mbrs: NDArray[np.float32],
-    order: NDArray[np.int32],
-    boxes: NDArray[np.float32],
-    exact: NDArray[np.float64],
+    trie: Trie,
+    layer: Layer,
     message: NDArray[np.int32],
     near: NDArray[np.float32],
     box: NDArray[np.float64],
@@ -219,6 +214,8 @@ def walk_trie(
     top: int,
 ) -> tuple[NDArray[np.int32], int, int]:
     """MBRTrie-FILTER and MBRTrie-VERIFY in one walk from `top` pairs: slots that match, nodes visited, boxes seen."""
+    labels, child, first, _, own, mbrs, _ = trie
+    order, boxes, exact, _, _, _ = layer
     found = np.empty(64, np.int32)
     matched = nodes = verified = 0
     while top:
@@ -239,29 +236,13 @@ def walk_trie(
 
 @kernel
 def search_trie(
-    labels: NDArray[np.int32],
-    child: NDArray[np.int32],
-    first: NDArray[np.int32],
-    own: NDArray[np.int32],
-    mbrs: NDArray[np.float32],
-    order: NDArray[np.int32],
-    boxes: NDArray[np.float32],
-    exact: NDArray[np.float64],
-    tokens: NDArray[np.int32],
-    box: NDArray[np.float64],
-    probe: int,
+    parts: Arrays, read: Arrays, tokens: NDArray[np.int32], box: NDArray[np.float64], probe: int
 ) -> tuple[NDArray[np.int32], int, int]:
-    """Slots that match, nodes visited, boxes checked.
-
-    Arrays come one by one here and in the other searches: entering compiled code with a named tuple takes four times
-    as long for each.
-    """
-    near = as_float32(box)
+    """Slots that match, nodes visited, boxes checked. `parts` are of a `Trie`, `read` of a `Layer`."""
+    trie, layer, near = Trie(*parts), Layer(*read), as_float32(box)
     pairs = np.zeros((256, 2), np.int32)
-    top = 1 if order.size and overlaps_node(mbrs, 0, near) else 0
-    return walk_trie(
-        labels, child, first, own, mbrs, order, boxes, exact, as_labels(tokens), near, box, probe, pairs, top
-    )
+    top = 1 if layer.order.size and overlaps_node(trie.mbrs, 0, near) else 0
+    return walk_trie(trie, layer, as_labels(tokens), near, box, probe, pairs, top)
 
 
 class MBRTrie(LayeredIndex):
@@ -278,20 +259,7 @@ class MBRTrie(LayeredIndex):
         return order
 
     def _search_layer(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        t = self.trie
-        return search_trie(
-            t.labels,
-            t.child,
-            t.first,
-            t.own,
-            t.mbrs,
-            self.order,
-            self.boxes,
-            self.store.rows.boxes,
-            tokens,
-            box,
-            PROBES[self.options["probe"]],
-        )
+        return search_trie(self.trie[:], self._layer(), tokens, box, PROBES[self.options["probe"]])
 
     def _layer_arrays(self) -> dict[str, NDArray[Any]]:
         return self.trie._asdict()
@@ -319,14 +287,16 @@ def check_trie(trie: Trie, index: LayeredIndex) -> None:
     live = index.order >= 0
     rows = index.store.rows
 
-    def walk(node: int, path: list[int]) -> None:
+    pending: list[tuple[int, list[int]]] = [(0, [])]  # not recursion: a path is as long as a keyword set
+    while pending:
+        node, path = pending.pop()
         first, last, own = trie.first[node], trie.last[node], trie.own[node]
         assert first <= own <= last
         at = own
         for child in range(trie.child[node], trie.child[node + 1]):
             assert trie.first[child] == at < trie.last[child]
             at = trie.last[child]
-            walk(child, [*path, int(trie.labels[child])])
+            pending.append((child, [*path, int(trie.labels[child])]))
         assert at == last
         assert (np.diff(trie.labels[trie.child[node] : trie.child[node + 1]]) > 0).all()
         inside = index.boxes[first:last][live[first:last]]
@@ -337,5 +307,4 @@ def check_trie(trie: Trie, index: LayeredIndex) -> None:
                 slot = int(index.order[p])
                 assert [token_label(rows, slot, i) for i in range(rows.length[slot])] == path
 
-    walk(0, [])
     assert trie.levels[-1] == trie.labels.size

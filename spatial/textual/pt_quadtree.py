@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contrada.spatial.textual.store import Arrays
+
 
 @kernel
 def _share(
@@ -128,35 +130,19 @@ def verify_entries(
 
 @kernel
 def search_quadtree(
-    child: NDArray[np.int32],
-    middles: NDArray[np.float64],
-    groups: NDArray[np.int32],
-    pivots: NDArray[np.int32],
-    starts: NDArray[np.int32],
-    entries: NDArray[np.int32],
-    cover_at: NDArray[np.int32],
-    cover: NDArray[np.int32],
-    other_at: NDArray[np.int32],
-    other: NDArray[np.int32],
-    order: NDArray[np.int32],
-    boxes: NDArray[np.float32],
-    exact: NDArray[np.float64],
-    start: NDArray[np.int64],
-    length: NDArray[np.int32],
-    keywords: NDArray[np.int32],
-    tokens: NDArray[np.int32],
-    box: NDArray[np.float64],
+    parts: Arrays, read: Arrays, tokens: NDArray[np.int32], box: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], int, int]:
-    """Slots that match, nodes visited, entries verified."""
-    tree = Quadtree(child, middles, groups, pivots, starts, entries, cover_at, cover, other_at, other)
+    """Slots that match, nodes visited, entries verified. `parts` are of a `Quadtree`, `read` of a `Layer`."""
+    tree = Quadtree(*parts)
+    order, boxes, exact, start, length, keywords = read
     table, near = token_table(tokens), as_float32(box)
     reached, nodes, most = filter_quadtree(tree, tokens, table, box)
     found = np.empty(most, np.int32)
     count = 0
     for g in reached:
-        a, b = starts[g], starts[g + 1]
+        a, b = tree.starts[g], tree.starts[g + 1]
         count = verify_entries(
-            entries, order, boxes, exact, start, length, keywords, table, near, box, a, b, found, count
+            tree.entries, order, boxes, exact, start, length, keywords, table, near, box, a, b, found, count
         )
     return found[:count], nodes, most
 
@@ -174,8 +160,7 @@ class PTQuadtree(LayeredIndex):
         return order
 
     def _search_layer(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
-        _, exact, start, length, keywords = self.store.rows
-        return search_quadtree(*self.quadtree, self.order, self.boxes, exact, start, length, keywords, tokens, box)
+        return search_quadtree(self.quadtree[:], self._layer(), tokens, box)
 
     def _layer_arrays(self) -> dict[str, NDArray[Any]]:
         return self.quadtree._asdict()

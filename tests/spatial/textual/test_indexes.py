@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contrada.errors import CorruptFile
 from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.registry import NAMES, textual_index
 from tests.naive.textual import NaiveTextual
 from tests.spatial.textual.workloads import (
+    UNIVERSE,
     boxes,
     keywords,
     messages,
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 
 every_index = pytest.mark.parametrize("name", NAMES)
 
-UNIVERSE = (-1e300, -1e300, 1e300, 1e300)
 MESSAGES: list[Message] = [
     *zipf_messages(25, 1),
     *zipf_messages(8, 2, tokens=120),
@@ -87,9 +88,7 @@ def test_any_history(
     index._check()
     assert len(index) == len(naive.subscriptions)
     everything = frozenset(w for s in naive.subscriptions.values() for w in s.keywords)
-    assert index.search(everything, UNIVERSE).tolist() == sorted(
-        id for id, s in naive.subscriptions.items() if max(map(abs, s.box)) <= 1e300
-    )
+    assert index.search(everything, UNIVERSE).tolist() == sorted(naive.subscriptions)
 
 
 @every_index
@@ -120,6 +119,17 @@ def test_built_grown_shrunk_saved_and_loaded(name: str, tmp_path: Path) -> None:
     assert_same(loaded, naive, MESSAGES)
     assert len(index) == 1_550, "the original lives on"
     index._check()
+
+
+@every_index
+def test_arrays_that_are_missing_or_foreign_are_refused(name: str) -> None:
+    kind = textual_index(name)
+    arrays = kind.build(zipf_subscriptions(50, 3)).arrays()
+    for part in arrays:
+        with pytest.raises(CorruptFile):
+            kind.from_arrays({other: array for other, array in arrays.items() if other != part})
+    with pytest.raises(CorruptFile, match="foreign"):
+        kind.from_arrays({**arrays, "foreign": arrays["layout"]})
 
 
 @every_index
@@ -160,6 +170,26 @@ def test_one_keyword_in_very_many_subscriptions(name: str) -> None:
         naive.remove(i)
     index._check()
     assert_same(index, naive, asked)
+
+
+@every_index
+def test_keyword_sets_of_hundreds_and_ids_at_the_limits(name: str) -> None:
+    """Paths as long as Python's recursion goes, a chain of prefixes, and the first and last id there are."""
+    words = [f"w{i}" for i in range(1_200)]
+    subscriptions = [
+        Subscription(2**31 - 1 - i, frozenset(words[: 1_200 - 100 * i]), (0.0, 0.0, i, i)) for i in range(12)
+    ]
+    subscriptions += [Subscription(i, frozenset(words[i::600]), (i, i, i, i)) for i in range(60)]
+    index, naive = textual_index(name).build(subscriptions[::2]), NaiveTextual(subscriptions)
+    for subscription in subscriptions[1::2]:
+        index.insert(subscription)
+    index._check()
+    asked: list[Message] = [(frozenset(words[:n]), (0.0, 0.0, 5.0, 5.0)) for n in (0, 1, 700, 1_199, 1_200)]
+    assert_same(index, naive, [*asked, (frozenset(words), (3.0, 3.0, 3.0, 3.0))])
+    for subscription in subscriptions:
+        index.remove(subscription.id)
+    index._check()
+    assert index.search(words, UNIVERSE).size == 0
 
 
 @every_index

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial.textual import lfilter
-from contrada.spatial.textual.layered import as_labels, rounded
+from contrada.spatial.textual.layered import Layer, as_labels, rounded
 from contrada.spatial.textual.lfilter import LFilter, hybrid_prune, search_both
 from contrada.spatial.textual.mbr_trie import PROBES, MBRTrie, select_pairs
 from contrada.spatial.textual.protocol import Subscription
@@ -182,9 +182,7 @@ def test_list_pruning_and_direct_verification_agree(average: float) -> None:
         slots, _, verified = hybrid_prune(
             index.trie,
             index.quadtree,
-            index.order,
-            index.boxes,
-            *index.store.rows[1:],
+            Layer(*index._layer()),
             step.groups,
             step.entries,
             as_labels(known),
@@ -230,11 +228,10 @@ def test_cost_estimates_grow_with_what_they_count() -> None:
     costs = []
     for words in (1, 5, 50):
         tokens = index.vocabulary.lookup(f"w{i}" for i in range(words))
-        t = index.trie
         box = rounded(np.array([0.0, 0.0, 1.0, 1.0]))
         pairs = np.zeros((256, 2), np.int32)
         message = as_labels(tokens)
-        costs.append(lfilter.trie_cost(t.labels, t.child, t.first, t.last, t.own, t.mbrs, message, box, pairs)[0])
+        costs.append(lfilter.trie_cost(index.trie, message, box, pairs)[0])
     assert costs == sorted(costs)
     assert search_both.signatures, "answers come from the kernel"
 

@@ -60,6 +60,9 @@ def test_rt_plus_plus_verifies_nothing(order: str) -> None:
     for tokens, box in MESSAGES:
         assert index.search(tokens, box).tolist() == naive.search(tokens, box)
         assert index.counters.verified == 0
+    index.store.rows.keywords[:] = -1
+    for tokens, box in MESSAGES:
+        assert index.search(tokens, box).tolist() == naive.search(tokens, box), "no keyword was read"
 
 
 @pytest.mark.parametrize("name", ["rt", "rt+", "rt++", "ir-tree"])

@@ -7,16 +7,19 @@ nest and coincide; words are few and skewed, so that keyword sets repeat.
 from __future__ import annotations
 
 import random
+import sys
 
 from hypothesis import strategies as st
 
 from contrada.spatial.textual.protocol import Subscription
 
+FARTHEST = sys.float_info.max
+UNIVERSE = (-FARTHEST, -FARTHEST, FARTHEST, FARTHEST)
 WORDS = ["the", "a", "of", "tea", "tram", "quay", "Łódź", "", "zebra", "x" * 300]
 
 coordinates = st.one_of(
     st.integers(0, 32).map(lambda i: i / 4.0),
-    st.sampled_from([0.0, -0.0, 4.0, 8.0, 1 / 3, -1e300, 1e300, 5e-324, 1e9]),
+    st.sampled_from([0.0, -0.0, 4.0, 8.0, 1 / 3, -1e300, 1e300, 5e-324, 1e9, -FARTHEST, FARTHEST, 3.5e38]),
 )
 
 
