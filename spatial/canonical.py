@@ -68,6 +68,12 @@ def _between(points: Floats, i: int, j: int, k: int) -> bool:
 
 
 @kernel
+def contact(xy: Floats, boxes: Floats) -> tuple[int, int]:
+    """Return a pair of edges of a ring of corners that touch where a simple ring's would not, or (-1, -1)."""
+    return self_contact(xy, boxes) if xy.shape[0] <= _SWEPT_ABOVE else sweep_contact(xy)
+
+
+@kernel
 def canonical_ring(points: Floats) -> tuple[int, int, int, int, int, Floats, Floats]:
     """Return (fault, i, i2, j, j2, xy, boxes) of the ring through `points`, closed or not.
 
@@ -143,7 +149,7 @@ def canonical_ring(points: Floats) -> tuple[int, int, int, int, int, Floats, Flo
     words = np.empty(word_count(size), np.uint64)
     if surely_simple(xy.reshape(-1), 0, size, mbr[0], mbr[1], mbr[2], mbr[3], words):
         return SOUND, 0, 0, 0, 0, xy, boxes
-    i, j = self_contact(xy, boxes) if size <= _SWEPT_ABOVE else sweep_contact(xy)
+    i, j = contact(xy, boxes)
     if i >= 0:
         source = np.empty(4, np.int64)
         for which, at in enumerate((i, i + 1, j, j + 1)):

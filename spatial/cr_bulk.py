@@ -1,6 +1,6 @@
 """Packing a CR-tree from many constraints at once: the same structure, full nodes.
 
-Rings are read once, in the order given (`ring_reader`).
+Rings are read and proved simple in several threads (`ring_loading`).
 
 Leaves are packed by sort-tile-recursive (Leutenegger et al., 1997): centres sorted by x, cut into about √k vertical
 slices for k leaves, each slice sorted by y and cut into leaves; then the same for the MBRs of the leaves, and so on up.
@@ -12,15 +12,14 @@ are one run: a search reads memory nearly in order. Only the rings stay where th
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from contrada.errors import InvalidRegion, InvalidValue
-from contrada.spatial import ring_arena
 from contrada.spatial._jit import kernel
-from contrada.spatial.canonical import MAX_VERTICES
 from contrada.spatial.cr_layout import (
     AFTER,
     BEFORE,
@@ -61,13 +60,14 @@ from contrada.spatial.cr_layout import (
 from contrada.spatial.cr_nodes import node_mbr
 from contrada.spatial.cr_rows import empty_tree, new_node, rehash, table_size
 from contrada.spatial.region import Region
-from contrada.spatial.ring_reader import BLOCK_AT, EDGES_AT, HASH_AT, RING_SIZE, read_rings
-from contrada.spatial.simple import word_count
+from contrada.spatial.ring_loading import THREADS, load_rings, prove
+from contrada.spatial.ring_reader import BLOCK_AT, EDGES_AT, HASH_AT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contrada.spatial.cr_layout import Floats, Ints, Tree
+    from contrada.spatial.ring_loading import StoredRings
 
 
 def build(coords: Floats, offsets: Ints, ids: Ints, masks: Ints, *, trusted: bool) -> Tree:
@@ -75,43 +75,39 @@ def build(coords: Floats, offsets: Ints, ids: Ints, masks: Ints, *, trusted: boo
 
     `trusted` rings are those of regions; others are validated as `Region` does it.
     """
-    count = len(ids)
-    lengths = np.diff(offsets)
-    vertices = int(lengths.sum()) + count
-    # Two numbers for a vertex, four for a box per 15 edges or less, a quarter for the size classes.
-    heap = np.zeros(5 * (2 * vertices + vertices // 3 + 10 * count) // 4)
-    heap_state = np.full(ring_arena.STATE_SIZE, -1, np.int64)
-    heap_state[ring_arena.USED] = 0
-    rings = np.empty((count, RING_SIZE), np.int64)
-    boxes = np.empty((count, 4))
-    which = np.empty(count, np.int64)
-    size = table_size(count)
-    longest = min(int(lengths.max()), MAX_VERTICES)
-    corners, words = np.empty(2 * longest), np.empty(word_count(longest), np.uint64)
-    distinct, wrong = read_rings(
-        coords.reshape(-1),
-        offsets,
-        trusted,
-        heap,
-        heap_state,
-        rings,
-        boxes,
-        which,
-        np.full(size, -1, np.int64),
-        corners,
-        words,
-    )
-    if wrong >= 0:
-        _refuse(coords[offsets[wrong] : offsets[wrong + 1]], wrong, int(ids[wrong]))
-    used = int(heap_state[ring_arena.USED])
-    if 2 * used < len(heap):  # many rings were the same
-        heap = heap[: used + used // 4 + 64].copy()
-    order, sizes = _pack(boxes[:distinct])
+    with ThreadPoolExecutor(THREADS) as pool:
+        rings, wrong = load_rings(coords, offsets, pool)
+        proofs = [] if trusted else prove(rings, pool)
+        packed = _tree_of(rings, ids, masks) if wrong < 0 else None
+    for touching in (proof.result() for proof in proofs):
+        if touching >= 0:
+            wrong = int(np.argmax(rings.which == touching))
+            break
+    if packed is None or wrong >= 0:
+        raise _refusal(coords[offsets[wrong] : offsets[wrong + 1]], wrong, int(ids[wrong]))
+    tree, twin = packed
+    if twin >= 0:
+        raise InvalidValue(f"id {tree.constraint[twin, ID]} is given twice")
+    return tree
+
+
+def _refusal(ring: Floats, place: int, id: int) -> InvalidRegion:
+    try:
+        Region(ring)
+    except InvalidRegion as error:
+        return InvalidRegion(f"ring {place} (id {id}): {error}")
+    raise AssertionError(f"ring {place} is a region, but was refused")
+
+
+def _tree_of(rings: StoredRings, ids: Ints, masks: Ints) -> tuple[Tree, int]:
+    """Pack the tree; return it, and -1 or a constraint whose id another one has."""
+    count, distinct = len(ids), rings.distinct
+    order, sizes = _pack(rings.boxes[:distinct])
     if distinct == count:
-        rows, starts = which, np.arange(count + 1)
+        rows, starts = rings.which, np.arange(count + 1)
     else:
-        rows = np.argsort(which, kind="stable")
-        starts = np.searchsorted(which[rows], np.arange(distinct + 1))
+        rows = np.argsort(rings.which, kind="stable")
+        starts = np.searchsorted(rings.which[rows], np.arange(distinct + 1))
     levels = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum([len(level) for level in sizes], out=levels[1:])
     nodes = int(levels[-1])
@@ -123,24 +119,15 @@ def build(coords: Floats, offsets: Ints, ids: Ints, masks: Ints, *, trusted: boo
         entries=distinct,
         slots=count,
         heap=0,
-        table=size,
-    )._replace(heap=heap)
-    tree.state[HEAP_STATE:] = heap_state
-    _number_rows(tree, rings, ids, masks, order, rows, starts)
-    _hang_nodes(tree, boxes, order, np.concatenate(sizes), levels)
+        table=table_size(count),
+    )._replace(heap=rings.heap)
+    tree.state[HEAP_STATE:] = rings.heap_state
+    _number_rows(tree, rings.where, ids, masks, order, rows, starts)
+    _hang_nodes(tree, rings.boxes, order, np.concatenate(sizes), levels)
     twin = rehash(tree)
-    if twin >= 0:
-        raise InvalidValue(f"id {tree.constraint[twin, ID]} is given twice")
-    _fill_lists(tree)
-    return tree
-
-
-def _refuse(ring: Floats, index: int, id: int) -> None:
-    try:
-        Region(ring)
-    except InvalidRegion as error:
-        raise InvalidRegion(f"ring {index} (id {id}): {error}") from None
-    raise AssertionError(f"ring {index} is a region, but was refused")
+    if twin < 0:
+        _fill_lists(tree)
+    return tree, twin
 
 
 def _tile(boxes: Floats) -> tuple[Ints, Ints]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 USED: Final = 0
 _FREE: Final = 1
 CLASSES: Final = 112
+SMALLEST: Final = 4  # numbers in a block of the smallest class
 STATE_SIZE: Final = _FREE + CLASSES
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -94,11 +95,22 @@ def store(heap: Floats, state: Ints, xy: Floats) -> int:
 
 
 @kernel
+def give_back(heap: Floats, state: Ints, start: int, size: int) -> None:
+    """Make free blocks of `size` numbers from `start` on: none, or as many as the smallest block has at least."""
+    while size > 0:
+        which = size_class(size)
+        while class_size(which) > size or 0 < size - class_size(which) < SMALLEST:
+            which -= 1
+        heap[start] = state[_FREE + which]
+        state[_FREE + which] = start
+        start += class_size(which)
+        size -= class_size(which)
+
+
+@kernel
 def release(heap: Floats, state: Ints, block: int, edges: int) -> None:
     """Give a ring's block back."""
-    which = size_class(ring_size(edges))
-    heap[block] = state[_FREE + which]
-    state[_FREE + which] = block
+    give_back(heap, state, block, class_size(size_class(ring_size(edges))))
 
 
 @kernel

@@ -1,9 +1,10 @@
 """Many rings into a heap at once: each validated, in canonical form, and once however often it comes.
 
-A ring goes through a few short passes while it is in the cache: its corners are found, copied from the smallest on,
-counter-clockwise, and proved simple. A ring on which one of them stumbles goes through `canonical_ring`, as every
-`Region` does, which decides. Either way the stored ring is that of the `Region`. Rings are told apart by hash.
-O(n log n) for a ring of n vertices, O(n) for nearly all.
+Reading and proving are apart, so that another thread can prove rings simple while this one reads on. `read_rings`
+takes a ring through a few short passes while it is in the cache: its corners are found and copied from the smallest
+on, counter-clockwise. A ring on which one of them stumbles goes through `canonical_ring`, as every `Region` does,
+which decides. Rings are told apart by hash. `prove_rings` then finds the stored rings that touch themselves. What is
+stored and proved is what the `Region` would be. O(n log n) for a ring of n vertices, O(n) for nearly all.
 """
 
 from __future__ import annotations
@@ -13,15 +14,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contrada.spatial._jit import kernel
-from contrada.spatial.canonical import MAX_VERTICES, SOUND, canonical_ring
+from contrada.spatial.canonical import MAX_VERTICES, SOUND, canonical_ring, contact
 from contrada.spatial.predicates import MAX_MAGNITUDE, MIN_MAGNITUDE, orient
 from contrada.spatial.ring_arena import USED, allocate, ring_boxes, ring_hash, ring_xy, same_ring
 from contrada.spatial.rings import RUN, fill_boxes
-from contrada.spatial.simple import surely_simple
+from contrada.spatial.simple import surely_simple, word_count
 
 if TYPE_CHECKING:
     from contrada.spatial.ring_arena import Floats, Ints
-    from contrada.spatial.simple import Words
 
 _FILTER: Final = 4e-16  # above the error bound of an orientation in doubles
 
@@ -41,7 +41,8 @@ _1, _2 = np.uint64(1), np.uint64(2)
 def read_rings(
     coords: Floats,
     offsets: Ints,
-    trusted: bool,
+    first: int,
+    last: int,
     heap: Floats,
     heap_state: Ints,
     rings: Ints,
@@ -49,23 +50,21 @@ def read_rings(
     which: Ints,
     table: Ints,
     corners: Floats,
-    words: Words,
 ) -> tuple[int, int]:
-    """Store the distinct rings; return how many there are, and -1 or the first ring that is no region.
+    """Store rings first to last-1, numbering the distinct ones from `first` on.
 
-    `which` gets each ring's number; `rings` and `boxes` get, by number, where it is stored and its MBR. `table`,
-    all -1, `corners` and `words` are scratch.
+    Return the number after the last, and -1 or the first ring that is no region. `which` gets each ring's number;
+    `rings` and `boxes` get, by number, where it is stored and its MBR. `table` finds numbers by hash and is all -1 at
+    first; `corners` is scratch.
     """
-    count = 0
-    for i in range(offsets.shape[0] - 1):
+    count = first
+    for i in range(first, last):
         low, high = offsets[i], offsets[i + 1]
-        x, y = coords[2 * low], coords[2 * low + 1]
-        while high - low > 1 and coords[2 * high - 2] == x and coords[2 * high - 1] == y:  # closed
+        while high - low > 1 and _same(coords, low, high - 1):  # closed
             high -= 1
         block = heap_state[USED]
-        edges = _store(coords, low, high, trusted, heap, heap_state, boxes[count], corners, words)
+        edges = _store(coords, low, high, heap, heap_state, boxes[count], corners)
         if edges == 0:
-            heap_state[USED] = block
             edges = _store_with_care(coords, low, high, heap, heap_state, boxes[count])
             if edges == 0:
                 return count, i
@@ -74,43 +73,63 @@ def read_rings(
                 heap[block + 2 * (edges + 1) + side] = boxes[count, side]
         else:
             fill_boxes(ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
-        hashed = ring_hash(heap, block, edges)
-        bucket = hashed & (table.shape[0] - 1)
-        k = table[bucket]
-        while k >= 0:
-            if (
-                rings[k, HASH_AT] == hashed
-                and rings[k, EDGES_AT] == edges
-                and same_ring(heap, rings[k, BLOCK_AT], ring_xy(heap, block, edges))
-            ):
-                break
-            k = rings[k, _CHAIN]
+        rings[count, BLOCK_AT] = block
+        rings[count, EDGES_AT] = edges
+        rings[count, HASH_AT] = ring_hash(heap, block, edges)
+        k = find_ring(heap, rings, table, count)
         if k >= 0:
             heap_state[USED] = block  # it was the last one
         else:
             k = count
             count += 1
-            rings[k, BLOCK_AT] = block
-            rings[k, EDGES_AT] = edges
-            rings[k, HASH_AT] = hashed
-            rings[k, _CHAIN] = table[bucket]
-            table[bucket] = k
+            file_ring(rings, table, k)
         which[i] = k
     return count, -1
 
 
 @kernel
-def _store(
-    coords: Floats,
-    low: int,
-    high: int,
-    trusted: bool,
-    heap: Floats,
-    heap_state: Ints,
-    box: Floats,
-    corners: Floats,
-    words: Words,
-) -> int:
+def find_ring(heap: Floats, rings: Ints, table: Ints, number: int) -> int:
+    """Return the number of the filed ring that is the same as the one of that number, or -1."""
+    block, edges, hashed = rings[number, BLOCK_AT], rings[number, EDGES_AT], rings[number, HASH_AT]
+    k: int = table[hashed & (table.shape[0] - 1)]
+    while k >= 0:
+        if (
+            rings[k, HASH_AT] == hashed
+            and rings[k, EDGES_AT] == edges
+            and same_ring(heap, rings[k, BLOCK_AT], ring_xy(heap, block, edges))
+        ):
+            break
+        k = rings[k, _CHAIN]
+    return k
+
+
+@kernel
+def file_ring(rings: Ints, table: Ints, number: int) -> None:
+    """Let `find_ring` find the ring of that number."""
+    bucket = rings[number, HASH_AT] & (table.shape[0] - 1)
+    rings[number, _CHAIN] = table[bucket]
+    table[bucket] = number
+
+
+@kernel
+def prove_rings(heap: Floats, rings: Ints, boxes: Floats, first: int, last: int) -> int:
+    """Return the first of the stored rings numbered first to last-1 that touches itself, or -1."""
+    longest = 0
+    for k in range(first, last):
+        longest = max(longest, rings[k, EDGES_AT])
+    words = np.empty(word_count(longest), np.uint64)
+    for k in range(first, last):
+        block, edges = rings[k, BLOCK_AT], rings[k, EDGES_AT]
+        if (
+            not surely_simple(heap, block, edges, boxes[k, 0], boxes[k, 1], boxes[k, 2], boxes[k, 3], words)
+            and contact(ring_xy(heap, block, edges), ring_boxes(heap, block, edges))[0] >= 0
+        ):
+            return k
+    return -1
+
+
+@kernel
+def _store(coords: Floats, low: int, high: int, heap: Floats, heap_state: Ints, box: Floats, corners: Floats) -> int:
     """Store a ring and return how many edges it has; 0 when it takes `canonical_ring` to judge it."""
     if not 3 <= high - low <= MAX_VERTICES:
         return 0
@@ -126,9 +145,7 @@ def _store(
     edges = high - low
     block = allocate(heap, heap_state, edges)
     _turn(ring, low, high, lowest, heap, block)
-    if trusted or surely_simple(heap, block, edges, box[0], box[1], box[2], box[3], words):
-        return edges
-    return 0
+    return edges
 
 
 @kernel
@@ -143,6 +160,11 @@ def _store_with_care(coords: Floats, low: int, high: int, heap: Floats, heap_sta
     ring_xy(heap, allocate(heap, heap_state, edges), edges)[:] = xy
     box[:] = boxes[boxes.shape[0] - 1]
     return edges
+
+
+@kernel
+def _same(coords: Floats, i: int, j: int) -> bool:
+    return bool(coords[2 * i] == coords[2 * j] and coords[2 * i + 1] == coords[2 * j + 1])
 
 
 @kernel
