@@ -14,11 +14,11 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from contrada.broker.wire import Policy
-from contrada.client.advertisement import AsyncAdvertisement
 from contrada.client.async_subscription import Subscription
 from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification, encode_predicate
 from contrada.client.events import Connect, Finished, Hangup, Moved, Phase, Ready, Room, Send
+from contrada.client.holding import AsyncAdvertisement
 from contrada.client.options import OptionNames, Options
 from contrada.client.settle import as_id, check_name, check_subscription, encoded_chunks
 from contrada.client.waiting import wait_in, wake

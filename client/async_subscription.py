@@ -3,61 +3,37 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from contrada.client.holding import AsyncHeld
+from contrada.client.inbox import Inbox
 from contrada.client.settle import subscription_failure
 from contrada.client.standing import Stage
 from contrada.client.waiting import wait_in
 from contrada.errors import Disconnected
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
     from typing import Self
 
     from contrada.broker.wire import Policy
     from contrada.client.async_client import AsyncClient
-    from contrada.client.inbox import Inbox
+    from contrada.client.core import Core
     from contrada.client.notification import Notification
 
 
-class Subscription:
+class Subscription(AsyncHeld[Inbox]):
     """A subscription: iterate it, or `get` one notification at a time."""
 
     def __init__(
         self, client: AsyncClient, wanted: tuple[bytes, ...] | str, policy: Policy, window: int, queue: int
     ) -> None:
-        self._client = client
-        self._request = (wanted, policy, window, queue)
-        self._inbox: Inbox | None = None
+        super().__init__(client)
+        self._wanted = (wanted, policy, window, queue)
 
-    async def __aenter__(self) -> Self:
-        self._client._require_open()
-        core = self._client._core
-        inbox = core.subscribe(*self._request)
+    def _request(self, core: Core) -> Inbox:
+        inbox = core.subscribe(*self._wanted)
         inbox.waiter = set()
-        self._inbox = inbox
-        self._client._step()
-        try:
-            await self._client._finished(inbox.opening)
-        except BaseException:
-            core.withdraw(inbox)
-            self._client._step()
-            raise
-        return self
-
-    async def __aexit__(self, *exception: object) -> None:
-        await self.close()
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        return self.__aenter__().__await__()
-
-    async def close(self) -> None:
-        """Unsubscribe. What has already arrived can still be taken."""
-        if self._inbox is None:
-            return
-        ticket = self._client._core.withdraw(self._inbox)
-        self._client._step()
-        await self._client._finished(ticket)
+        return inbox
 
     @property
     def id(self) -> int:
@@ -119,6 +95,6 @@ class Subscription:
 
     @property
     def _state(self) -> Inbox:
-        if self._inbox is None:
+        if self._standing is None:
             raise Disconnected("not subscribed yet: use `async with client.subscribe(...)`, or await it")
-        return self._inbox
+        return self._standing

@@ -12,30 +12,31 @@ import os
 import threading
 import time
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from contrada.broker.wire import Policy
-from contrada.client.advertisement import Advertisement
+from contrada.client.blocking_subscription import Subscription
 from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification, encode_predicate
 from contrada.client.events import Connect, Hangup, Phase, Send
+from contrada.client.holding import Advertisement
 from contrada.client.options import OptionNames, Options
-from contrada.client.settle import as_id, check_name, check_subscription, encoded_chunks, subscription_failure
-from contrada.client.standing import Stage
+from contrada.client.settle import as_id, check_name, check_subscription, encoded_chunks
+from contrada.client.standing import Standing
 from contrada.errors import ContradaError, Disconnected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
     from typing import Self, Unpack
 
     from contrada.broker.messages import NotificationId
     from contrada.client.events import Query
-    from contrada.client.inbox import Inbox
-    from contrada.client.notification import Notification
     from contrada.client.outbox import Parcel, Ticket
     from contrada.client.transport import Transport
     from contrada.forwarding.filter import Expression
+
+_S = TypeVar("_S", bound=Standing)
 
 log = logging.getLogger("contrada.client")
 
@@ -236,30 +237,25 @@ class Client:
         self, wanted: tuple[bytes, ...] | str, policy: Policy | str, window: int, queue: int, timeout: float | None
     ) -> Subscription:
         request = (wanted, *check_subscription(policy, window, queue))
-        with self._changed:
-            inbox = self._core.subscribe(*request)
-            self._wake()
-            try:
-                self._finished(inbox.opening, timeout)
-            except BaseException:
-                self._core.withdraw(inbox)
-                self._wake()
-                raise
-        return Subscription(self, inbox)
+        return Subscription(self, self._taken(lambda: self._core.subscribe(*request), timeout))
 
     def advertise(self, filter: Expression | str, *, timeout: float | None = None) -> Advertisement:
         """Say what this client may publish, and return once the broker has taken it. See `docs/routing.md`."""
         filters = encode_filters(filter)
+        return Advertisement(self, self._taken(lambda: self._core.advertise(filters), timeout))
+
+    def _taken(self, request: Callable[[], _S], timeout: float | None) -> _S:
+        """Ask the core for something standing, and wait until the broker has taken it."""
         with self._changed:
-            promise = self._core.advertise(filters)
+            standing = request()
             self._wake()
             try:
-                self._finished(promise.opening, timeout)
+                self._finished(standing.opening, timeout)
             except BaseException:
-                self._core.withdraw(promise)
+                self._core.withdraw(standing)
                 self._wake()
                 raise
-        return Advertisement(self, promise)
+        return standing
 
     # ------------------------------------------------------------------ asking
 
@@ -400,80 +396,3 @@ class Client:
         failure = self._core.outbox.take_failure()
         if failure is not None:
             raise failure
-
-
-class Subscription:
-    """A subscription: iterate it, or `get` one notification at a time. `close` it, or use it as a context manager."""
-
-    def __init__(self, client: Client, inbox: Inbox) -> None:
-        self._client = client
-        self._inbox = inbox
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def close(self, timeout: float | None = None) -> None:
-        """Unsubscribe. What has already arrived can still be taken."""
-        with self._client._changed:
-            ticket = self._client._core.withdraw(self._inbox)
-            self._client._wake()
-            self._client._finished(ticket, timeout)
-
-    @property
-    def id(self) -> int:
-        """The subscription's number in its session."""
-        return self._inbox.id
-
-    @property
-    def pending(self) -> int:
-        """Notifications that have arrived and were not taken."""
-        return len(self._inbox.buffer)
-
-    @property
-    def dropped(self) -> int:
-        """Notifications that the broker dropped because this subscriber was too slow."""
-        return self._inbox.dropped
-
-    @property
-    def interruptions(self) -> int:
-        """How often the subscription was restored on a new connection; what was published in between is missing."""
-        return self._inbox.interruptions
-
-    def get(self, timeout: float | None = None) -> Notification:
-        """Take the next notification; TimeoutError if none came in time, Disconnected once the subscription ended."""
-        with self._client._changed:
-            notification = self._take(timeout)
-        if notification is None:
-            raise subscription_failure(self._inbox)
-        return notification
-
-    def __iter__(self) -> Iterator[Notification]:
-        return self
-
-    def __next__(self) -> Notification:
-        with self._client._changed:
-            notification = self._take(None)
-        if notification is not None:
-            return notification
-        if self._inbox.error is not None:
-            raise self._inbox.error
-        raise StopIteration
-
-    def _take(self, timeout: float | None) -> Notification | None:
-        """Take the next notification; None once the subscription has ended and nothing is left. The lock is held."""
-        inbox, client = self._inbox, self._client
-
-        def settled() -> bool:
-            return bool(inbox.buffer) or inbox.stage is Stage.ENDED or inbox.closing is not None
-
-        if not client._wait_for(settled, timeout):
-            raise TimeoutError(f"no notification in {timeout:g} s")
-        if not inbox.buffer:
-            return None
-        notification = client._core.take(inbox)
-        if client._core.has_actions:
-            client._wake()
-        return notification
