@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from contrada.forwarding.index import layout
-from contrada.forwarding.registers import Register
+from contrada.forwarding.registers import NameRegister, Register
 from contrada.forwarding.store import Store
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Parts:
     settings: Settings
     simplify: bool
     store: Store = field(default_factory=Store)
-    names: Register[str] = field(default_factory=Register)
+    names: NameRegister = field(default_factory=NameRegister)
     interfaces: Register[Hashable] = field(default_factory=Register)
     types: dict[int, PluggedType] = field(default_factory=dict)  # by kind
 

@@ -104,8 +104,22 @@ class RegionType(PlainType):
         """Search the tree of each value's name."""
         if not self._trees:
             return [None] * len(names)
-        trees = (self._trees.get(name) for name in names)
-        return [None if tree is None else tree.search(value) for tree, value in zip(trees, values, strict=True)]
+        if len({*names}) == 1 and {*map(type, values)} == {Point}:  # nothing to sort out
+            tree = self._trees.get(names[0])
+            return [None] * len(names) if tree is None else list(tree.search_points(values))
+        answers: list[Ints | None] = [None] * len(names)
+        points: dict[int, list[int]] = {}
+        for place, (name, value) in enumerate(zip(names, values, strict=True)):
+            if (tree := self._trees.get(name)) is not None:
+                if type(value) is Point:
+                    points.setdefault(name, []).append(place)
+                else:
+                    answers[place] = tree.search(value)
+        for name, places in points.items():
+            found = self._trees[name].search_points([values[place] for place in places])
+            for place, answer in zip(places, found, strict=True):
+                answers[place] = answer
+        return answers
 
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Relate the pairs in one call."""

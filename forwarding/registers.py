@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Self, TypeVar, cast
 
 from contrada.forwarding.hashes import Hashes, hash_of
+from contrada.forwarding.index.names import NameIndex, Names
 
 _T = TypeVar("_T")
 
@@ -18,9 +19,9 @@ class Register(Generic[_T]):
         self._free: list[int] = []
 
     @classmethod
-    def of(cls, objects: list[_T | None]) -> Register[_T]:
+    def of(cls, objects: list[_T | None]) -> Self:
         """A register with these objects, from number 0, which is nobody's, on; None for numbers that are free."""
-        register: Register[_T] = Register()
+        register = cls()
         register.objects = objects
         register.numbers = {thing: i for i, thing in enumerate(objects) if thing is not None}
         register._free = [i for i, thing in enumerate(objects) if i and thing is None]
@@ -54,6 +55,39 @@ class Register(Generic[_T]):
 
     def __len__(self) -> int:
         return len(self.objects) - 1 - len(self._free)
+
+
+class NameRegister(Register[str]):
+    """A register of attributes' names, which compiled code can ask too once somebody has asked for that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._index: NameIndex | None = None
+
+    @property
+    def names(self) -> Names:
+        """What compiled code asks; new arrays may replace them when a name comes."""
+        if self._index is None:
+            self._index = NameIndex(self.objects)
+        return self._index.names
+
+    def number(self, thing: str) -> int:
+        """Its number, given when it is new."""
+        before = len(self.numbers)
+        number = super().number(thing)
+        if self._index is not None and len(self.numbers) > before:
+            self._index.add(number, thing)
+        return number
+
+    def release(self, number: int) -> None:
+        """Forget the name of a number."""
+        super().release(number)
+        if self._index is not None:
+            self._index.discard(number)
+
+    def _check(self) -> None:
+        if self._index is not None:
+            self._index._check()
 
 
 class SavedRegister(Register[Any]):

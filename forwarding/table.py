@@ -2,7 +2,7 @@
 
     index/        the arrays and the kernels over them: `layout` says what they hold, `filing` how a filter is posted,
                   `matching` how a notification finds it, `simplifying` what is left out meanwhile
-    encode        Python objects into the batches that kernels read
+    encode        Python objects into the batches that kernels read; `bodies` the same for encoded notifications
     changer       adding and removing around the kernels; `matcher` the same for matching
     plugged       types with indexes of their own: regions, geotext
     parts         what these share; `store` and `arena` are its memory, `table_file` its form on disk
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 import numpy as np
 
 from contrada.errors import InvalidValue, NotFound
+from contrada.forwarding.bodies import decode_some, read_plain
 from contrada.forwarding.changer import Changer
 from contrada.forwarding.columns import Columns, encode_columns
 from contrada.forwarding.encode import as_ints, encode_notifications
@@ -42,8 +43,9 @@ from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterator, Set
 
+    from contrada.errors import CodecError
     from contrada.forwarding.filter import Expression, Filter
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.operands import Roads
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _ADD: Final = 256  # filters added, and
 _MATCH: Final = 1024  # notifications matched, before others get their turn
+_FEW: Final = 4  # bodies below which entering compiled code once more costs more than it saves
 _SLOT: Final = (1 << 32) - 1
 
 
@@ -185,6 +188,25 @@ class ForwardingTable:
             answers += self._interfaces_of(given[start : start + _MATCH])
         return answers
 
+    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[list[Set[Hashable]], dict[int, CodecError]]:
+        """As `match_many` of notifications as `encode_notification` writes them, most of which are never made objects.
+
+        What the codec refuses matches nothing; its place, and the reason, are in the second answer. Equal answers may
+        be one object.
+        """
+        answers: list[Set[Hashable]] = []
+        refused: dict[int, CodecError] = {}
+        for start in range(0, len(bodies), _MATCH):
+            piece = bodies[start : start + _MATCH]
+            found, left = self._match_plain(piece) if len(piece) >= _FEW else ([], [*range(len(piece))])
+            if left:
+                notifications, wrong = decode_some(piece, left)
+                for place, matched in zip(left, self._interfaces_of(notifications), strict=True):
+                    found.insert(place, matched)
+                refused |= {start + place: error for place, error in wrong.items()}
+            answers += found
+        return answers, refused
+
     def match_filters(self, notification: Mapping[str, object]) -> list[int]:
         """The ids of the filters that match, in ascending order."""
         return self._filters_of([notification])[0]
@@ -226,20 +248,47 @@ class ForwardingTable:
     def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[Hashable]]:
         self._lock.enter()
         try:
-            found, ends, rows, late = self._match(notifications, whole=False)
-            objects = self._interfaces.objects
-            if len(ends) == 1:
-                answers = [{objects[number] for number in found}]
-            else:
-                everyone = [objects[number] for number in found]
-                answers = [set(everyone[start:end]) for start, end in _runs(ends)]
-            if rows:
-                owners = self._store.index.filters[late, layout.F_IFACE].tolist()
-                for n, owner in zip(rows, owners, strict=True):
-                    answers[n].add(objects[owner])
-            return answers
+            return self._sets(*self._match(notifications, whole=False))
         finally:
             self._lock.leave()
+
+    def _match_plain(self, bodies: Sequence[bytes]) -> tuple[list[Set[Hashable]], list[int]]:
+        """The interfaces of the bodies that compiled code reads, and the places of the others."""
+        self._lock.enter()
+        try:
+            batch, values, widest, left = read_plain(bodies, self._names.names)
+            found, ends, late, filters = match_encoded(batch, values, widest, self._store, self._types, whole=False)
+            return self._shared_sets(found.tolist(), ends.tolist(), late.tolist(), filters), left
+        finally:
+            self._lock.leave()
+
+    def _sets(self, found: list[int], ends: list[int], rows: list[int], late: Ints) -> list[set[Hashable]]:
+        """What matching has found, as sets of interfaces."""
+        objects = self._interfaces.objects
+        if len(ends) == 1:
+            answers = [{objects[number] for number in found}]
+        else:
+            everyone = [objects[number] for number in found]
+            answers = [set(everyone[start:end]) for start, end in _runs(ends)]
+        if rows:
+            owners = self._store.index.filters[late, layout.F_IFACE].tolist()
+            for n, owner in zip(rows, owners, strict=True):
+                answers[n].add(objects[owner])
+        return answers
+
+    def _shared_sets(self, found: list[int], ends: list[int], rows: list[int], late: Ints) -> list[Set[Hashable]]:
+        """As `_sets`, where notifications that go to one and the same interface share the answer."""
+        objects = self._interfaces.objects
+        alone: dict[int, Set[Hashable]] = {number: {objects[number]} for number in set(found)}
+        answers = [
+            alone[found[start]] if end - start == 1 else {objects[number] for number in found[start:end]}
+            for start, end in _runs(ends)
+        ]
+        if rows:
+            owners = self._store.index.filters[late, layout.F_IFACE].tolist()
+            for n, owner in zip(rows, owners, strict=True):
+                answers[n] = {*answers[n], objects[owner]}
+        return answers
 
     def _filters_of(self, notifications: Sequence[Mapping[str, object]]) -> list[list[int]]:
         self._lock.enter()
@@ -349,6 +398,7 @@ class ForwardingTable:
 
         with self._lock.reading():
             check_table(self._store, self._names, self._interfaces)
+            self._names._check()
             for plugged in self._types.values():
                 plugged._check()
 

@@ -21,7 +21,7 @@ from contrada.forwarding.index import layout
 from contrada.forwarding.parts import Parts
 from contrada.forwarding.plain_type import nested, numbered, within
 from contrada.forwarding.plugged import Settings, make_type
-from contrada.forwarding.registers import Register, SavedRegister, saved_hashes
+from contrada.forwarding.registers import NameRegister, SavedRegister, saved_hashes
 from contrada.forwarding.store import Store
 from contrada.spatial.arrays_file import load_arrays, save_arrays
 from contrada.spatial.relate import EXACT, Uniform
@@ -87,7 +87,7 @@ def load_table(path: str | os.PathLike[str], roads: Roads | None, verify: bool) 
                 Arena.over(arrays["interfaces"]),
                 arrays["state"].copy(),
             ),
-            Register.of(_unpacked(arrays["name_texts"])),
+            NameRegister.of(_unpacked(arrays["name_texts"])),
             SavedRegister(_unpacked(arrays["interface_texts"]), Hashes.from_arrays(within("interface_hashes", arrays))),
         )
         for kind in numbered("type", arrays):

@@ -42,6 +42,8 @@ from contrada.spatial.cr_layout import (
     BLOCK,
     CAPACITY,
     CHILDREN,
+    CHUNK,
+    CONSTRAINTS,
     COUNT,
     EDGES,
     FIRST,
@@ -356,3 +358,20 @@ def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints) -> int:
     tally[EVALUATED] += evaluated
     tally[ACCEPTED] += count - by_evaluation
     return count
+
+
+@kernel
+def search_points(t: Tree, places: Floats, first: int, out: Ints, ends: Ints, tally: Ints) -> int:
+    """As `search_point` of each place from `first` on, one answer behind another; `ends` says where each ends.
+
+    Returns the place to go on with: the number of places when all are done, less when `out` is too full for whatever
+    the next may find.
+    """
+    count = ends[first - 1] if first > 0 else 0
+    most = t.state[CONSTRAINTS] + CHUNK
+    for n in range(first, places.shape[0]):
+        if out.shape[0] - count < most:
+            return n
+        count += search_point(t, places[n, 0], places[n, 1], out[count:], tally)
+        ends[n] = count
+    return len(places)

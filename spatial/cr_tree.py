@@ -27,6 +27,7 @@ query's boundary touches); `bulk` is O(n log n). Searches may run at the same ti
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Self, TypeGuard, cast
 
 import numpy as np
@@ -144,6 +145,19 @@ class CRTree:
         self._tally += tally
         out.resize(count, refcheck=False)  # gives the rest back without a copy
         return out
+
+    def search_points(self, points: Sequence[Point]) -> list[Ids]:
+        """As `search` of each point, cheaper for each."""
+        places = np.array([xy for point in points for xy in (point.x, point.y)]).reshape(-1, 2)
+        ends = np.zeros(len(points), np.int64)
+        tally = np.zeros(cr_search.TALLY_SIZE + 1, np.int64)
+        tally[-1] = len(points)
+        out = np.empty(2 * int(self._tree.state[cr_layout.CONSTRAINTS]) + 8 * CHUNK, np.int64)
+        done = 0
+        while (done := cr_search.search_points(self._tree, places, done, out, ends, tally)) < len(points):
+            out = np.concatenate((out, np.empty_like(out)))
+        self._tally += tally
+        return [out[start:end] for start, end in pairwise([0, *ends.tolist()])]
 
     @property
     def counters(self) -> Counters:

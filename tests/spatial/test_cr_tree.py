@@ -122,6 +122,13 @@ class Changes(RuleBasedStateMachine):
     def search(self, query):
         assert sorted(self.tree.search(query).tolist()) == self.twin.search(query)
 
+    @rule(queries=st.lists(points, max_size=5))
+    def search_points(self, queries):
+        before = self.tree.counters.searches
+        found = self.tree.search_points(queries)
+        assert [sorted(each.tolist()) for each in found] == [self.twin.search(query) for query in queries]
+        assert self.tree.counters.searches == before + len(queries)
+
     @invariant()
     def sound(self):
         assert len(self.tree) == len(self.twin.constraints)
