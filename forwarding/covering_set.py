@@ -9,11 +9,10 @@ To find who covers whom without asking every pair, each filter has an envelope, 
 which the coordinates of every matching value lie, and the span of its witnesses' coordinates (`witness.py`). A number's
 coordinates are (number, 0), a string's (hash, 0), a place's the centre of its box. If g covers f, then f's witnesses
 match g, so their span lies within g's bounds. Filters of the same names share a table, so both questions, who may cover
-f and whom may f cover, are one comparison of arrays; `covers` decides for the few that pass. A filter without
-witnesses is a candidate for everything.
+f and whom may f cover, are asked of an index over their envelopes (`envelope_index.py`); `covers` decides for the few
+that pass. A filter without witnesses is a candidate for everything.
 
-Cost of a change: one array comparison per table whose names fit, over the shown filters in it, plus `covers` on
-the candidates.
+Cost of a change: two searches per table whose names fit, plus `covers` on the candidates.
 """
 
 from __future__ import annotations
@@ -23,15 +22,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 from zlib import crc32
 
-import numpy as np
-
 from contrada.forwarding.constraint import Constraint, Operator
 from contrada.forwarding.values import Kind, kind_of, microseconds
 from contrada.forwarding.witness import witnesses
 from contrada.spatial.relation import COVERED_BY, EQUALS, INSIDE
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator
 
     from contrada.forwarding.filter import Filter
     from contrada.forwarding.values import Value
@@ -151,6 +148,8 @@ class CoveringSet(Generic[K]):
         listed = [key for table in self._tables.values() for key in table.keys()]  # noqa: SIM118  # not a mapping
         assert len(listed) == len(self._hides)
         assert set(listed) == self._hides.keys()
+        for table in self._tables.values():
+            table._check()
 
 
 class _Envelope(NamedTuple):
@@ -222,64 +221,49 @@ def _bounds(constraint: Constraint) -> tuple[tuple[float, float], tuple[float, f
 
 
 class _Table(Generic[K]):
-    """Envelopes of the shown filters of one set of names, a row each; rows are filled from the front.
-
-    low, high, least, most: (capacity, 2 * names); the last two are NaN throughout where there is no witness.
-    """
+    """Envelopes of the shown filters of one set of names, indexed."""
 
     def __init__(self, names: list[str]) -> None:
-        self._names = names
-        self._keys: list[K] = []
-        self._row: dict[K, int] = {}
-        columns = 2 * len(names)
-        self._low = np.empty((8, columns))
-        self._high = np.empty((8, columns))
-        self._least = np.empty((8, columns))
-        self._most = np.empty((8, columns))
+        from contrada.forwarding.envelope_index import EnvelopeIndex  # loads the compiler
 
-    def keys(self) -> list[K]:
-        return self._keys
+        self._names = names
+        self._index = EnvelopeIndex(2 * len(names))
+        self._numbers: dict[K, int] = {}
+        self._keys: dict[int, K] = {}
+
+    def keys(self) -> Iterable[K]:
+        return self._numbers
 
     def add(self, key: K, envelope: _Envelope) -> None:
-        row = len(self._keys)
-        if row == len(self._low):
-            self._low, self._high, self._least, self._most = (
-                np.concatenate([array, np.empty_like(array)])
-                for array in (self._low, self._high, self._least, self._most)
-            )
-        self._low[row] = self._flat(envelope.low)
-        self._high[row] = self._flat(envelope.high)
-        self._least[row] = math.nan if envelope.least is None else self._flat(envelope.least)
-        self._most[row] = math.nan if envelope.most is None else self._flat(envelope.most)
-        self._keys.append(key)
-        self._row[key] = row
+        low, high = self._flat(envelope.low), self._flat(envelope.high)
+        if envelope.least is None or envelope.most is None:
+            least, most = [math.inf] * len(low), [-math.inf] * len(low)
+        else:
+            least, most = self._flat(envelope.least), self._flat(envelope.most)
+        number = self._numbers[key] = self._index.add((low, high, least, most))
+        self._keys[number] = key
 
     def discard(self, key: K) -> None:
-        row = self._row.pop(key)
-        last_key = self._keys.pop()
-        if last_key != key:
-            last = len(self._keys)
-            self._keys[row] = last_key
-            self._row[last_key] = row
-            for array in (self._low, self._high, self._least, self._most):
-                array[row] = array[last]
+        number = self._numbers.pop(key)
+        del self._keys[number]
+        self._index.remove(number)
 
     def may_cover(self, envelope: _Envelope) -> list[K]:
         """Those whose bounds admit the witnesses."""
-        count = len(self._keys)
         if envelope.least is None or envelope.most is None:
-            return list(self._keys)
-        least, most = self._flat(envelope.least), self._flat(envelope.most)
-        return self._where(((self._low[:count] <= least) & (self._high[:count] >= most)).all(axis=1))
+            return list(self._numbers)
+        found = self._index.around(self._flat(envelope.least), self._flat(envelope.most))
+        return [self._keys[number] for number in found]
 
     def may_be_covered_by(self, envelope: _Envelope) -> list[K]:
         """Those whose witnesses the bounds admit, and those without any."""
-        count = len(self._keys)
-        low, high = self._flat(envelope.low, -math.inf), self._flat(envelope.high, math.inf)
-        return self._where(~((self._least[:count] < low) | (self._most[:count] > high)).any(axis=1))
-
-    def _where(self, mask: Any) -> list[K]:
-        return [self._keys[row] for row in np.flatnonzero(mask)]
+        found = self._index.within(self._flat(envelope.low, -math.inf), self._flat(envelope.high, math.inf))
+        return [self._keys[number] for number in found]
 
     def _flat(self, by_name: dict[str, tuple[float, float]], absent: float = 0.0) -> list[float]:
         return [coordinate for name in self._names for coordinate in by_name.get(name, (absent, absent))]
+
+    def _check(self) -> None:
+        assert self._keys == {number: key for key, number in self._numbers.items()}
+        assert len(self._index) == len(self._keys)
+        self._index._check()

@@ -12,6 +12,8 @@ from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Final
 
+from contrada.forwarding.codec import encode_notification
+from contrada.forwarding.covering_set import CoveringSet
 from contrada.forwarding.table import ForwardingTable
 from contrada.spatial.cr_tree import CRTree
 from contrada.spatial.geotext import GeoText
@@ -37,7 +39,7 @@ _FILTERS: Final = (
 
 
 def compile_kernels() -> None:
-    """Put a small table through everything a broker does with one."""
+    """Put a small table, and a set of filters for neighbours, through everything a broker does with them."""
     notifications: list[dict[str, Value]] = [
         {"x": 4, "s": "acb", "b": True},
         {"x": 4.5, "area": Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)])},
@@ -49,7 +51,11 @@ def compile_kernels() -> None:
     for notification in notifications:
         table.match(notification)
         table.match_filters(notification)
+    table.match_bodies([encode_notification(each) for each in notifications * 2])
+    filters: CoveringSet[int] = CoveringSet()
     for id in ids:
+        filters.add(id, table.filter(id))
+        filters.remove(id)
         table.remove(id)
 
 
