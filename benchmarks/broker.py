@@ -261,11 +261,20 @@ def receive(pipe: Connection, patience: float = 120.0) -> Any:
 
 def publish_all(publisher: Party, bodies: list[bytes], batch: int, acks: bool) -> None:
     """Publish as fast as it goes: within the window when the other side acknowledges, else as fast as it reads."""
-    socket = publisher.socket
-    frames = [
+    send_all(publisher, encode_all(publisher, bodies, batch), batch, acks)
+
+
+def encode_all(publisher: Party, bodies: list[bytes], batch: int) -> list[bytes]:
+    """The messages of `send_all`."""
+    return [
         encode(Publish(publisher.next_request(), tuple(bodies[at : at + batch])))[0]
         for at in range(0, len(bodies), batch)
     ]
+
+
+def send_all(publisher: Party, frames: list[bytes], batch: int, acks: bool) -> None:
+    """Send them, each of so many notifications."""
+    socket = publisher.socket
     unacknowledged = 0
     for frame in frames:
         while unacknowledged >= WINDOW // batch:
