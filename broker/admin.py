@@ -82,8 +82,8 @@ def _fate(subscription: Subscription, id: NotificationId) -> dict[str, Any]:
     if id in subscription.lost:
         why = f"the queue was full and its policy is {subscription.policy}; {subscription.dropped} lost so far"
         return {"fate": "dropped", "why": why}
-    for position, envelope in enumerate(subscription.queue):
-        if envelope.id == id:
+    for position, parcel in enumerate(subscription.queue):
+        if parcel.id == id:
             reason = "the client has given no more credit" if not subscription.credit else "the connection is congested"
             return {"fate": "queued", "why": f"{position} are before it in the queue, and {reason}"}
     return {"fate": "delivered", "why": "it matched, and was handed to the client's connection"}

@@ -46,13 +46,13 @@ from contrada.broker.messages import (
 from contrada.broker.offences import Offences
 from contrada.broker.overlay.frames import decode_peer
 from contrada.broker.overlay.messages import Change, Digest, Forward, LinkStates, Replace
+from contrada.broker.ports import Codec, Refusal, Table
 from contrada.broker.subscription import Publication, Subscription
-from contrada.broker.switchboard import Codec, Refusal, Table
 from contrada.broker.wire import Code, Role
-from contrada.errors import ContradaError, ProtocolError, Refused
+from contrada.errors import ProtocolError, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from contrada.broker.session import Session
     from contrada.broker.settings import Settings
@@ -237,22 +237,10 @@ class Core(Indexing):
             allowed = f"the window is {limits.window} ({limits.window_bytes} bytes)"
             self._end(session, Code.FLOW, f"{unacknowledged} published without waiting for an ACK; {allowed}")
             return
-        read = self.codec.notification
-        notifications: list[Mapping[str, Any]] = []
-        try:
-            for body in bodies:
-                notifications.append(read(body))  # noqa: PERF401 (the index of the bad one is wanted)
-        except ContradaError as error:
-            which = f"notification {len(notifications)} of {len(bodies)}: " if len(bodies) > 1 else ""
-            raise Refusal(Code.BAD_NOTIFICATION, f"{which}{error}") from error
-        self._pending.append(Publication(session, message.request, self._sequence, bodies, size))
-        self._pending_notifications += notifications
-        count = len(bodies)
-        self._sequence += count
-        session.published += count
-        session.held += count
+        self._pending.append(Publication(session, message.request, bodies, size))
+        self._pending_count += len(bodies)
+        session.held += len(bodies)
         session.held_bytes += size
-        self.counters["published"] += count
 
     def _advertise(self, session: Session, message: Advertise) -> None:
         self._require(session, Role.PUBLISH)
@@ -281,7 +269,9 @@ class Core(Indexing):
 
     def _status(self, session: Session, message: Status) -> None:
         self._require(session, Role.ADMIN)
-        self._answer(session, Reply(message.request, status(self, self._now)))
+        self._match()
+        if session.open:
+            self._answer(session, Reply(message.request, status(self, self._now)))
 
     def _explain(self, session: Session, message: Explain) -> None:
         if message.session not in (0, session.number):

@@ -83,13 +83,10 @@ def array(name: str, value: Any, longest: int, shortest: int = 1) -> tuple[Any, 
 
 def read_bodies(values: Iterable[Any], attachments: Sequence[bytes], limits: Limits) -> tuple[bytes, ...]:
     """Inline bodies as they are, each nil replaced by the next attachment; none left over on either side."""
-    if not attachments:  # the usual case, at the cost of one short loop
-        longest = min(INLINE_BYTES, limits.notification_bytes)
+    if not attachments:  # the usual case, without a loop
         values = tuple(values)
-        for value in values:
-            if type(value) is not bytes or len(value) > longest:
-                break
-        else:
+        longest = min(INLINE_BYTES, limits.notification_bytes)
+        if {*map(type, values)} == {bytes} and max(map(len, values)) <= longest:
             return values
     bodies = []
     waiting = iter(attachments)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 
 from contrada.broker import wire
-from contrada.broker.envelope import Envelope, deliver_frames
 from contrada.broker.fields import (
     arity,
     array,
@@ -61,6 +60,7 @@ from contrada.broker.messages import (
     Unsubscribe,
     Welcome,
 )
+from contrada.broker.parcel import Parcel, deliver_frames
 from contrada.broker.wire import INLINE_BYTES, LIST_LENGTH, MAX_INTEGER, MAX_SUBSCRIPTION
 from contrada.errors import ProtocolError
 
@@ -119,7 +119,7 @@ _ENCODERS: dict[type, Callable[[Any], list[bytes]]] = {
     Unsubscribe: _fields(wire.UNSUBSCRIBE),
     Publish: _encode_publish,
     Deliver: lambda m: deliver_frames(
-        [(Envelope(e.id.broker, e.id.sequence, e.publisher, e.body), e.subscriptions) for e in m.entries]
+        [(Parcel(e.id.broker, (e.id.sequence,), e.publisher, (e.body,)), e.subscriptions) for e in m.entries]
     ),
     Ack: _fields(wire.ACK),
     Credit: _fields(wire.CREDIT),

@@ -28,13 +28,14 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from contrada.broker.messages import Ack, Acked, Attach, Error, IndexAdd, IndexLoad, IndexRemove, Reply
+from contrada.broker.ports import Refusal
 from contrada.broker.subscribing import Subscribing
-from contrada.broker.switchboard import Refusal
 from contrada.broker.wire import Code
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from contrada.broker.session import Session
     from contrada.broker.subscription import Subscription
@@ -124,11 +125,14 @@ class Indexing(Subscribing):
 
     # -- matching ----------------------------------------------------------------------------------------
 
-    def _find(self, notifications: list[Any]) -> Sequence[set[int]]:
-        found = super()._find(notifications)
+    def _find(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
+        found, refused = super()._find(bodies)
         if self.loaded is not None:
+            read = self.codec.notification
+            notifications = [{} if place in refused else read(body) for place, body in enumerate(bodies)]
             matches = unattended = 0
-            for handles, names in zip(found, self.loaded.table.match_many(notifications), strict=True):
+            found = both = [set(handles) for handles in found]
+            for handles, names in zip(both, self.loaded.table.match_many(notifications), strict=True):
                 for name in names:
                     standing = self._standing.get(name) or self._name(name)
                     handles.add(standing.handle or self._number(standing))
@@ -139,7 +143,7 @@ class Indexing(Subscribing):
                         unattended += 1
             self.counters["standing_matches"] += matches
             self.counters["unattended"] += unattended
-        return found
+        return found, refused
 
     def _name(self, name: str) -> Standing:
         standing = self._standing[name] = Standing(name)

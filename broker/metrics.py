@@ -7,7 +7,7 @@ match time is observed, once per batch.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client import CollectorRegistry, Histogram, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -16,12 +16,13 @@ from contrada.broker.overlay import report
 from contrada.errors import ContradaError, InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from prometheus_client.metrics_core import Metric
 
     from contrada.broker.core import Core
-    from contrada.broker.switchboard import Table
+    from contrada.broker.ports import Table
 
 COUNTERS = {
     "received": "Messages received, heartbeats included",
@@ -52,16 +53,16 @@ class TimedTable:
         self.remove_interface = table.remove_interface
         self.explain = table.explain
         self.stats = table.stats
-        self._match_many = table.match_many
+        self._match_bodies = table.match_bodies
         self._seconds = seconds.observe
         self._sizes = sizes.observe
 
-    def match_many(self, notifications: list[Any]) -> Sequence[set[int]]:
+    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
         """Match, and observe how long it took."""
         start = time.perf_counter()
-        matched = self._match_many(notifications)
+        matched = self._match_bodies(bodies)
         self._seconds(time.perf_counter() - start)
-        self._sizes(len(notifications))
+        self._sizes(len(bodies))
         return matched
 
 
@@ -72,7 +73,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.match_seconds = Histogram(
             "contrada_match_seconds",
-            "Time to match one batch of notifications",
+            "Time to read and match one batch of notifications",
             buckets=[1e-5 * 2**k for k in range(16)],
             registry=self.registry,
         )

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     from contrada.broker.indexing import Loaded
     from contrada.broker.metrics import Metrics
+    from contrada.broker.ports import Codec, Table
     from contrada.broker.settings import Settings
-    from contrada.broker.switchboard import Codec, Table
 
 log = logging.getLogger("contrada.broker")
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Self
 from contrada.broker.index_loader import open_index
 from contrada.broker.metrics import Metrics, MetricsServer, serve
 from contrada.broker.node import Node
+from contrada.broker.ports import Codec
 from contrada.broker.settings import Settings
-from contrada.broker.switchboard import Codec
 from contrada.errors import ContradaError
 from contrada.forwarding.codec import decode_filter, decode_notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contrada.broker.switchboard import Table
+    from contrada.broker.ports import Table
 
 log = logging.getLogger("contrada.broker")
 

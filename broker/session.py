@@ -2,7 +2,7 @@
 
 Outgoing traffic keeps its order through three stages:
 
-    entries   (envelope, [subscription id, …]) of the DELIVER that is being filled
+    entries   (parcel, [subscription id, …]) of the DELIVER that is being filled
     unsent    encoded messages, oldest first; not empty after a flush means that the connection is congested
     acks      answered PUBLISHes, sent together behind everything else of a turn
 
@@ -16,21 +16,20 @@ from collections import deque
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from contrada.broker.envelope import deliver_frames
 from contrada.broker.frames import ack_frames, encode
 from contrada.broker.messages import Drop, Dropped
+from contrada.broker.parcel import PARCEL_BYTES, deliver_frames
 from contrada.broker.wire import LIST_LENGTH, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from contrada.broker.envelope import Envelope
     from contrada.broker.messages import Message
     from contrada.broker.overlay.neighbour import Neighbour
+    from contrada.broker.parcel import Parcel
     from contrada.broker.subscription import Subscription
     from contrada.forwarding.filter import Filter
 
-_DELIVER_BYTES = 64 << 10  # a DELIVER is closed when it is longer
 _DRAIN_BYTES = 1 << 20  # taken from queues per turn, so that one backlog does not delay the others
 
 
@@ -57,6 +56,7 @@ class Session:
         "dropping",
         "entries",
         "entries_bytes",
+        "entries_count",
         "filter_bytes",
         "heard",
         "held",
@@ -110,27 +110,30 @@ class Session:
         self.advertisements: dict[int, tuple[list[Filter], int]] = {}  # and their bytes
         self.waiting: dict[Subscription, None] = {}  # those with a queue, in the order they get their turn
         self.dropping: dict[Subscription, None] = {}  # those with drops to report
-        self.entries: list[tuple[Envelope, list[int]]] = []
+        self.entries: list[tuple[Parcel, list[int]]] = []
+        self.entries_count = 0  # notifications in them
         self.entries_bytes = 0
         self.unsent: deque[Sequence[bytes]] = deque()
         self.acks: list[tuple[int, int]] = []  # request, sequence
         self.congested = False
         self.dirty = False
 
-    def deliver(self, envelope: Envelope, subscription: Subscription) -> None:
-        """Put a notification into the next DELIVER. The caller has taken the credit."""
-        self.delivered += 1
+    def deliver(self, parcel: Parcel, subscription: Subscription) -> None:
+        """Put notifications into the next DELIVER. The caller has taken the credit."""
+        count = len(parcel.bodies)
+        self.delivered += count
         entries = self.entries
         if entries:
             last, ids = entries[-1]
-            if last is envelope and len(ids) < LIST_LENGTH:
+            if last is parcel and len(ids) < LIST_LENGTH:
                 ids.append(subscription.id)
                 return
-            if len(entries) == LIST_LENGTH or self.entries_bytes > _DELIVER_BYTES:
+            if self.entries_count + count > LIST_LENGTH or self.entries_bytes > PARCEL_BYTES:
                 self._seal()
                 entries = self.entries
-        entries.append((envelope, [subscription.id]))
-        self.entries_bytes += envelope.size
+        entries.append((parcel, [subscription.id]))
+        self.entries_count += count
+        self.entries_bytes += parcel.size
 
     def answer(self, message: Message) -> None:
         """Queue any other message, behind the deliveries so far."""
@@ -145,7 +148,7 @@ class Session:
         if self.entries:
             self.unsent.append(self.join(self.entries))
             self.entries = []
-            self.entries_bytes = 0
+            self.entries_count = self.entries_bytes = 0
 
     def drain(self) -> list[Subscription]:
         """Move what credit allows from the queues into DELIVERs, a bounded amount; the subscriptions that moved."""
@@ -158,9 +161,9 @@ class Session:
                 continue
             self.report_drops(subscription)
             while subscription.queue and subscription.credit and budget > 0:
-                envelope = subscription.take()
-                budget -= envelope.size
-                self.deliver(envelope, subscription)
+                parcel = subscription.take()
+                budget -= parcel.size
+                self.deliver(parcel, subscription)
             moved.append(subscription)
             del self.waiting[subscription]
             if subscription.queue:
@@ -217,7 +220,8 @@ class Session:
             subscription._check()
         assert set(self.waiting) <= set(self.subscriptions.values())
         assert set(self.dropping) <= set(self.subscriptions.values())
-        assert self.entries_bytes == sum(envelope.size for envelope, _ in self.entries)
+        assert self.entries_bytes == sum(parcel.size for parcel, _ in self.entries)
+        assert self.entries_count == sum(len(parcel) for parcel, _ in self.entries) <= LIST_LENGTH
         assert self.filter_bytes >= sum(subscription.filter_bytes for subscription in self.subscriptions.values())
         assert self.held >= 0
         assert self.held_bytes >= 0

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from contrada.broker.messages import Ack, Acked, Attach, Subscribe, Unsubscribe
 from contrada.broker.overlay.advertising import Advertising
+from contrada.broker.ports import Refusal
 from contrada.broker.subscription import Subscription
-from contrada.broker.switchboard import Refusal
 from contrada.broker.wire import Code
 from contrada.errors import ContradaError
 

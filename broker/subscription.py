@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 from contrada.broker.wire import Policy
 
 if TYPE_CHECKING:
-    from contrada.broker.envelope import Envelope
     from contrada.broker.messages import NotificationId
     from contrada.broker.overlay.messages import Run
+    from contrada.broker.parcel import Parcel
     from contrada.broker.session import Session
 
 _REMEMBERED_DROPS = 1024
@@ -33,14 +33,18 @@ _NOTHING: deque[Any] = deque(maxlen=0)
 
 
 class Publication:
-    """One accepted PUBLISH. Its ACK is withheld while `waiting` blocking queues are over their limits because of it."""
+    """One PUBLISH, or a run of a FORWARD.
+
+    Its ACK is withheld while `waiting` blocking queues are over their limits because of it. A PUBLISH has its
+    `sequence` once it is matched.
+    """
 
     __slots__ = ("bodies", "request", "run", "sequence", "session", "size", "waiting")
 
-    def __init__(self, session: Session, request: int, sequence: int, bodies: tuple[bytes, ...], size: int) -> None:
+    def __init__(self, session: Session, request: int, bodies: tuple[bytes, ...], size: int) -> None:
         self.session = session
         self.request = request
-        self.sequence = sequence
+        self.sequence = 0
         self.bodies = bodies
         self.size = size
         self.waiting = 0
@@ -93,7 +97,7 @@ class Subscription:
         self.limit_bytes = limit_bytes
         self.since = since  # the first of this broker's sequence numbers that it could see
         self.filters: list[int] = []  # the table's ids of its filters
-        self.queue: deque[Envelope] = _NOTHING
+        self.queue: deque[Parcel] = _NOTHING  # of one notification each
         self.filter_bytes = 0  # of its filters, encoded
         self.waiting_bytes = 0
         self.delivered = 0
@@ -109,15 +113,15 @@ class Subscription:
         """Whether the queue is over its limits."""
         return len(self.queue) > self.limit or self.waiting_bytes > self.limit_bytes
 
-    def enqueue(self, envelope: Envelope) -> bool:
+    def enqueue(self, parcel: Parcel) -> bool:
         """Queue what cannot be delivered now; whether that put the queue over its limits.
 
         A drop-oldest queue sheds until it is within them, so it never is.
         """
         if self.queue is _NOTHING:
             self.queue = deque()
-        self.queue.append(envelope)
-        self.waiting_bytes += envelope.size
+        self.queue.append(parcel)
+        self.waiting_bytes += parcel.size
         if len(self.queue) <= self.limit and self.waiting_bytes <= self.limit_bytes:
             return False
         if self.policy is not Policy.DROP_OLDEST:
@@ -141,13 +145,13 @@ class Subscription:
         if self.full_since is None:
             self.full_since = now
 
-    def take(self) -> Envelope:
+    def take(self) -> Parcel:
         """Take the oldest from the queue, for one credit."""
-        envelope = self.queue.popleft()
-        self.waiting_bytes -= envelope.size
+        parcel = self.queue.popleft()
+        self.waiting_bytes -= parcel.size
         self.credit -= 1
         self.delivered += 1
-        return envelope
+        return parcel
 
     def release(self, now: float, *, ended: bool = False) -> list[Publication]:
         """After the queue moved: the publications that no queue holds back any more."""
@@ -163,7 +167,7 @@ class Subscription:
         return [publication for publication in held if not publication.waiting]
 
     def _check(self) -> None:
-        assert self.waiting_bytes == sum(envelope.size for envelope in self.queue)
+        assert self.waiting_bytes == sum(parcel.size for parcel in self.queue)
         assert self.credit >= 0
         assert not _NOTHING
         assert 0 <= self.reported <= self.dropped

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from contrada.broker.messages import Ack, Acked, Advertise, Unadvertise
 from contrada.broker.overlay.relaying import Relaying
-from contrada.broker.switchboard import Refusal
+from contrada.broker.ports import Refusal
 from contrada.broker.wire import Code
 from contrada.errors import ContradaError
 from contrada.forwarding.filter import as_filters

@@ -39,7 +39,7 @@ from contrada.broker.wire import LIST_LENGTH, MAX_INTEGER, PEER_LIST_LENGTH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from contrada.broker.envelope import Envelope
+    from contrada.broker.parcel import Parcel
 
 T = TypeVar("T")
 
@@ -55,20 +55,20 @@ def encode_peer(message: PeerMessage) -> list[bytes]:
     return _ENCODERS[type(message)](message)
 
 
-def forward_frames(entries: Sequence[tuple[Envelope, Sequence[int]]]) -> list[bytes]:
-    """Join a FORWARD from envelopes; each has crossed one link more when it arrives."""
+def forward_frames(entries: Sequence[tuple[Parcel, Sequence[int]]]) -> list[bytes]:
+    """Join a FORWARD from parcels; each has crossed one link more when it arrives."""
     runs: list[tuple[str, str, int, list[int], list[bytes]]] = []
     origin = publisher = None
     hops = -1
     sequences: list[int] = []
     bodies: list[bytes] = []
-    for envelope, _ in entries:
-        if envelope.publisher != publisher or envelope.broker != origin or envelope.hops != hops:
-            origin, publisher, hops = envelope.broker, envelope.publisher, envelope.hops
+    for parcel, _ in entries:
+        if parcel.publisher != publisher or parcel.broker != origin or parcel.hops != hops:
+            origin, publisher, hops = parcel.broker, parcel.publisher, parcel.hops
             sequences, bodies = [], []
             runs.append((origin, publisher, hops + 1, sequences, bodies))
-        sequences.append(envelope.sequence)
-        bodies.append(envelope.body)
+        sequences += parcel.sequences
+        bodies += parcel.bodies
     return _forward(runs)
 
 
@@ -233,9 +233,8 @@ def _read_forward(fields: tuple[Any, ...], attachments: Sequence[bytes], limits:
         count = len(bodies)
         if len(array("sequences", sequences, LIST_LENGTH)) != count:
             bad("a run has as many sequence numbers as bodies")
-        for sequence in sequences:
-            if type(sequence) is not int or not 1 <= sequence <= MAX_INTEGER:
-                bad(f"sequence must be an integer from 1 to {MAX_INTEGER}")
+        if {*map(type, sequences)} != {int} or min(sequences) < 1 or max(sequences) > MAX_INTEGER:
+            bad(f"sequence must be an integer from 1 to {MAX_INTEGER}")
         checked.append(
             Run(
                 text("origin", origin),

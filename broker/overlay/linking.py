@@ -27,9 +27,10 @@ from contrada.broker.overlay.messages import Change, Digest, LinkStates, PeerMes
 from contrada.broker.overlay.neighbour import Interest, Neighbour
 from contrada.broker.overlay.report import links
 from contrada.broker.overlay.router import Router
+from contrada.broker.ports import Codec, Refusal, Table
 from contrada.broker.session import Session
 from contrada.broker.subscription import Subscription
-from contrada.broker.switchboard import Codec, Refusal, Switchboard, Table
+from contrada.broker.switchboard import Switchboard
 from contrada.broker.wire import LIST_LENGTH, OLDEST_VERSION, VERSION, Code, Policy, Role
 from contrada.errors import ContradaError
 from contrada.forwarding.codec import encode_filter

@@ -1,9 +1,9 @@
 """Notifications that come from neighbours: each is handled once, and paid for with credit when nobody holds it back.
 
-A FORWARD is taken in as a publication is, by runs: what has been here before, has come too far or cannot be read is
-left out and counted; the rest waits for the next match like everything else. A neighbour's credit comes back as a
-publisher's ACK does, once no blocking queue is over its limit because of what it sent: so a subscriber that blocks
-holds back publishers however many brokers away, one link after the other.
+A FORWARD is taken in as a publication is, by runs: what has been here before or has come too far is left out and
+counted, as is what turns out to be unreadable; the rest waits for the next match like everything else. A neighbour's
+credit comes back as a publisher's ACK does, once no blocking queue is over its limit because of what it sent: so a
+subscriber that blocks holds back publishers however many brokers away, one link after the other.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from contrada.broker.messages import Credit, Dropped, Grant
 from contrada.broker.overlay.linking import OUTLET, WINDOW, Linking
 from contrada.broker.subscription import Publication
 from contrada.broker.wire import Code
-from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from contrada.broker.overlay.messages import Forward, Run
     from contrada.broker.overlay.neighbour import Neighbour
     from contrada.broker.session import Sent, Session
+    from contrada.errors import ContradaError
 
 log = logging.getLogger("contrada.broker")
 
@@ -42,14 +43,15 @@ class Relaying(Linking):
         link.totals["received"] += count
         taken = 0
         for run in message.runs:
-            wanted = self._readable(link, self._unseen(link, run))
+            wanted = self._unseen(link, run)
             if wanted.bodies:
                 size = sum(map(len, wanted.bodies))
-                publication = Publication(session, 0, 0, wanted.bodies, size)
+                publication = Publication(session, 0, wanted.bodies, size)
                 publication.run = wanted
                 self._pending.append(publication)
                 session.held_bytes += size
                 taken += len(wanted.bodies)
+        self._pending_count += taken
         session.held += taken
         link.credit += count - taken
 
@@ -67,22 +69,25 @@ class Relaying(Linking):
             kept = _part(run, ())
         return kept
 
-    def _readable(self, link: Neighbour, run: Run) -> Run:
-        """Read the bodies into the pending notifications; what cannot be read is counted."""
-        read = self.codec.notification
-        try:
-            self._pending_notifications += [read(body) for body in run.bodies]
-            return run
-        except ContradaError:
-            kept = []
-            for at, body in enumerate(run.bodies):
-                try:
-                    self._pending_notifications.append(read(body))
-                    kept.append(at)
-                except ContradaError as error:
-                    link.totals["invalid"] += 1
-                    log.warning("bad notification", extra={"neighbour": link.id, "reason": str(error)})
-            return _part(run, kept)
+    def _refuse(
+        self, publication: Publication, wrong: Mapping[int, ContradaError], matched: Sequence[AbstractSet[int]]
+    ) -> Sequence[AbstractSet[int]]:
+        """Of a run, leave out what cannot be read, and count it."""
+        session, run = publication.session, publication.run
+        if session.link is None or run is None:
+            return super()._refuse(publication, wrong, matched)
+        for error in wrong.values():
+            log.warning("bad notification", extra={"neighbour": session.link.id, "reason": str(error)})
+        kept = [place for place in range(len(run.bodies)) if place not in wrong]
+        publication.run = _part(run, kept)
+        publication.bodies = publication.run.bodies
+        lost = publication.size - sum(map(len, publication.bodies))
+        publication.size -= lost
+        session.held -= len(wrong)
+        session.held_bytes -= lost
+        session.link.credit += len(wrong)
+        session.link.totals["invalid"] += len(wrong)
+        return [matched[place] for place in kept]
 
     def _acknowledge(self, publication: Publication) -> None:
         link = publication.session.link

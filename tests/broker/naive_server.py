@@ -12,8 +12,8 @@ import sys
 from contrada.broker import logs
 from contrada.broker.metrics import Metrics, serve
 from contrada.broker.node import Node
+from contrada.broker.ports import Codec
 from contrada.broker.settings import Settings
-from contrada.broker.switchboard import Codec
 from tests.naive.delivery import NaiveTable, read_filter, read_notification
 
 

@@ -10,9 +10,9 @@ import msgpack
 from contrada.broker.core import Core, Identity
 from contrada.broker.frames import decode, encode
 from contrada.broker.messages import Ack, Deliver, Dropped, Hello, Limits, Message, Publish, Subscribe
+from contrada.broker.ports import Codec
 from contrada.broker.session import Sent
 from contrada.broker.settings import Settings
-from contrada.broker.switchboard import Codec
 from contrada.broker.wire import Policy, Role
 from tests.naive.delivery import NaiveTable, read_filter, read_notification
 

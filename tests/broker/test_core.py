@@ -159,6 +159,49 @@ def test_a_batch_is_accepted_whole_or_not_at_all():
     assert top.heard(A) == [Ack((Acked(2, 1),))]
 
 
+def test_what_is_refused_gets_no_number_and_keeps_no_place_in_the_window():
+    top = TableTop(limits=Limits(window=3))
+    top.connect(A, B)
+    top.subscribe(B, 1, "x")
+    for request in range(1, 7, 2):
+        top.publish(A, request, "x", "y")
+        top.say(A, Publish(request + 1, (b"junk",)))
+        heard = top.heard(A)
+        assert errors(heard) == [(request + 1, Code.BAD_NOTIFICATION, False)]
+        assert Ack((Acked(request, request),)) in heard
+    assert delivered(top.heard(B)) == [(1, (1,)), (3, (1,)), (5, (1,))]
+    assert [top.core.counters[name] for name in ("published", "refused")] == [6, 3]
+
+
+def test_publications_of_a_turn_are_delivered_as_if_they_came_one_by_one():
+    """Several of one client are handed out together, unless a queue may hold one of them back."""
+    together, apart = TableTop(), TableTop()
+    for top in (together, apart):
+        top.connect(A, B, C)
+        top.subscribe(B, 1, "x", credit=100)
+        top.subscribe(C, 1, "y", credit=2, queue=1)
+        for request, values in enumerate(("x", "xyx", "y", "x", "y", "y", "x"), 1):
+            top.publish(A, request, *values)
+            if top is apart:
+                top.turn()
+    for client in (B, C):
+        assert delivered(together.heard(client)) == delivered(apart.heard(client))
+    assert acked(together.heard(A)) == acked(apart.heard(A)) == [1, 2, 3, 4, 5, 7]
+
+
+def test_many_and_long_notifications_are_cut_into_messages():
+    top = TableTop()
+    top.connect(A, B)
+    top.subscribe(B, 1, "x", credit=10_000)
+    top.publish(A, 1, *(1000 * "x"))
+    top.publish(A, 2, *(1000 * "x"))
+    top.say(A, Publish(3, tuple(body(a="x", n="n" * 5000) for _ in range(50))))
+    heard = top.heard(B)
+    assert [sequence for sequence, _ in delivered(heard)] == [*range(1, 2051)]
+    assert max(len(message.entries) for message in heard) <= wire.LIST_LENGTH
+    assert max(sum(map(len, encode(message))) for message in heard) < 200_000
+
+
 def test_roles_are_held_to():
     top = TableTop()
     top.identities |= {

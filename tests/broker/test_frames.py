@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.broker import frames, wire
+from contrada.broker import wire
 from contrada.broker.frames import decode, encode
 from contrada.broker.messages import (
     Bye,
@@ -25,6 +25,7 @@ from contrada.broker.messages import (
     Publish,
     Subscribe,
 )
+from contrada.broker.parcel import Parcel, deliver_frames
 from contrada.errors import ProtocolError
 from tests.broker.strategies import messages
 
@@ -136,9 +137,8 @@ def test_limits_are_inclusive():
 def test_an_envelope_is_packed_once_for_all_receivers():
     id = NotificationId("b-1", 7)
     for body in (b"abc", bytes(100_000)):
-        envelope = frames.Envelope(*id, "alice", body)
-        assert envelope.body == body
-        one, two = frames.deliver_frames([(envelope, (1,))]), frames.deliver_frames([(envelope, tuple(range(20)))])
+        parcel = Parcel(id.broker, (id.sequence,), "alice", (body,))
+        one, two = deliver_frames([(parcel, (1,))]), deliver_frames([(parcel, tuple(range(20)))])
         assert decode(one) == Deliver((Delivered(id, "alice", body, (1,)),))
         assert decode(two) == Deliver((Delivered(id, "alice", body, tuple(range(20))),))
         if len(body) > wire.INLINE_BYTES:

@@ -33,8 +33,8 @@ from contrada.broker.messages import (
 )
 from contrada.broker.metrics import Metrics
 from contrada.broker.node import Node
+from contrada.broker.ports import Codec
 from contrada.broker.settings import Settings
-from contrada.broker.switchboard import Codec
 from contrada.broker.wire import Code, Policy
 from tests.broker.processes import PATIENCE, ROOT, Dealer, broker
 from tests.broker.table_top import body

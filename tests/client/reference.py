@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from contrada.broker.server import Broker
+from contrada.forwarding.bodies import decode_some
 from contrada.forwarding.explain import Explanation, explain
 from contrada.forwarding.filter import Filter, as_filters
 from contrada.spatial.relate import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from contrada.errors import CodecError
 
 
 class ReferenceTable:
@@ -41,8 +44,10 @@ class ReferenceTable:
         for id in ids:
             del self.filters[id]
 
-    def match_many(self, notifications: list[Any]) -> list[set[int]]:
-        return [{interface for interface, each in self.filters.values() if each.matches(n)} for n in notifications]
+    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[list[set[int]], dict[int, CodecError]]:
+        notifications, refused = decode_some(bodies, range(len(bodies)))
+        filters = self.filters.values()
+        return [{interface for interface, each in filters if each.matches(n)} for n in notifications], refused
 
     def explain(self, notification: Mapping[str, Any], filter_id: int) -> Explanation:
         interface, each = self.filters[filter_id]

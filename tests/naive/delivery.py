@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 
 from contrada.broker.wire import Policy
 from contrada.errors import CodecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class NaiveTable:
@@ -35,11 +38,19 @@ class NaiveTable:
     def filter(self, id: int) -> tuple[str, Any]:
         return next((name, value) for filters in self.interfaces.values() for i, name, value in filters if i == id)
 
-    def match_many(self, notifications: list[dict[str, Any]]) -> list[set[int]]:
-        return [
-            {i for i, filters in self.interfaces.items() if any(holds(n, name, value) for _, name, value in filters)}
-            for n in notifications
-        ]
+    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[list[set[int]], dict[int, CodecError]]:
+        answers: list[set[int]] = []
+        refused = {}
+        for place, body in enumerate(bodies):
+            try:
+                n = read_notification(body)
+            except CodecError as error:
+                n = {}
+                refused[place] = error
+            answers.append(
+                {i for i, rows in self.interfaces.items() if any(holds(n, name, value) for _, name, value in rows)}
+            )
+        return answers, refused
 
     def explain(self, notification: dict[str, Any], filter_id: int) -> dict[str, Any]:
         for filters in self.interfaces.values():

@@ -17,9 +17,9 @@ from contrada.broker.messages import (
 )
 from contrada.broker.overlay.frames import decode_peer, encode_peer
 from contrada.broker.overlay.messages import Change, Forward, LinkStates, Run
+from contrada.broker.ports import Codec
 from contrada.broker.session import Sent
 from contrada.broker.settings import Settings
-from contrada.broker.switchboard import Codec
 from contrada.broker.wire import Policy, Role
 from contrada.errors import ContradaError
 from contrada.forwarding.codec import decode_filter, decode_notification, encode_filter, encode_notification

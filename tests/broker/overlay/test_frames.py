@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.broker import wire
-from contrada.broker.envelope import Envelope
 from contrada.broker.frames import encode
 from contrada.broker.messages import Limits, Ping
 from contrada.broker.overlay.filter_set import FilterSet, bucket_of, filter_key
@@ -29,6 +28,7 @@ from contrada.broker.overlay.messages import (
     Replace,
     Run,
 )
+from contrada.broker.parcel import Parcel
 from contrada.errors import ProtocolError
 from tests.broker.strategies import bodies, few, messages, names
 
@@ -143,7 +143,7 @@ def test_limits_hold_for_peers_too():
 @given(few(runs))
 def test_forwards_are_joined_from_the_envelopes_of_deliveries(runs):
     entries = [
-        (Envelope(run.origin, sequence, run.publisher, body, run.hops - 1), [0])
+        (Parcel(run.origin, (sequence,), run.publisher, (body,), run.hops - 1), [0])
         for run in runs
         for sequence, body in zip(run.sequences, run.bodies, strict=True)
     ]
