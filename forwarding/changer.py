@@ -7,7 +7,7 @@ tell here what became of names and of constraints of plugged-in types. A filter 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -24,13 +24,18 @@ from contrada.spatial.relate import EXACT
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
+    from numpy.typing import ArrayLike
+
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.filter import Filter
     from contrada.forwarding.index.batch import Batch
     from contrada.forwarding.index.layout import Ints
+    from contrada.forwarding.packed_columns import Filters
     from contrada.forwarding.parts import Parts
+    from contrada.forwarding.plugged import Fillable
 
 _LOW_HALF: Final = (1 << 32) - 1
+_TOGETHER: Final = 4096  # filters of columns that are added at once
 
 
 class Changer:
@@ -69,16 +74,63 @@ class Changer:
         except BaseException:
             self._forget(pairs)
             raise
+        return self._place(batch, as_ints(needed), as_ints(owners), as_ints(void), weigh)
+
+    def add_columns(self, filters: Filters) -> None:
+        """Add many filters to an empty table, in their order."""
+        names = as_ints([self._names.number(name) for name in filters.names])
+        owners = as_ints([self._interfaces.number(interface) for interface in filters.interfaces])[filters.owners]
+        codes, values = np.zeros(len(owners), np.int64), np.zeros(len(owners), np.int64)
+        for kind, columns in ((layout.GEOTEXT, filters.matches), (layout.REGION, filters.relations)):
+            if len(columns.places):
+                numbers = names[columns.names]
+                self._types[kind] = plugged = make_type(kind, self._settings)
+                codes[columns.places] = numbers << 8 | layout.PLUG << 4 | kind
+                values[columns.places] = cast("Fillable", plugged).fill(columns._replace(names=numbers))
+        others = iter([*filters.others, (len(owners), None)])
+        place, other = next(others)
+        for start in range(0, len(owners), _TOGETHER):
+            end = min(start + _TOGETHER, len(owners))
+            pairs: list[tuple[Hashable, Filter]] = []
+            places: list[int] = []
+            while other is not None and place < end:
+                pairs.append((filters.interfaces[filters.owners[place]], other))
+                places.append(place - start)
+                place, other = next(others)
+            rows = np.stack((codes[start:end], values[start:end]), axis=1)
+            batch, needed, void = self._with_others(rows, pairs, places)
+            self._place(batch, needed, owners[start:end], void, filters.weigh[start:end])
+
+    def _with_others(
+        self, rows: Ints, pairs: Sequence[tuple[Hashable, Filter]], places: list[int]
+    ) -> tuple[Batch, Ints, Ints]:
+        """A batch of filters of one row each and of others, which stand at some places instead; see `_encode`."""
+        counts, extra, void = np.ones(len(rows), np.int64), np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+        batch, needed, _, unsatisfiable = self._encode(pairs)
+        starts = np.concatenate(([0], batch.ends))[: len(batch.ends)]
+        counts[places] = batch.ends - starts
+        extra[places] = batch.ends - as_ints(needed)
+        void[places] = unsatisfiable
+        ends = np.cumsum(counts)
+        merged = np.repeat(rows, counts, axis=0)
+        if places:
+            mine = np.zeros(len(rows), np.bool_)
+            mine[places] = True
+            merged[np.repeat(mine, counts)] = batch.rows
+        return batch._replace(rows=merged, ends=ends), ends - extra, void
+
+    def _place(self, batch: Batch, needed: Ints, owners: Ints, void: Ints, weigh: ArrayLike | None) -> Ints:
+        """Make the filters of a batch; their rows."""
         moved = MOVES * int(self._store.state[layout.S_LARGEST])
-        self._reserve(len(batch.rows) + moved, len(pairs) + MOVES, len(batch.text))
-        made = np.empty(len(pairs), np.int64)
+        self._reserve(len(batch.rows) + moved, len(owners) + MOVES, len(batch.text))
+        made = np.empty(len(owners), np.int64)
         add_filters(
             self._store.index,
             self._store.interfaces.array,
             batch,
-            as_ints(needed),
-            as_ints(owners),
-            as_ints(void),
+            needed,
+            owners,
+            void,
             self._simplify,
             self._store.events,
             np.empty(2 * len(batch.rows) + 64, np.int64),
@@ -182,6 +234,11 @@ class Changer:
     def _heed_events(self) -> None:
         """Do what the last change asks of names and types."""
         count = int(self._store.state[layout.S_EVENTS])
+        if self._waiting is not None and (self._store.events[:count, 0] == layout.EVENT_POSTED).all():
+            for kind in np.unique(self._store.events[:count, 1] & 255).tolist():
+                mine = self._store.events[:count, 1] & 255 == kind
+                self._waiting.setdefault(kind, {}).update(dict.fromkeys(self._store.events[:count, 2][mine].tolist()))
+            return
         for what, tag, value in self._store.events[:count].tolist():
             if what == layout.EVENT_NAME_FREE:
                 self._names.release(tag)

@@ -15,8 +15,9 @@ from contrada.errors import InvalidValue
 from contrada.forwarding.arena import Arena
 from contrada.forwarding.constraint import Operator
 from contrada.forwarding.operands import TextMatch
+from contrada.forwarding.packed_columns import distinct, match_texts
 from contrada.forwarding.plain_type import PlainType, nested, numbered, within
-from contrada.forwarding.records import FIRST_MARK
+from contrada.forwarding.records import FIRST_MARK, POSTED, Records
 from contrada.spatial.region import Box
 from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.registry import textual_index
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.operands import Similar
+    from contrada.forwarding.packed_columns import Matches
     from contrada.forwarding.plugged import Settings
     from contrada.spatial.textual.base import StoredIndex
 
@@ -47,6 +49,24 @@ class GeotextType(PlainType):
         self._indexes: dict[int, StoredIndex] = {}  # by name, of posted `matches`
         self._signs = Arena(0, 256)  # by handle: a bit for each keyword
         self._similar: dict[int, set[int]] = {}  # by name, posted `similar`
+        self._filled: Matches | None = None  # what `fill` took in, by handle, until it is posted
+
+    def fill(self, matches: Matches) -> Ints:
+        """Take in many constraints, their names by number, when new: the handle of each. `post_many` comes next."""
+        text, ends = match_texts(matches)
+        saved, kept, handles = distinct(text, ends, matches.names)
+        self._records = Records.of(saved)
+        if len(kept) < len(ends):
+            counts = np.diff(matches.ends, prepend=0)
+            chosen = np.zeros(len(ends), np.bool_)
+            chosen[kept] = True
+            words = matches.words[np.repeat(chosen, counts)]
+            matches = matches._replace(words=words, ends=np.cumsum(counts[kept]), boxes=matches.boxes[kept])
+        self._filled = matches._replace(names=saved.names)
+        bits = np.array([1 << (crc32(word.encode()) % 63) for word in matches.vocabulary], np.int64)
+        starts = np.concatenate(([0], self._filled.ends[:-1]))
+        self._signs = Arena.over(np.bitwise_or.reduceat(bits[matches.words], starts))
+        return handles
 
     def handle(self, name: int, constraint: Constraint) -> int:
         """The handle of a constraint; `similar` is refused without a road network."""
@@ -104,6 +124,10 @@ class GeotextType(PlainType):
     def post_many(self, handles: Sequence[int]) -> None:
         """As `post` of each; an index that is not there yet is built at once."""
         new: dict[int, list[tuple[int, TextMatch]]] = {}
+        if self._filled is not None:
+            known = len(self._filled.ends)
+            self._post_filled(np.sort([handle for handle in handles if handle < known]))
+            handles = [handle for handle in handles if handle >= known]
         for handle in handles:
             name, _, value = self._records.get(handle)
             if isinstance(value, TextMatch) and name not in self._indexes:
@@ -123,6 +147,22 @@ class GeotextType(PlainType):
                 boxes.append(_EVERYWHERE if value.within is None else value.within.bounds)
             ids = [handle for handle, _ in matches]
             self._indexes[name] = self._index.build_arrays(ids, ends, np.array(keywords, np.int32), list(words), boxes)
+
+    def _post_filled(self, handles: Ints) -> None:
+        """Build the indexes of what `fill` took in."""
+        filled, self._filled = self._filled, None
+        assert filled is not None
+        self._records.flags[handles] |= POSTED
+        starts = np.concatenate(([0], filled.ends))
+        for name in np.unique(filled.names[handles]).tolist():
+            mine = handles[filled.names[handles] == name]
+            counts = starts[mine + 1] - starts[mine]
+            ends = np.cumsum(counts)
+            words = filled.words[np.repeat(starts[mine] - (ends - counts), counts) + np.arange(int(counts.sum()))]
+            used, numbers = np.unique(words, return_inverse=True)
+            vocabulary = [filled.vocabulary[word] for word in used.tolist()]
+            offsets = np.concatenate(([0], ends))
+            self._indexes[name] = self._index.build_arrays(mine, offsets, numbers, vocabulary, filled.boxes[mine])
 
     def unpost(self, handle: int) -> None:
         """Take a constraint out of its index."""

@@ -16,7 +16,7 @@ import numpy as np
 from contrada.errors import CorruptFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -24,6 +24,18 @@ if TYPE_CHECKING:
 def hash_of(text: bytes, salt: int = 0) -> int:
     """64 bits that depend on the text and the salt alone, in every process."""
     return int.from_bytes(blake2b(text, digest_size=8, salt=salt.to_bytes(8, "little")).digest(), "little")
+
+
+def hashes_of(text: NDArray[np.uint8], ends: NDArray[np.int64], salts: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """As `hash_of` each of many texts, one after another, and its salt."""
+    raw = text.tobytes()
+    salted = {salt: salt.to_bytes(8, "little") for salt in np.unique(salts).tolist()}
+    stops = ends.tolist()
+    digests = b"".join(
+        blake2b(raw[start:end], digest_size=8, salt=salted[salt]).digest()
+        for start, end, salt in zip([0, *stops[:-1]], stops, salts.tolist(), strict=True)
+    )
+    return np.frombuffer(digests, "<u8").astype(np.uint64)
 
 
 class Hashes:
@@ -37,8 +49,21 @@ class Hashes:
     def of(cls, pairs: Iterable[tuple[int, int]]) -> Self:
         """From (hash, owner) pairs in any order."""
         rows = np.array([*pairs], np.uint64).reshape(-1, 2)
-        rows = rows[np.argsort(rows[:, 0], kind="stable")]
-        return cls(rows[:, 0].copy(), rows[:, 1].astype(np.int64))
+        return cls.sorted(rows[:, 0], rows[:, 1].astype(np.int64))
+
+    @classmethod
+    def sorted(cls, hashes: NDArray[np.uint64], owners: NDArray[np.int64]) -> Self:
+        """From the hash of each owner, in any order."""
+        order = np.argsort(hashes, kind="stable")
+        return cls(hashes[order], owners[order])
+
+    def joined(self, pairs: Sequence[tuple[int, int]]) -> Self:
+        """These and more (hash, owner) pairs."""
+        if not pairs:
+            return self
+        more = self.of(pairs)
+        both = np.concatenate((self._hashes, more._hashes)), np.concatenate((self._owners, more._owners))
+        return self.sorted(*both)
 
     def owners(self, hashed: int) -> Iterator[int]:
         """Whoever may have the text of that hash."""

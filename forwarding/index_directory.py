@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from contrada.forwarding.filter import Expression, Filter
+    from contrada.forwarding.packed_columns import Filters
+    from contrada.forwarding.table import ForwardingTable
 
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = "contrada-index"
@@ -169,7 +171,37 @@ def write_segment(
         content = row.content or b"".join(map(encode_filter, row.filters))
         for part in (row.id.encode(), row.interface.encode(), content):
             digest.update(len(part).to_bytes(8, "little") + part)
-    stem = f"segment-{digest.hexdigest()}"
+    return _write_files(directory, table, ids, gate, kind, digest.hexdigest())
+
+
+def write_columns(
+    directory: str | os.PathLike[str],
+    ids: SubscriptionIds,
+    filters: Filters,
+    content: Iterable[bytes],
+    gate: Gate,
+    kind: str,
+    *,
+    geotext_index: str = DEFAULT,
+) -> tuple[SegmentInfo, int]:
+    """As `write_segment`, of columns; also how many of the filters are covered by others.
+
+    The filters follow the order of `ids`. `content` tells sets of subscriptions apart, whatever pieces it comes in.
+    """
+    from contrada.forwarding.table import ForwardingTable
+
+    table = ForwardingTable.packed_columns(filters, geotext_index=geotext_index)
+    digest = hashlib.blake2b(f"{VERSION} {kind} {geotext_index}".encode(), digest_size=12)
+    for part in content:
+        digest.update(part)
+    info = _write_files(directory, table, ids, gate, kind, digest.hexdigest())
+    return info, table.stats().covered
+
+
+def _write_files(
+    directory: str | os.PathLike[str], table: ForwardingTable, ids: SubscriptionIds, gate: Gate, kind: str, digest: str
+) -> SegmentInfo:
+    stem = f"segment-{digest}"
     files = Path(directory) / f"{stem}.table", Path(directory) / f"{stem}.ids"
     table.save(files[0])
     ids.save(files[1])

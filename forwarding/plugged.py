@@ -105,6 +105,14 @@ class PluggedType(Protocol):
         ...
 
 
+class Fillable(Protocol):
+    """A type that takes in many constraints at once, column by column (packed_columns.py)."""
+
+    def fill(self, columns: Any) -> Ints:
+        """Take in constraints, their names by number, when new: the handle of each. `post_many` comes next."""
+        ...
+
+
 TYPES: Final = {
     layout.REGION: "region_type:RegionType",
     layout.GEOTEXT: "geotext_type:GeotextType",

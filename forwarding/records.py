@@ -11,7 +11,7 @@ saved handle that was let go of is `gone`: its bytes stay in the file and mean n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -39,6 +39,15 @@ _NAME: Final = 8  # bits below a name
 _MARKS: Final = (1 << _NAME) - 1
 # What the table took, it takes back: limits are for strangers.
 _NO_LIMITS: Final = Limits(size=1 << 31, string_length=1 << 31, vertices=1 << 31, keywords=1 << 31, set_size=1 << 31)
+
+
+class Saved(NamedTuple):
+    """Different constraints by handle, as a file has them: codec bytes up to `ends`, their hashes, and their names."""
+
+    text: NDArray[np.uint8]
+    ends: Ints
+    hashes: NDArray[np.uint64]
+    names: Ints
 
 
 class Records:
@@ -138,15 +147,19 @@ class Records:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What to save."""
         count = len(self._keys)
-        texts = [b""] * count
-        for handle in self.marked(ALIVE).tolist():
-            texts[handle] = self._bytes(handle) if self._is_saved(handle) else _encoded(self.get(handle))
-        hashes = Hashes.of((hash_of(text, self.name(handle)), handle) for handle, text in enumerate(texts) if text)
+        kept = 0 if self._gone.any() else len(self._ends)  # bytes that are as they were saved
+        texts = [b""] * (count - kept)
+        for handle in (kept + np.flatnonzero(self.flags[kept:count] & ALIVE)).tolist():
+            saved = self._is_saved(handle)
+            texts[handle - kept] = self._bytes(handle) if saved else _encoded(self.get(handle))
+        later = [(hash_of(text, self.name(handle)), handle) for handle, text in enumerate(texts, kept) if text]
+        before = int(self._ends[kept - 1]) if kept else 0
+        ends = before + np.cumsum([len(text) for text in texts], dtype=np.int64)
         return {
             "flags": self.flags[:count],
-            "text": np.frombuffer(b"".join(texts), np.uint8),
-            "ends": np.cumsum([len(text) for text in texts], dtype=np.int64),
-            **hashes.arrays(),
+            "text": np.concatenate((self._text[:before], np.frombuffer(b"".join(texts), np.uint8))),
+            "ends": np.concatenate((self._ends[:kept], ends)),
+            **(self._hashes if kept else Hashes.of(())).joined(later).arrays(),
         }
 
     @classmethod
@@ -164,6 +177,13 @@ class Records:
         records._gone = np.zeros(len(flags), np.bool_)
         records._gone[records._free] = True
         return records
+
+    @classmethod
+    def of(cls, saved: Saved) -> Self:
+        """Records of many constraints at once."""
+        hashes = Hashes.sorted(saved.hashes, np.arange(len(saved.ends)))
+        flags = saved.names << _NAME | ALIVE
+        return cls.from_arrays({"flags": flags, "text": saved.text, "ends": saved.ends, **hashes.arrays()})
 
     def _check(self) -> None:
         count = len(self._keys)

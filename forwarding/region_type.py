@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from contrada.forwarding.arena import Arena
+from contrada.forwarding.packed_columns import distinct, relation_texts
 from contrada.forwarding.plain_type import PlainType, nested, numbered, within
+from contrada.forwarding.records import POSTED, Records
 from contrada.spatial import ring_arena
 from contrada.spatial._jit import kernel
 from contrada.spatial.cr_tree import CRTree
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.index.layout import Floats, Ints
+    from contrada.forwarding.packed_columns import Relations
     from contrada.forwarding.plugged import Settings
     from contrada.spatial.relate import Rings
 
@@ -53,6 +56,27 @@ class RegionType(PlainType):
         self._rows = Arena(3, 256)
         self._rings: Ints = np.full(ring_arena.STATE_SIZE, -1, np.int64)
         self._rings[ring_arena.USED] = 0
+        self._filled: Relations | None = None  # what `fill` took in, by handle, until it is posted
+
+    def fill(self, relations: Relations) -> Ints:
+        """Take in many constraints, their names by number, when new: the handle of each. `post_many` comes next."""
+        text, ends = relation_texts(relations)
+        saved, kept, handles = distinct(text, ends, relations.names)
+        self._records = Records.of(saved)
+        counts = np.diff(relations.ends, prepend=0)
+        if len(kept) < len(ends):
+            chosen = np.zeros(len(ends), np.bool_)
+            chosen[kept] = True
+            coords = relations.coords[np.repeat(chosen, counts)]
+            counts = counts[kept]
+            relations = relations._replace(ops=relations.ops[kept], coords=coords, ends=np.cumsum(counts))
+        self._filled = relations._replace(names=saved.names)
+        self._rows.reserve(len(kept))
+        self._heap.reserve(int(sum(2 * ring_arena.ring_size(n) * m for n, m in _tally(counts))) + 8)
+        rows = self._rows.array
+        _store_rings(relations.coords, relations.ends, self._heap.array.view(np.float64), self._rings, rows)
+        rows[: len(kept), _MASK] = relations.masks
+        return handles
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The constraints, their rings and the trees."""
@@ -91,6 +115,24 @@ class RegionType(PlainType):
         if name not in self._trees:
             self._trees[name] = CRTree(self.settings.discretization)
         self._trees[name].insert(handle, cast("Region", value), op.mask)
+
+    def post_many(self, handles: Sequence[int]) -> None:
+        """As `post` of each; what `fill` took in is packed into trees at once."""
+        if self._filled is not None:
+            filled, self._filled = self._filled, None
+            known = len(filled.ends)
+            given = np.sort([handle for handle in handles if handle < known]).astype(np.int64)
+            handles = [handle for handle in handles if handle >= known]
+            self._records.flags[given] |= POSTED
+            starts, masks = np.concatenate(([0], filled.ends)), filled.masks
+            for name in np.unique(filled.names[given]).tolist():
+                mine = given[filled.names[given] == name]
+                counts = starts[mine + 1] - starts[mine]
+                offsets = np.concatenate(([0], np.cumsum(counts)))
+                where = np.repeat(starts[mine] - offsets[:-1], counts) + np.arange(int(offsets[-1]))
+                rings = filled.coords[where], offsets
+                self._trees[name] = CRTree.bulk(mine, rings, masks[mine], self.settings.discretization)
+        super().post_many(handles)
 
     def unpost(self, handle: int) -> None:
         """Take a constraint out of its tree."""
@@ -165,6 +207,25 @@ class RegionType(PlainType):
             tree._check()
             assert all(handle in tree for handle in posted[name])
             assert len(tree) == len(posted[name])
+
+
+def _tally(counts: Ints) -> zip[tuple[int, int]]:
+    numbers, times = np.unique(counts, return_counts=True)
+    return zip(numbers.tolist(), times.tolist(), strict=True)
+
+
+@kernel
+def _store_rings(coords: Floats, ends: Ints, heap: Floats, state: Ints, rows: Ints) -> None:
+    """Store rings that are not closed, one after another; where they are goes to the rows from the first on."""
+    start = 0
+    for i in range(ends.shape[0]):
+        edges = ends[i] - start
+        xy = np.empty((edges + 1, 2))
+        xy[:-1] = coords[start : ends[i]]
+        xy[edges] = coords[start]
+        rows[i, _BLOCK] = ring_arena.store(heap, state, xy)
+        rows[i, _EDGES] = edges
+        start = ends[i]
 
 
 @kernel

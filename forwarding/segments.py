@@ -23,7 +23,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from contrada.errors import CorruptFile, InvalidValue
+from contrada.errors import CorruptFile, InvalidValue, NotFound
 from contrada.forwarding.constraint import Constraint, Operator
 from contrada.forwarding.filter import Filter
 from contrada.forwarding.index_directory import (
@@ -36,7 +36,7 @@ from contrada.forwarding.index_directory import (
     write_segment,
 )
 from contrada.forwarding.subscription_ids import SubscriptionIds, check_id
-from contrada.forwarding.table import ForwardingTable
+from contrada.forwarding.table import ForwardingTable, listed
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -173,29 +173,29 @@ class SegmentedTable:
         return self._added.add_many(pairs)
 
     def remove(self, id: int) -> None:
-        """Take a filter out. `KeyError` when there is none of that id."""
+        """Take a filter out. `NotFound` when there is none of that id."""
         self._ask(id, ForwardingTable.remove)
         self._forget(id)
 
     def remove_subscription(self, subscription: str) -> None:
-        """Take the filters of a subscription out. `KeyError` when there is none of that id."""
+        """Take the filters of a subscription out. `NotFound` when there is none of that id."""
         ids = self.filters_of(subscription)
         if not ids:
-            raise KeyError(subscription)
+            raise NotFound(f"there is no subscription {subscription!r}, or no longer")
         for id in ids:
             self.remove(id)
 
     def remove_interface(self, interface: Hashable) -> None:
-        """Take all filters of an interface out. `KeyError` when it has none."""
+        """Take all filters of an interface out. `NotFound` when it has none."""
         found = False
         for table in self._tables():
             try:
                 table.remove_interface(interface)
                 found = True
-            except KeyError:
+            except NotFound:
                 continue
         if not found:
-            raise KeyError(interface)
+            raise NotFound(f"no filter is of interface {interface!r}")
         for id in [id for id in self._subscription_of if id not in self._added]:
             self._forget(id)
 
@@ -219,7 +219,7 @@ class SegmentedTable:
 
     def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[Hashable]]:
         """As `match` of each, much cheaper per notification."""
-        given = _listed(notifications)
+        given = listed(notifications)
         answers = self._added.match_many(given)
         for segment, which, batch in self._admitted(given):
             for n, found in zip(which, segment.table.match_many(batch), strict=True):
@@ -233,7 +233,7 @@ class SegmentedTable:
 
     def match_many_filters(self, notifications: Iterable[Mapping[str, object]]) -> list[list[int]]:
         """As `match_filters` of each, much cheaper per notification."""
-        given = _listed(notifications)
+        given = listed(notifications)
         answers = self._added.match_many_filters(given)
         for number, (segment, which, batch) in self._numbered(given):
             for n, found in zip(which, segment.table.match_many_filters(batch), strict=True):
@@ -253,13 +253,12 @@ class SegmentedTable:
         self, notifications: Iterable[Mapping[str, object]]
     ) -> list[list[tuple[Hashable, str]]]:
         """As `match_subscriptions` of each, much cheaper per notification."""
-        given = _listed(notifications)
+        given = listed(notifications)
         answers: list[dict[str, Hashable]] = [{} for _ in given]
-        if self._subscription_of:
-            for answer, found in zip(answers, self._added.match_many_filters(given), strict=True):
-                for id in found:
-                    if id in self._subscription_of:
-                        answer[self._subscription_of[id]] = self._added.interface(id)
+        for answer, found in zip(answers, self._added.match_many_filters(given), strict=True):  # it checks them, too
+            for id in found:
+                if id in self._subscription_of:
+                    answer[self._subscription_of[id]] = self._added.interface(id)
         for segment, which, batch in self._admitted(given):
             for n, found in zip(which, segment.table.match_many_filters(batch), strict=True):
                 for id, subscription in zip(found, segment.ids.ids_of(found), strict=True):
@@ -287,11 +286,11 @@ class SegmentedTable:
     # -- asking about filters ----------------------------------------------------------------------------
 
     def filter(self, id: int) -> Filter:
-        """The filter of that id, equal to what was added. `KeyError` when there is none."""
+        """The filter of that id, equal to what was added. `NotFound` when there is none."""
         return self._ask(id, ForwardingTable.filter)
 
     def interface(self, id: int) -> Hashable:
-        """The interface of the filter of that id. `KeyError` when there is none."""
+        """The interface of the filter of that id. `NotFound` when there is none."""
         return self._ask(id, ForwardingTable.interface)
 
     def explain(self, notification: Mapping[str, object], id: int) -> Explanation:
@@ -299,16 +298,18 @@ class SegmentedTable:
         return self._ask(id, lambda table, local: table.explain(notification, local))
 
     def subscription(self, id: int) -> str | None:
-        """The subscription that a filter is of, or None. `KeyError` when there is no such filter."""
+        """The subscription that a filter is of, or None. `NotFound` when there is no such filter."""
         table, local = self._find(id)
         if local not in table:
-            raise KeyError(id)
+            raise _no_filter(id)
         if id >= 0:
             return self._subscription_of.get(id)
         return self._segments[-id >> 32].ids.ids_of([local])[0]
 
     def filters_of(self, subscription: str) -> list[int]:
         """The ids of a subscription's filters; none when it is not here."""
+        if not isinstance(subscription, str):
+            raise InvalidValue(f"a subscription's id is a string, not {subscription!r}")
         found = list(self._filters_of.get(subscription, ()))
         for number, segment in enumerate(self._segments):
             rows = segment.ids.rows_of(subscription)
@@ -354,7 +355,7 @@ class SegmentedTable:
         if type(id) is int and id < 0:
             number = -id >> 32
             if number >= len(self._segments):
-                raise KeyError(id)
+                raise _no_filter(id)
             return self._segments[number].table, -id & _ROW
         return self._added, id
 
@@ -362,8 +363,8 @@ class SegmentedTable:
         table, local = self._find(id)
         try:
             return question(table, local)
-        except KeyError:
-            raise KeyError(id) from None
+        except NotFound:
+            raise _no_filter(id) from None  # not of the id that it has in its table
 
     def _check(self) -> None:
         """Assert every invariant."""
@@ -382,5 +383,5 @@ class SegmentedTable:
                     assert row in segment.ids.rows_of(segment.ids.ids_of([row])[0])
 
 
-def _listed(notifications: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
-    return notifications if isinstance(notifications, list) else list(notifications)
+def _no_filter(id: object) -> NotFound:
+    return NotFound(f"there is no filter of id {id!r}, or no longer")

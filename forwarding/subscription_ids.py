@@ -59,10 +59,15 @@ class SubscriptionIds:
     def of(cls, ids: Sequence[str], counts: Sequence[int]) -> Self:
         """Of subscriptions in ascending order of ids, and how many filters each has."""
         encoded = [id.encode() for id in ids]
-        text = np.frombuffer(b"".join(encoded) + b"\0", np.uint8)
-        ends = np.cumsum([len(each) for each in encoded], dtype=np.int64)
+        text = np.frombuffer(b"".join(encoded), np.uint8)
+        return cls.of_text(text, np.cumsum([len(each) for each in encoded], dtype=np.int64), np.array(counts, np.int64))
+
+    @classmethod
+    def of_text(cls, text: NDArray[np.uint8], ends: NDArray[np.int64], counts: NDArray[np.int64]) -> Self:
+        """As `of`, of ids in UTF-8, one after another, and where each ends."""
+        text = np.concatenate((text, np.zeros(1, np.uint8)))
         starts = np.concatenate(([1], np.cumsum(counts, dtype=np.int64) + 1)).astype(np.int64)
-        owners = np.concatenate(([-1], np.repeat(np.arange(len(ids)), counts))).astype(np.int32)
+        owners = np.concatenate(([-1], np.repeat(np.arange(len(ends)), counts))).astype(np.int32)
         return cls(text, ends, owners, starts)
 
     def __len__(self) -> int:
@@ -93,7 +98,7 @@ class SubscriptionIds:
 
     def rows_of(self, id: str) -> range:
         """The rows of the filters of a subscription; empty when it is not here."""
-        key = id.encode()
+        key = id.encode("utf-8", "surrogatepass")
         low, high = 0, len(self)
         while low < high:
             middle = (low + high) // 2

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.filter import Expression, Filter
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.operands import Roads
+    from contrada.forwarding.packed_columns import Filters
 
 _T = TypeVar("_T")
 _ADD: Final = 256  # filters added, and
@@ -146,6 +147,14 @@ class ForwardingTable:
                 table._changer.add(pairs[part], None if weigh is None else weigh[part])
         return table
 
+    @classmethod
+    def packed_columns(cls, filters: Filters, *, geotext_index: str = DEFAULT) -> ForwardingTable:
+        """As `packed`, of filters column by column."""
+        table = cls(geotext_index=geotext_index)
+        with table._lock.writing(), table._changer.in_bulk():
+            table._changer.add_columns(filters)
+        return table
+
     def _add(self, pairs: Sequence[tuple[Hashable, Filter]]) -> list[int]:
         if not pairs:
             return []
@@ -183,7 +192,7 @@ class ForwardingTable:
     def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[Hashable]]:
         """As `match` of each, much cheaper per notification."""
         answers: list[set[Hashable]] = []
-        given = _listed(notifications)
+        given = listed(notifications)
         for start in range(0, len(given), _MATCH):
             answers += self._interfaces_of(given[start : start + _MATCH])
         return answers
@@ -214,7 +223,7 @@ class ForwardingTable:
     def match_many_filters(self, notifications: Iterable[Mapping[str, object]]) -> list[list[int]]:
         """As `match_filters` of each, much cheaper per notification."""
         answers: list[list[int]] = []
-        given = _listed(notifications)
+        given = listed(notifications)
         for start in range(0, len(given), _MATCH):
             answers += self._filters_of(given[start : start + _MATCH])
         return answers
@@ -419,7 +428,8 @@ def _hashed(interface: Hashable) -> Hashable:
     return interface
 
 
-def _listed(notifications: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+def listed(notifications: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """Notifications as a list; `InvalidValue` for what holds none."""
     if isinstance(notifications, list):
         return notifications
     return list(_iterated(notifications, "a list of notifications"))

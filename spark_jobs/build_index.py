@@ -1,10 +1,10 @@
 """The job behind `contrada build-index`: subscriptions in, an index directory out.
 
     read      sources.py         rows of Parquet, JSON lines or GeoJSON
-    parse     parsing.py         once, into a staged table; bad rows to the quarantine, with the reason
-    count     statistics.py      keywords, attributes, places
-    simplify  simplifying.py     who is covered by whom
-    assign    partitioning.py    segments of equal size, compact on the map
+    parse     first_pass.py      once, into staged parts; bad rows to the quarantine, with the reason; which ids come
+                                 twice, and who is covered by whom
+    count     second_pass.py     keywords, attributes, places
+    plan      partitioning.py    segments of equal size, compact on the map
     build     building.py        segments, each by one executor
     commit    forwarding/index_directory.py: the manifest, last
 
@@ -16,48 +16,44 @@ it sweeps away what killed jobs left. OUT must be a directory that the driver an
 from __future__ import annotations
 
 import fcntl
+import json
+import secrets
 import shutil
 import time
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.index_directory import commit_index
+from contrada.forwarding.index_directory import KINDS, commit_index
 from contrada.spark_jobs.building import build_segments
-from contrada.spark_jobs.parsing import PARSED, parse_subscriptions
-from contrada.spark_jobs.partitioning import assign_segments, plan_segments, share_of
-from contrada.spark_jobs.simplifying import beside_coverers, find_covered, find_meetings
+from contrada.spark_jobs.families import COVERERS, Families
+from contrada.spark_jobs.first_pass import Part, first_pass
+from contrada.spark_jobs.packets import collected
+from contrada.spark_jobs.partitioning import plan_segments, share_of
+from contrada.spark_jobs.second_pass import Placing, second_pass
 from contrada.spark_jobs.sources import read_subscriptions
-from contrada.spark_jobs.statistics import (
-    GRID,
-    attribute_frequencies,
-    histogram,
-    token_frequencies,
-    totals,
-    with_bucket,
-)
+from contrada.spark_jobs.staging import QUARANTINE
+from contrada.spark_jobs.statistics import Grid, bucket_parts
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
+    from contrada.spark_jobs.packets import Packet
+
 _STAGING: Final = ".staging-"
 _LOCK: Final = ".lock"
-_BROADCAST: Final = 1_000_000  # buckets, of eight bytes each, that every executor may have a copy of
 _SHOWN: Final = 100  # most frequent keywords and attributes that the manifest names
-_QUARANTINE: Final = "source string, row long, id string, reason string, raw string"
-_BAD: Final = tuple(part.split()[0] for part in _QUARANTINE.split(", "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ class Built:
     duplicates: int  # rows that repeat another word for word; one of them stands
     unsatisfiable: int  # subscriptions that nothing matches (rule 1)
     redundant_constraints: int  # (rule 2)
-    covered: int  # subscriptions that another of their interface covers (rule 3)
+    covered: int  # filters that another of their interface covers (rule 3)
     interfaces: int  # about
     segments: int
     bytes: int
@@ -103,38 +99,37 @@ def build_index(
     with _alone(place) as staging:
         tell(f"reading {source}")
         given = read_subscriptions(session, source, format)
-        staged = str(staging / "parsed")
-        parse_subscriptions(given.rows, given.form).write.parquet(staged, compression="lz4")
-        parsed = session.read.schema(PARSED).parquet(staged)
-        found = totals(parsed)
-        good, clashing = _each_id_once(parsed)
-        bad = _bad_rows(session, parsed, found.bad, clashing, given.unread)
-        quarantined = _write_quarantine(bad, staging / "quarantine")
-        tell(f"{found.rows:,} rows, {quarantined:,} to the quarantine; counting keywords")
-        tokens, attributes = staging / "statistics" / "tokens", staging / "statistics" / "attributes"
-        token_frequencies(good).write.parquet(str(tokens))
-        frequent = _first_rows(tokens)
-        tell("looking for subscriptions that others cover")
-        bucketed = with_bucket(good, found.grid)
-        roots, covered = _covers(session, bucketed, [row["token"] for row in frequent], staging)
-        placed = beside_coverers(bucketed, roots, share_of(found.rows - found.bad, segments) // 2)
-        counted = histogram(placed)
-        subscriptions = sum(counted.values())
-        attribute_frequencies(good, subscriptions).write.parquet(str(attributes))
-        _write_places(counted, staging / "statistics" / "places")
-        plan = plan_segments(counted, segments)
-        tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions")
-        assigned = assign_segments(session, placed, plan)
+        parts = staging / "parts"
+        parts.mkdir()
+        first = _First.of(collected(session, first_pass(session, given, str(parts), secrets.randbits(63))))
+        tell(f"{first.rows:,} rows; looking for subscriptions that others cover")
+        dead = first.doubles.column("ref").to_numpy()
+        families = Families.of(first.coverers, dead, share_of(first.good, segments) // 2)
+        doubles = staging / "doubles.npz"
+        np.savez(doubles, **{f"{name}s": first.doubles.column(name).to_numpy() for name in ("ref", "fault")})
+        placing = Placing(first.parts, str(doubles), families.save(staging / "families.npz"), Grid.of(first.sample))
+        (staging / "statistics" / "tokens").mkdir(parents=True)
+        tell("counting keywords, attributes and places")
+        packets = second_pass(session, placing, str(parts), str(staging / "statistics" / "tokens"))
+        counts = _Counts.of(collected(session, packets))
+        quarantined = _write_quarantine(given.unread, [*first.refused, *counts.refused], staging / "quarantine")
+        plan = plan_segments(counts.places, segments)
+        subscriptions = sum(counts.places.values())
+        attributes = _attributes(counts.uses, subscriptions)
+        _write_table(attributes, staging / "statistics" / "attributes")
+        _write_places(counts.places, staging / "statistics" / "places")
+        tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions, {quarantined:,} rows refused")
         (staging / "segments").mkdir()
-        infos = build_segments(assigned, plan.kinds, str((staging / "segments").resolve()), geotext_index)
+        directory = str((staging / "segments").resolve())
+        infos, covered = build_segments(session, placing, plan, directory, geotext_index)
         statistics = {
             "subscriptions": subscriptions,
             "quarantined": quarantined,
             "covered": covered,
-            "unsatisfiable": found.unsatisfiable,
-            "grid": found.grid,
-            "tokens": frequent,
-            "attributes": _first_rows(attributes),
+            "unsatisfiable": first.unsatisfiable,
+            "grid": placing.grid,
+            "tokens": counts.tokens[:_SHOWN],
+            "attributes": attributes.slice(0, _SHOWN).to_pylist(),
         }
         _move(staging / "quarantine", rejected)
         _move(staging / "statistics", place / "statistics")
@@ -144,15 +139,15 @@ def build_index(
     tell(f"committed {place}")
     return Built(
         index=str(place),
-        rows=found.rows,
+        rows=first.rows,
         subscriptions=manifest.subscriptions,
         filters=manifest.filters,
         quarantined=quarantined,
-        duplicates=found.rows + len(given.unread) - quarantined - subscriptions,
-        unsatisfiable=found.unsatisfiable,
-        redundant_constraints=found.redundant_constraints,
+        duplicates=first.rows + len(given.unread) - quarantined - subscriptions,
+        unsatisfiable=first.unsatisfiable,
+        redundant_constraints=first.redundant,
         covered=covered,
-        interfaces=found.interfaces,
+        interfaces=first.interfaces,
         segments=len(manifest.segments),
         bytes=sum(each.bytes for each in manifest.segments),
         quarantine=str(rejected),
@@ -160,99 +155,124 @@ def build_index(
     )
 
 
-def _covers(
-    session: SparkSession, bucketed: DataFrame, frequent: list[str], staging: Path
-) -> tuple[DataFrame | None, int]:
-    """Who is covered by whom, if anyone is, and how many; each step is written, so that the next knows its size."""
-    find_meetings(bucketed, frequent).write.parquet(str(staging / "meetings"))
-    met = _count_rows(staging / "meetings")
-    if not met:
-        return None, 0
-    meetings = session.read.parquet(str(staging / "meetings"))
-    known = F.broadcast(meetings) if met < _BROADCAST else meetings
-    find_covered(bucketed, frequent, known).write.parquet(str(staging / "covered"))
-    covered = _count_rows(staging / "covered")
-    return (session.read.parquet(str(staging / "covered")), covered) if covered else (None, 0)
+class _First(NamedTuple):
+    """What the first pass tells."""
+
+    parts: tuple[Part, ...]
+    doubles: pa.Table
+    coverers: pa.Table
+    interfaces: int
+    sample: np.ndarray
+
+    @classmethod
+    def of(cls, packets: list[Packet]) -> _First:
+        """Put together what tasks told, in an order that does not depend on theirs."""
+        parts = sorted((Part(**json.loads(p.data)) for p in packets if p.what == "part"), key=lambda part: part.number)
+        samples = [p.table() for p in sorted(packets) if p.what == "sample"]
+        doubles = _joined([p.table() for p in packets if p.what == "doubles"], ("ref", "fault"))
+        coverers = _joined([p.table() for p in packets if p.what == "coverers"], COVERERS)
+        sample = pa.concat_tables(samples) if samples else None
+        return cls(
+            tuple(parts),
+            doubles.sort_by("ref"),
+            coverers.sort_by("ref"),
+            sum(p.number for p in packets if p.what == "coverers"),
+            np.zeros((0, 2)) if sample is None else np.stack([sample["x"].to_numpy(), sample["y"].to_numpy()], axis=1),
+        )
+
+    @property
+    def rows(self) -> int:
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def good(self) -> int:
+        return sum(part.good for part in self.parts)
+
+    @property
+    def unsatisfiable(self) -> int:
+        return sum(part.unsatisfiable for part in self.parts)
+
+    @property
+    def redundant(self) -> int:
+        return sum(part.redundant for part in self.parts)
+
+    @property
+    def refused(self) -> list[str]:
+        return [part.quarantine for part in self.parts if part.quarantine is not None]
 
 
-def _each_id_once(parsed: DataFrame) -> tuple[DataFrame, DataFrame | None]:
-    """The good rows, each id once; and if ids are given to different subscriptions, all rows of those.
+class _Counts(NamedTuple):
+    """What the second pass tells."""
 
-    An id that is given twice for the same subscription stands once. Given for different ones, it is nobody's: which
-    one was meant cannot be told.
-    """
-    sound = parsed.where("reason is null")
-    repeated = sound.groupBy("id").agg(F.count("*").alias("n")).where("n > 1").select("id")
-    if repeated.isEmpty():
-        return sound, None
-    content = F.xxhash64("interface", "filter", "name", "x1", "y1", "x2", "y2", "tokens")
-    again = sound.join(repeated, "id").withColumn("content", content)
-    unlike = again.groupBy("id").agg(F.countDistinct("content").alias("n")).where("n > 1").select("id")
-    alike = again.join(unlike, "id", "leftanti").dropDuplicates(["id"]).select(*parsed.columns)
-    once = sound.join(repeated, "id", "leftanti").select(*parsed.columns)
-    return once.union(alike), again.join(unlike, "id", "leftsemi")
+    places: dict[int, int]
+    uses: Counter[tuple[str, str]]
+    tokens: list[dict[str, Any]]
+    refused: list[str]
 
-
-def _bad_rows(
-    session: SparkSession,
-    parsed: DataFrame,
-    count: int,
-    clashing: DataFrame | None,
-    unread: tuple[tuple[str, str], ...],
-) -> list[DataFrame]:
-    """What goes to the quarantine: rows that are wrong, ids that clash, files that could not be read."""
-    bad = [parsed.where("reason is not null").select(*_BAD)] if count else []
-    if clashing is not None:
-        reason = F.lit("the same id is given to different subscriptions")
-        raw = F.to_json(F.struct("id", "interface", "name", "tokens", "attributes"))
-        bad.append(clashing.withColumn("reason", reason).withColumn("raw", raw).select(*_BAD))
-    if unread:
-        rows = [(file, None, None, reason, None) for file, reason in unread]
-        bad.append(session.createDataFrame(rows, _QUARANTINE))
-    return bad
+    @classmethod
+    def of(cls, packets: list[Packet]) -> _Counts:
+        """Add up what tasks told."""
+        places: Counter[int] = Counter()
+        uses: Counter[tuple[str, str]] = Counter()
+        tokens: list[dict[str, Any]] = []
+        refused = []
+        for packet in packets:
+            if packet.what == "places":
+                table = packet.table()
+                places.update(dict(zip(table["bucket"].to_pylist(), table["count"].to_pylist(), strict=True)))
+            elif packet.what == "uses":
+                uses.update({(name, operator): n for name, operator, n in json.loads(packet.data)})
+            elif packet.what == "refused":
+                refused.append(packet.data.decode())
+            else:
+                tokens += packet.table().to_pylist()
+        tokens.sort(key=lambda row: (-row["documents"], row["token"]))
+        return cls(dict(places), uses, tokens, sorted(refused))
 
 
-def _write_quarantine(bad: list[DataFrame], path: Path) -> int:
-    """Write the quarantine, a table also when it is empty; how many rows it has."""
-    if not bad:
-        path.mkdir()
-        columns = {"string": pa.string(), "long": pa.int64()}
-        schema = pa.schema([(name, columns[kind]) for name, kind in (part.split() for part in _QUARANTINE.split(", "))])
-        pq.write_table(schema.empty_table(), path / "part-0.parquet")
-        return 0
-    reduce(DataFrame.union, bad).coalesce(1).write.parquet(str(path))
-    return _count_rows(path)
+def _joined(tables: list[pa.Table], names: Sequence[str]) -> pa.Table:
+    return pa.concat_tables(tables) if tables else pa.table({name: pa.array([], pa.int64()) for name in names})
 
 
-def _write_places(counted: Mapping[str, int], path: Path) -> None:
-    """Write the spatial histogram: how many places, or their coverers, have their centre in each cell of the grid."""
+def _write_quarantine(unread: Sequence[tuple[str, str]], files: Sequence[str], path: Path) -> int:
+    """Put the quarantine together, a table also when it is empty; how many rows it has."""
     path.mkdir()
-    cells = sorted((kind, divmod(int(cell), GRID), n) for (kind, _, cell), n in _parts(counted) if kind != "hash")
-    columns = {
-        "kind": pa.array([kind for kind, _, _ in cells], pa.string()),
-        "x": pa.array([x for _, (x, _), _ in cells], pa.int32()),
-        "y": pa.array([y for _, (_, y), _ in cells], pa.int32()),
-        "subscriptions": pa.array([n for _, _, n in cells], pa.int64()),
-    }
-    pq.write_table(pa.table(columns), path / "part-0.parquet")
+    whole = [(file, None, None, reason, None) for file, reason in unread]
+    columns = list(zip(*whole, strict=True)) if whole else [()] * len(QUARANTINE)
+    table = pa.table([pa.array(c, f.type) for c, f in zip(columns, QUARANTINE, strict=True)], schema=QUARANTINE)
+    if whole or not files:
+        pq.write_table(table, path / "part-unread.parquet")
+    for number, file in enumerate(files):
+        shutil.move(file, path / f"part-{number:05}.parquet")
+    rows: int = sum(pq.read_metadata(file).num_rows for file in path.glob("*.parquet"))
+    return rows
 
 
-def _parts(counted: Mapping[str, int]) -> Iterator[tuple[list[str], int]]:
-    return ((bucket.split(":"), n) for bucket, n in counted.items())
+def _attributes(uses: Counter[tuple[str, str]], subscriptions: int) -> pa.Table:
+    """(attribute, operator, subscriptions, share of all), the most frequent first."""
+    rows = sorted(uses.items(), key=lambda item: (-item[1], item[0]))
+    return pa.table(
+        {
+            "attribute": pa.array([name for (name, _), _ in rows], pa.string()),
+            "operator": pa.array([operator for (_, operator), _ in rows], pa.string()),
+            "subscriptions": pa.array([n for _, n in rows], pa.int64()),
+            "share": pa.array([n / max(1, subscriptions) for _, n in rows], pa.float64()),
+        }
+    )
 
 
-def _count_rows(path: Path) -> int:
-    """How many rows a written table has, by the footers of its files."""
-    return sum(pq.read_metadata(file).num_rows for file in path.glob("*.parquet"))
+def _write_places(counted: Mapping[int, int], path: Path) -> None:
+    """Write the spatial histogram: how many places, or their coverers, have their centre in each cell of the grid."""
+    cells = sorted((*bucket_parts(bucket), n) for bucket, n in counted.items())
+    held = [(KINDS[kind], x, y, n) for kind, _, x, y, n in cells if KINDS[kind] != "hash"]
+    names = {"kind": pa.string(), "x": pa.int32(), "y": pa.int32(), "subscriptions": pa.int64()}
+    columns = {name: pa.array([row[k] for row in held], kind) for k, (name, kind) in enumerate(names.items())}
+    _write_table(pa.table(columns), path)
 
 
-def _first_rows(path: Path) -> list[dict[str, Any]]:
-    """The first rows of a table in one file."""
-    for file in path.glob("*.parquet"):
-        for batch in pq.ParquetFile(file).iter_batches(_SHOWN):
-            rows: list[dict[str, Any]] = batch.to_pylist()
-            return rows
-    return []
+def _write_table(table: pa.Table, path: Path) -> None:
+    path.mkdir()
+    pq.write_table(table, path / "part-0.parquet")
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.constraint import Constraint
+from contrada.forwarding.language import parse
 from contrada.forwarding.operands import TextMatch
-from contrada.forwarding.quick_language import parse_quickly
 from contrada.spatial.region import Region
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def filter_of_feature(feature: Any) -> tuple[Any, Any, Expression]:
     if text is not None:
         if not isinstance(text, str):
             raise InvalidValue("a feature's filter is text")
-        parts.append(parse_quickly(text))
+        parts.append(parse(text))
     if not parts:
         raise InvalidValue("a feature without geometry needs the property filter")
     whole = parts[0] if len(parts) == 1 else parts[0] & parts[1]

@@ -1,72 +1,71 @@
-"""Subscriptions as they come into checked ones: one pass through Python, Arrow in and Arrow out.
+"""Subscriptions as they come into checked ones: Arrow in and Arrow out, in one pass.
 
-Each source row gives one row of `PARSED`. A good one has no `reason`, and everything that later steps ask of the filter
-as columns, so that they need not read it again: its codec bytes, its anchor (forwarding/gates.py), its keywords, its
-buckets for rule 3 (candidates.py). Filters of one `matches` within a box, the bulk of a geotext index, have no bytes
-at all: `name`, `tokens` and the box say everything. A bad row has the reason, and the source row as text.
+Each source row gives one row of staging.STAGED, or one for the quarantine, with the reason and the source row as text.
+Filters of the commonest shapes are read from the column of texts by a kernel (column_language.py); all others, and all
+that are wrong, go row by row through `parse` and the codecs. Beside each good row stand its buckets for rule 3
+(candidates.py): it asks for what it may cover and gives itself to what may cover it.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from contrada.errors import ContradaError, InvalidValue
 from contrada.forwarding.codec import encode_filter
-from contrada.forwarding.filter import Filter, as_filters
+from contrada.forwarding.filter import Filter, Predicate, as_filters
 from contrada.forwarding.gates import anchor_of
-from contrada.forwarding.index_directory import segment_kind
+from contrada.forwarding.index_directory import KINDS, segment_kind
 from contrada.forwarding.json_codec import filter_from_plain
+from contrada.forwarding.language import parse
 from contrada.forwarding.operands import Similar, TextMatch
-from contrada.forwarding.quick_language import parse_quickly, read_box_match
+from contrada.forwarding.packed_columns import RELATIONS
 from contrada.forwarding.simplify import split_redundant
-from contrada.forwarding.subscription_ids import check_id
+from contrada.forwarding.subscription_ids import MAX_ID, check_id
+from contrada.forwarding.values import Kind
 from contrada.spark_jobs.candidates import asks, gives
 from contrada.spark_jobs.collecting import no_collection
 from contrada.spark_jobs.fields import filter_of_fields
 from contrada.spark_jobs.geojson import filter_of_feature
+from contrada.spark_jobs.quick_rows import read_quickly
+from contrada.spark_jobs.staging import BOX, BOX_MATCH, OTHER, POLYGON, QUARANTINE, STAGED
 from contrada.spatial.region import Box
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from collections.abc import Callable, Sequence
 
     from contrada.forwarding.filter import Expression
 
-PARSED: Final = (
-    "source string, row long, raw string, reason string, id string, interface string, filter binary, filters int, "
-    "kind string, name string, x1 double, y1 double, x2 double, y2 double, tokens array<string>, "
-    "attributes array<string>, asks array<string>, gives array<string>, unsatisfiable boolean, redundant int"
-)
-_NAMES: Final = tuple(part.split()[0] for part in PARSED.split(", "))
 _SHOWN: Final = 4096  # characters of a bad row that are kept
+_REMEMBERED: Final = 4096  # texts: subscribers often ask for the same
+_NOWHERE: Final = (np.nan,) * 4
+_KEYS: Final = pa.list_(pa.uint64())
 
 
-def parse_subscriptions(rows: DataFrame, form: str) -> DataFrame:
-    """Rows as `sources.read_subscriptions` gives them into `PARSED`; `form` says what their `value` is."""
-    read = READERS[form]
+class Parsed(NamedTuple):
+    """The rows of a batch: good ones with their buckets, bad ones, and what rules 1 and 2 found."""
 
-    def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            columns = _Columns()
-            with no_collection():
-                read(batch, columns)
-            if len(columns):
-                yield columns.batch()
-
-    return rows.mapInArrow(parse, PARSED)
+    rows: pa.RecordBatch  # STAGED
+    asks: pa.Array  # of each row, lists of keys
+    gives: pa.Array
+    bad: pa.Table  # QUARANTINE
+    unsatisfiable: int
+    redundant: int
 
 
-class _Columns:
-    """Rows of `PARSED`, column by column."""
+class _Rows:
+    """Rows that are read one by one."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[Any, ...]] = []
-
-    def __len__(self) -> int:
-        return len(self._rows)
+        self._good: list[tuple[Any, ...]] = []
+        self._keys: list[tuple[list[int], list[int]]] = []
+        self._bad: list[tuple[Any, ...]] = []
+        self.unsatisfiable = self.redundant = 0
 
     def bad(self, source: str | None, row: int | None, raw: object, reason: object, id: object = None) -> None:
         """Add a row for the quarantine."""
@@ -75,101 +74,148 @@ class _Columns:
         )
         shown = text[: 4 * _SHOWN].decode(errors="replace")[:_SHOWN]
         known = id if isinstance(id, str) and id.isprintable() else None
-        self._rows.append((source, row, shown, str(reason), known, *(None,) * (len(_NAMES) - 5)))
+        self._bad.append((source, row, known, str(reason), shown))
 
     def good(self, source: str | None, row: int | None, id: str, interface: str, expression: Expression | str) -> None:
         """Add a subscription; `ContradaError` says why not."""
         check_id(id, "id")
         check_id(interface, "interface")
-        if isinstance(expression, str):
-            quick = read_box_match(expression)
-            if quick is not None:
-                name, words, *box = quick
-                self._rows.append((source, row, None, None, id, interface, *_box_match(name, words, box)))
-                return
-            expression = parse_quickly(expression)
-        filters = as_filters(expression)
-        self._rows.append((source, row, None, None, id, interface, *_described(filters)))
+        filters = as_filters(_parse_often(expression) if isinstance(expression, str) else expression)
+        described = _described(filters)
+        void = 0
+        for each in filters:
+            if len(each.names) < len(each.constraints):
+                _, left_out, unsatisfiable = split_redundant(each)
+                void += unsatisfiable
+                self.redundant += len(left_out)
+        meets = len(filters) == 1 and not void
+        self.unsatisfiable += void == len(filters)
+        self._good.append((source, row, id, interface, *described))
+        self._keys.append((asks(filters[0]), gives(filters[0])) if meets else ([], []))
 
-    def batch(self) -> pa.RecordBatch:
+    def parsed(self) -> Parsed:
         """What there is."""
-        import pyarrow as pa
-
-        columns = zip(*self._rows, strict=True)
-        arrays = [pa.array(column, type) for column, type in zip(columns, _types(), strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, _NAMES)
-
-
-def _types() -> list[pa.DataType]:
-    import pyarrow as pa
-
-    kinds = {"string": pa.string(), "long": pa.int64(), "int": pa.int32(), "double": pa.float64()}
-    kinds |= {"binary": pa.binary(), "boolean": pa.bool_(), "array<string>": pa.list_(pa.string())}
-    return [kinds[part.split()[1]] for part in PARSED.split(", ")]
+        columns = list(zip(*self._good, strict=True)) if self._good else [()] * len(STAGED)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, STAGED, strict=True)]
+        bad = list(zip(*self._bad, strict=True)) if self._bad else [()] * len(QUARANTINE)
+        return Parsed(
+            pa.RecordBatch.from_arrays(arrays, schema=STAGED),
+            pa.array([asked for asked, _ in self._keys], _KEYS),
+            pa.array([given for _, given in self._keys], _KEYS),
+            pa.table([pa.array(c, f.type) for c, f in zip(bad, QUARANTINE, strict=True)], schema=QUARANTINE),
+            self.unsatisfiable,
+            self.redundant,
+        )
 
 
-def _box_match(name: str, words: Sequence[str], box: Sequence[float]) -> tuple[Any, ...]:
-    """The columns, from `filter` on, of one `matches` within a box."""
-    return (None, 1, "geotext", name, *box, words, (f"matches {name}",), None, None, False, 0)
+@lru_cache(_REMEMBERED)
+def _parse_often(text: str) -> Filter | Predicate:
+    return parse(text)
 
 
-def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
-    """The columns, from `filter` on, of any filters."""
-    constraints = [constraint for each in filters for constraint in each.constraints]
-    if any(isinstance(constraint.value, Similar) for constraint in constraints):
-        raise InvalidValue("similar needs a road network, and an index is built without one: subscribe at a broker")
-    first = constraints[0]
-    if len(constraints) == 1 and isinstance(first.value, TextMatch) and type(first.value.within) is Box:
-        return _box_match(first.name, sorted(first.value.keywords), first.value.within.bounds)
-    anchor = anchor_of(filters[0])
-    kind = segment_kind(filters)
-    tokens = sorted({word for c in constraints if isinstance(c.value, TextMatch) for word in c.value.keywords})
-    void, redundant = 0, 0
-    for each in filters:
-        if len(each.names) < len(each.constraints):
-            _, left_out, unsatisfiable = split_redundant(each)
-            void += unsatisfiable
-            redundant += len(left_out)
-    alone = len(filters) == 1
-    return (
-        encode_filter(filters[0] if alone else as_predicate(filters)),
-        len(filters),
-        kind,
-        anchor.name,
-        *(anchor.box if kind != "hash" and anchor.box else (None,) * 4),
-        tokens,
-        [f"{c.op} {c.name}" for c in constraints],
-        asks(filters[0]) if alone else None,
-        gives(filters[0]) if alone else None,
-        void == len(filters),
-        redundant,
+def parse_batch(batch: pa.RecordBatch, form: str) -> Parsed:
+    """Parse rows as `sources.read_subscriptions` gives them; `form` says what they are."""
+    with no_collection():
+        return READERS[form](batch)
+
+
+def join(parts: Sequence[Parsed]) -> Parsed:
+    """Several as one."""
+    return Parsed(
+        pa.concat_batches([part.rows for part in parts]),
+        pa.concat_arrays([part.asks for part in parts]),
+        pa.concat_arrays([part.gives for part in parts]),
+        pa.concat_tables([part.bad for part in parts]),
+        sum(part.unsatisfiable for part in parts),
+        sum(part.redundant for part in parts),
     )
 
 
-def as_predicate(filters: Sequence[Filter]) -> Expression:
-    """Several filters as one expression."""
-    from contrada.forwarding.filter import Predicate
-
-    return Predicate(filters)
+def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
+    """The columns of STAGED, from `shape` on, of any filters."""
+    constraints = [constraint for each in filters for constraint in each.constraints]
+    if any(isinstance(constraint.value, Similar) for constraint in constraints):
+        raise InvalidValue("similar needs a road network, and an index is built without one: subscribe at a broker")
+    anchor = anchor_of(filters[0])
+    kind = segment_kind(filters)
+    box = anchor.box if kind != "hash" and anchor.box else _NOWHERE
+    place = KINDS.index(kind), anchor.name, *box
+    first = constraints[0]
+    if len(constraints) == 1:
+        if isinstance(first.value, TextMatch) and type(first.value.within) is Box:
+            return BOX_MATCH, *place, sorted(first.value.keywords), -1, None, None, 1, None
+        if first.kind is Kind.REGION:
+            ring = first.value.coords.ravel()  # type: ignore[union-attr]
+            shape = BOX if isinstance(first.value, Box) else POLYGON
+            return shape, *place, None, RELATIONS.index(first.op), ring, None, 1, None
+    tokens = sorted({word for c in constraints if isinstance(c.value, TextMatch) for word in c.value.keywords})
+    content = encode_filter(filters[0] if len(filters) == 1 else Predicate(filters))
+    uses = sorted({f"{c.op} {c.name}" for c in constraints})
+    return OTHER, *place, tokens, -1, None, content, len(filters), uses
 
 
 # -- forms of rows ---------------------------------------------------------------------------------------
 
 
-def _read_columns(batch: pa.RecordBatch, columns: _Columns) -> None:
+def _read_columns(batch: pa.RecordBatch) -> Parsed:
     """Columns id, interface and filter, the last as text or as fields."""
-    import pyarrow as pa
-
     filters = batch.column("filter")
-    textual = pa.types.is_string(filters.type) or pa.types.is_large_string(filters.type)
-    names = ("source", "row", "id", "interface")
-    for source, row, id, interface, value in zip(
-        *(batch.column(name).to_pylist() for name in names), filters.to_pylist(), strict=True
-    ):
+    rows = _Rows()
+    if not pa.types.is_string(filters.type):
+        _read_rows(batch, rows, filter_of_fields)
+        return rows.parsed()
+    batch, unreadable = _readable(batch)
+    _refuse(unreadable, rows)
+    sound = _may_name(batch.column("id")) & _may_name(batch.column("interface"))
+    known = pc.is_valid(batch.column("filter")).to_numpy(zero_copy_only=False)
+    quick, left = read_quickly(batch, sound & known)
+    if len(left):
+        _read_rows(batch.take(pa.array(left)), rows, _given)
+    rest = rows.parsed()
+    return join([Parsed(*quick, rest.bad.slice(0, 0), 0, 0), rest])
+
+
+def _may_name(texts: pa.Array) -> np.ndarray:
+    """Which texts `check_id` takes."""
+    sizes = pc.fill_null(pc.binary_length(texts), 0).to_numpy(zero_copy_only=False)
+    named: np.ndarray = (sizes > 0) & (sizes <= MAX_ID)
+    return named
+
+
+def _readable(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The rows whose texts are UTF-8, and those where one is not."""
+    try:
+        batch.validate(full=True)
+        return batch, batch.slice(0, 0)
+    except pa.ArrowInvalid:
+        names = ("id", "interface", "filter")
+        columns = [batch.column(name).cast(pa.binary()).to_pylist() for name in names]
+        sound = np.array([all(map(_is_utf8, row)) for row in zip(*columns, strict=True)], np.bool_)
+        return batch.filter(pa.array(sound)), batch.filter(pa.array(~sound))
+
+
+def _is_utf8(text: bytes | None) -> bool:
+    try:
+        return text is None or text.decode() is not None
+    except UnicodeDecodeError:
+        return False
+
+
+def _refuse(batch: pa.RecordBatch, rows: _Rows) -> None:
+    names = ("id", "interface", "filter")
+    columns = (batch.column(name).cast(pa.binary()).to_pylist() for name in names)
+    for source, row, *texts in zip(*(batch.column(n).to_pylist() for n in ("source", "row")), *columns, strict=True):
+        raw = dict(zip(names, (text and text.decode(errors="replace") for text in texts), strict=True))
+        rows.bad(source, row, raw, "a text that is not UTF-8")
+
+
+def _read_rows(batch: pa.RecordBatch, rows: _Rows, read: Callable[[Any], Expression | str]) -> None:
+    names = ("source", "row", "id", "interface", "filter")
+    for source, row, id, interface, value in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
         try:
-            columns.good(source, row, id, interface, _given(value) if textual else filter_of_fields(value))
+            rows.good(source, row, id, interface, read(value))
         except ContradaError as error:
-            columns.bad(source, row, {"id": id, "interface": interface, "filter": value}, error, id)
+            rows.bad(source, row, {"id": id, "interface": interface, "filter": value}, error, id)
 
 
 def _given(text: str | None) -> str:
@@ -178,8 +224,10 @@ def _given(text: str | None) -> str:
     return text
 
 
-def _read_lines(batch: pa.RecordBatch, columns: _Columns) -> None:
+def _read_lines(batch: pa.RecordBatch) -> Parsed:
     """A JSON object per row: {"id", "interface", "filter"}, the filter as text or as `json_codec` writes one."""
+    rows = _Rows()
+    texts: list[tuple[str, str, str, str]] = []
     for source, line in zip(batch.column("source").to_pylist(), batch.column("value").to_pylist(), strict=True):
         if not line.strip():
             continue
@@ -188,18 +236,37 @@ def _read_lines(batch: pa.RecordBatch, columns: _Columns) -> None:
             document = _json(line)
             if not isinstance(document, dict):
                 raise InvalidValue("a subscription is a JSON object with id, interface and filter")
-            id = document.get("id")
-            value = document.get("filter")
+            id, interface, value = (document.get(name) for name in ("id", "interface", "filter"))
             if value is None:
                 raise InvalidValue("no filter")
-            expression = value if isinstance(value, str) else filter_from_plain(value)
-            columns.good(source, None, _text(id), _text(document.get("interface")), expression)
+            id, interface = check_id(_text(id), "id"), check_id(_text(interface), "interface")
+            if isinstance(value, str):
+                texts.append((source, id, interface, value) if _encodable(value) else _unencodable())
+            else:
+                rows.good(source, None, id, interface, filter_from_plain(value))
         except ContradaError as error:
-            columns.bad(source, None, line, error, id)
+            rows.bad(source, None, line, error, id)
+    rest = rows.parsed()
+    if not texts:
+        return rest
+    sources, ids, interfaces, filters = (pa.array(column, pa.string()) for column in zip(*texts, strict=True))
+    numbers = pa.nulls(len(texts), pa.int64())
+    names = ("source", "row", "id", "interface", "filter")
+    columns = pa.RecordBatch.from_arrays([sources, numbers, ids, interfaces, filters], names)
+    return join([_read_columns(columns), rest])
 
 
-def _read_features(batch: pa.RecordBatch, columns: _Columns) -> None:
+def _encodable(text: str) -> bool:
+    return not any("\ud800" <= c <= "\udfff" for c in text) if not text.isascii() else True
+
+
+def _unencodable() -> Any:
+    raise InvalidValue("a filter with a lone surrogate, which UTF-8 cannot encode")
+
+
+def _read_features(batch: pa.RecordBatch) -> Parsed:
     """A GeoJSON Feature or FeatureCollection per row."""
+    rows = _Rows()
     for source, text in zip(batch.column("source").to_pylist(), batch.column("value").to_pylist(), strict=True):
         text = text.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n\x1e")  # RFC 8142 sets records off with 1E
         if not text:
@@ -211,16 +278,17 @@ def _read_features(batch: pa.RecordBatch, columns: _Columns) -> None:
             if not isinstance(features, list):
                 raise InvalidValue("a FeatureCollection without an array of features")
         except ContradaError as error:
-            columns.bad(source, None, text, error)
+            rows.bad(source, None, text, error)
             continue
         for row, feature in enumerate(features):
             number = row if many else None
             id = None
             try:
                 id, interface, expression = filter_of_feature(feature)
-                columns.good(source, number, _text(id), _text(interface), expression)
+                rows.good(source, number, _text(id), _text(interface), expression)
             except ContradaError as error:
-                columns.bad(source, number, feature, error, id)
+                rows.bad(source, number, feature, error, id)
+    return rows.parsed()
 
 
 def _json(text: bytes) -> Any:
@@ -235,7 +303,7 @@ def _text(value: object) -> str:
     return str(value) if type(value) is int else value  # type: ignore[return-value]  # check_id judges it
 
 
-READERS: Final[dict[str, Callable[[Any, _Columns], None]]] = {
+READERS: Final[dict[str, Callable[[pa.RecordBatch], Parsed]]] = {
     "columns": _read_columns,
     "lines": _read_lines,
     "features": _read_features,

@@ -3,7 +3,7 @@
 The histogram (statistics.py) says how many subscriptions each cell of the grid has. Cells are laid out along the
 Hilbert curve, so that neighbours on the curve are neighbours on the map, and the curve is cut where a segment is full:
 segments are compact and of equal size wherever the places crowd. A cell that alone is too much for a segment, the hot
-spot, is cut into several by the hash of ids; so are the filters without a place. No segment exceeds its share by more
+spot, is cut into several by hash; so are the filters without a place. No segment exceeds its share by more
 than half.
 """
 
@@ -11,15 +11,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pyspark.sql import functions as F
+import numpy as np
 
 from contrada.forwarding.index_directory import KINDS
-from contrada.spark_jobs.statistics import GRID
+from contrada.spark_jobs.statistics import GRID, bucket_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pyspark.sql import DataFrame, SparkSession
+    from contrada.forwarding.index.layout import Ints
 
 SEGMENT: Final = 1 << 17
 """Subscriptions of a segment, unless the number of segments is given."""
@@ -28,7 +28,7 @@ SEGMENT: Final = 1 << 17
 class Plan(NamedTuple):
     """Per bucket its first segment and over how many it is spread; per segment its kind."""
 
-    buckets: dict[str, tuple[int, int]]
+    buckets: dict[int, tuple[int, int]]
     kinds: list[str]
 
 
@@ -52,14 +52,14 @@ def share_of(total: int, segments: int | None) -> int:
     return max(1, -(-total // segments) if segments else SEGMENT)
 
 
-def plan_segments(histogram: Mapping[str, int], segments: int | None = None) -> Plan:
+def plan_segments(histogram: Mapping[int, int], segments: int | None = None) -> Plan:
     """Cut the buckets into segments of about equal size."""
     share = share_of(sum(histogram.values()), segments)
-    buckets: dict[str, tuple[int, int]] = {}
+    buckets: dict[int, tuple[int, int]] = {}
     kinds: list[str] = []
-    for kind in KINDS:
+    for number, kind in enumerate(KINDS):
         size, open = 0, False  # of the segment that is being filled
-        for bucket in sorted((b for b in histogram if b.startswith(f"{kind}:")), key=_along):
+        for bucket in sorted((b for b in histogram if bucket_parts(b)[0] == number), key=_along):
             count = histogram[bucket]
             if 2 * count > 3 * share:
                 ways = -(-count // share)
@@ -76,15 +76,15 @@ def plan_segments(histogram: Mapping[str, int], segments: int | None = None) -> 
     return Plan(buckets, kinds)
 
 
-def _along(bucket: str) -> tuple[int, int]:
-    _, group, cell = bucket.split(":")
-    x, y = divmod(int(cell), GRID)
-    return int(group), hilbert(x, y)
+def _along(bucket: int) -> tuple[int, int]:
+    _, group, x, y = bucket_parts(bucket)
+    return group, hilbert(x, y)
 
 
-def assign_segments(session: SparkSession, placed: DataFrame, plan: Plan) -> DataFrame:
-    """Add `segment` to rows with `bucket` and `owner`."""
-    rows = [(bucket, first, ways) for bucket, (first, ways) in plan.buckets.items()]
-    places = F.broadcast(session.createDataFrame(rows, "bucket string, first int, ways int"))
-    segment = F.col("first") + F.pmod(F.xxhash64("owner"), F.col("ways")).cast("int")
-    return placed.join(places, "bucket").withColumn("segment", segment)
+def segments_of(buckets: Ints, owners: np.ndarray, plan: Plan) -> Ints:
+    """The segment of each subscription, given its bucket and a hash of what it is placed by."""
+    known = np.array(sorted(plan.buckets), np.int64)
+    places = np.array([plan.buckets[bucket] for bucket in known.tolist()], np.int64).reshape(-1, 2)
+    first, ways = places[np.searchsorted(known, buckets)].T
+    segments: Ints = first + (owners % ways.astype(np.uint64)).astype(np.int64)
+    return segments

@@ -6,19 +6,19 @@ Outcome     the files that the tasks of a pass have written, and what they have 
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.index_directory import read_manifest
+from contrada.spark_jobs.failing import told_in_one_line
 from contrada.spark_jobs.matching import Match, replayed, route_events
 from contrada.spark_jobs.opening import IndexFiles
 from contrada.spark_jobs.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
@@ -99,24 +99,3 @@ def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: Pa
                 else:
                     files[row["kind"]].append(place / row["path"])
     return Outcome(source, tally, *(tuple(sorted(files[kind])) for kind in ("deliveries", "quarantine", "counts")))
-
-
-@contextmanager
-def told_in_one_line() -> Iterator[None]:
-    """Turn the long account that Spark gives of a failed job into one line."""
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except (Py4JJavaError, PySparkException) as error:
-        raise CorruptFile(f"the job failed: {_cause(str(error))}") from error
-
-
-def _cause(text: str) -> str:
-    """The line that says what happened, of those that say where."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by: ") and "SparkException: [FAILED" not in line]
-    python = [line for line in lines if line.startswith("contrada.")]
-    told = python or causes or [line for line in lines if "Error: " in line or "Exception: " in line] or lines
-    return told[-1].removeprefix("Caused by: ")[:500]

@@ -32,9 +32,10 @@ from contrada.spark_jobs.build_index import build_index
 from contrada.spark_jobs.committing import output
 from contrada.spark_jobs.counting import add_up, write_counts
 from contrada.spark_jobs.event_logs import Kinds, Layout, files_of, is_recording, read_log
+from contrada.spark_jobs.failing import told_in_one_line
 from contrada.spark_jobs.history import History, Period, read_history, write_history
 from contrada.spark_jobs.opening import opened
-from contrada.spark_jobs.passes import Outcome, Source, run_pass, told_in_one_line
+from contrada.spark_jobs.passes import Outcome, Source, run_pass
 from contrada.spark_jobs.report import write_report
 from contrada.spark_jobs.storing import DELIVERIES, QUARANTINE
 from contrada.spark_jobs.tally import HOUR, Tally

@@ -5,6 +5,9 @@
     geojson    a FeatureCollection per file (geojson.py)                                          form "features"
     geojsonl   a Feature per line                                                                 form "features"
 
+Spark reads text, and whatever a URL names. Parquet files are read by the tasks themselves, a few row groups each, which
+spares the JVM from making rows of columns and columns of rows (pieces.py).
+
 What is wrong with a row is for the quarantine. What is wrong with a whole source is told here: files of Parquet whose
 footer cannot be read are set aside, each with the reason; files that disagree about the schema stop the job, since no
 row of theirs could be trusted.
@@ -13,13 +16,14 @@ row of theirs could be trusted.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from contrada.errors import InvalidValue
+from contrada.errors import CorruptFile, InvalidValue
 from contrada.spark_jobs.fields import MEMBERS
+from contrada.spark_jobs.pieces import Piece, cut, plain_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -35,14 +39,25 @@ _SUFFIXES: Final = {
     ".geojsons": "geojsonl",
 }
 _PACKED: Final = (".gz", ".bz2", ".zst")
+_TASKS: Final = 4  # pieces to a core
+_BATCH: Final = 1 << 16
 
 
 class Source(NamedTuple):
-    """Rows to parse, what they are, and the files that could not be read, each with the reason."""
+    """Rows to parse, or pieces of Parquet files to read them from; what they are; files that could not be read, why."""
 
     rows: DataFrame
     form: str
     unread: tuple[tuple[str, str], ...] = ()
+    pieces: tuple[Piece, ...] = ()
+
+
+class DamagedPiece(CorruptFile):
+    """Row groups of a Parquet file that cannot be read."""
+
+    def __init__(self, piece: Piece, error: Exception) -> None:
+        super().__init__(f"row groups {piece.start} to {piece.stop - 1} cannot be read: {error}")
+        self.path = piece.path
 
 
 def read_subscriptions(session: SparkSession, path: str, format: str | None = None) -> Source:
@@ -102,20 +117,16 @@ def _untold(path: str) -> str:
 
 
 def _read_parquet(session: SparkSession, files: list[str], remote: bool) -> Source:
-    unread: list[tuple[str, str]] = []
     if not remote:
-        files, unread, first = _readable(files)
-        if not files:
-            empty = session.createDataFrame([], "source string, row long, id string, interface string, filter string")
-            return Source(empty, "columns", tuple(unread))
-        _check_schema(first, files[0])
+        sizes, unread, first = _readable(files)
+        if first is not None:
+            _check_columns(first.names, next(iter(sizes)))
+            _check_schema(first, next(iter(sizes)))
+        empty = session.createDataFrame([], "source string, row long, id string, interface string, filter string")
+        tasks = _TASKS * session.sparkContext.defaultParallelism
+        return Source(empty, "columns", tuple(unread), tuple(cut(sizes.items(), tasks)))
     table = session.read.parquet(*files)
-    missing = {"id", "interface", "filter"} - set(table.columns)
-    if missing:
-        raise InvalidValue(
-            f"{files[0]}: no column {' nor '.join(sorted(missing))}; there are {', '.join(table.columns)}, "
-            "and a subscription has id, interface and filter"
-        )
+    _check_columns(table.columns, files[0])
     rows = table.selectExpr(
         "_metadata.file_path as source",
         "_metadata.row_index as row",
@@ -123,27 +134,66 @@ def _read_parquet(session: SparkSession, files: list[str], remote: bool) -> Sour
         "cast(interface as string) as interface",
         "filter",
     )
-    return Source(rows, "columns", tuple(unread))
+    return Source(rows, "columns")
 
 
-def _readable(files: list[str]) -> tuple[list[str], list[tuple[str, str]], Any]:
-    """The files whose footer can be read, those that cannot, and the schema that all agree on."""
+def read_rows(batches: Iterable[pa.RecordBatch], pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+    """The rows of pieces whose numbers are given: source, row, id, interface, filter."""
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from _read_piece(pieces[number])
+
+
+def _read_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    good: list[str] = []
+    try:
+        with pq.ParquetFile(piece.path) as file:
+            row = sum(file.metadata.row_group(group).num_rows for group in range(piece.start))
+            groups = range(piece.start, piece.stop)
+            for batch in file.iter_batches(_BATCH, row_groups=groups, columns=["id", "interface", "filter"]):
+                filters = batch.column("filter")
+                columns = [
+                    pa.array([piece.path] * len(batch), pa.string()),
+                    pa.array(range(row, row + len(batch)), pa.int64()),
+                    *(batch.column(name).cast(pa.string()) for name in ("id", "interface")),
+                    filters.cast(plain_type(filters.type)),
+                ]
+                yield pa.RecordBatch.from_arrays(columns, ["source", "row", "id", "interface", "filter"])
+                row += len(batch)
+    except (pa.ArrowException, OSError) as error:
+        raise DamagedPiece(piece, error) from error
+
+
+def _check_columns(names: Sequence[str], file: str) -> None:
+    missing = {"id", "interface", "filter"} - set(names)
+    if missing:
+        raise InvalidValue(
+            f"{file}: no column {' nor '.join(sorted(missing))}; there are {', '.join(names)}, "
+            "and a subscription has id, interface and filter"
+        )
+
+
+def _readable(files: list[str]) -> tuple[dict[str, list[int]], list[tuple[str, str]], pa.Schema | None]:
+    """The files whose footer can be read, with the sizes of their row groups; those that cannot; and the schema."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    good: dict[str, list[int]] = {}
     bad: list[tuple[str, str]] = []
     first: pa.Schema | None = None
     for file in files:
         try:
-            schema = pq.read_schema(file)
+            metadata = pq.read_metadata(file)
+            schema = metadata.schema.to_arrow_schema()
         except (pa.ArrowException, OSError) as error:
             bad.append((file, f"not a whole Parquet file: {error}"))
             continue
         if first is None:
             first = schema
-        _check_same(first, good[0] if good else file, schema, file)
-        good.append(file)
+        _check_same(first, next(iter(good), file), schema, file)
+        good[file] = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     return good, bad, first
 
 

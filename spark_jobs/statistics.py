@@ -1,19 +1,25 @@
 """What a set of subscriptions looks like: frequencies of keywords and of attributes, and where the places are.
 
 Frequencies of keywords are document frequencies: in how many subscriptions each occurs. In descending order they are
-the global order of tokens, of which the frequent end is where rule 3 had better not look (simplifying.py). Counts of
-(attribute, operator) are the attributes' selectivities: the share of subscriptions that a notification with the
-attribute may concern. The spatial histogram counts the centres of places on a grid, for partitioning.py.
+the global order of tokens. Counts of (attribute, operator) are the attributes' selectivities: the share of
+subscriptions that a notification with the attribute may concern. The spatial histogram counts the centres of places on
+a grid, for partitioning.py.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple
+from zlib import crc32
 
-from pyspark.sql import functions as F
+import numpy as np
+import pyarrow as pa
+
+from contrada.forwarding.packed_columns import RELATIONS
+from contrada.spark_jobs.staging import BOX_MATCH, OTHER
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from contrada.forwarding.index.layout import Floats, Ints
 
 GRID: Final = 256
 """Cells of the histogram along each axis."""
@@ -22,7 +28,7 @@ NAMES: Final = 16
 """Groups of attributes in the histogram, so that places of different attributes part."""
 
 _TAIL: Final = 0.001  # of centres, on each side, that may lie outside the grid and fall into its border cells
-_PRECISION: Final = 10_000
+_SAMPLE: Final = 1024  # centres of a batch
 
 
 class Grid(NamedTuple):
@@ -33,76 +39,81 @@ class Grid(NamedTuple):
     x2: float
     y2: float
 
-
-class Totals(NamedTuple):
-    """Counts of parsed rows, and the rectangle that nearly all places' centres lie in."""
-
-    rows: int
-    bad: int
-    unsatisfiable: int
-    redundant_constraints: int
-    interfaces: int  # about
-    grid: Grid | None
+    @classmethod
+    def of(cls, sample: Floats) -> Grid | None:
+        """The rectangle that nearly all of a sample of centres lie in."""
+        if not len(sample):
+            return None
+        low, high = np.quantile(sample, [_TAIL, 1 - _TAIL], axis=0, method="nearest").tolist()
+        return cls(*low, *high)
 
 
-def totals(parsed: DataFrame) -> Totals:
-    """Count, in one pass."""
-    row = parsed.agg(
-        F.count("*").alias("rows"),
-        F.count("reason").alias("bad"),
-        F.count_if("unsatisfiable").alias("unsatisfiable"),
-        F.coalesce(F.sum("redundant"), F.lit(0)).alias("redundant_constraints"),
-        F.approx_count_distinct("interface").alias("interfaces"),
-        *(F.percentile_approx(_centre(axis), [_TAIL, 1 - _TAIL], _PRECISION).alias(axis) for axis in ("x", "y")),
-    ).first()
-    assert row is not None
-    x, y = row["x"], row["y"]
-    grid = None if x is None or y is None else Grid(x[0], y[0], x[1], y[1])
-    counts = {name: int(row[name]) for name in Totals._fields if name != "grid"}
-    return Totals(**counts, grid=grid)
+def centres(rows: pa.RecordBatch | pa.Table) -> Floats:
+    """The centres of places; NaN where there is none."""
+    x1, y1, x2, y2 = (rows.column(name).to_numpy() for name in ("x1", "y1", "x2", "y2"))
+    return np.stack(((x1 + x2) / 2, (y1 + y2) / 2), axis=1)
 
 
-def token_frequencies(parsed: DataFrame) -> DataFrame:
-    """(token, documents), the most frequent first."""
-    words = parsed.select(F.explode("tokens").alias("token"))
-    counted = words.groupBy("token").agg(F.count("*").alias("documents"))
-    return counted.coalesce(1).sortWithinPartitions(F.desc("documents"), "token")
+def sample_of(rows: pa.RecordBatch) -> Floats:
+    """Some of the centres."""
+    found = centres(rows)
+    found = found[~np.isnan(found[:, 0])]
+    return found[:: -(-len(found) // _SAMPLE) or 1]
 
 
-def attribute_frequencies(parsed: DataFrame, subscriptions: int) -> DataFrame:
-    """(attribute, operator, subscriptions, share of all), the most frequent first."""
-    uses = parsed.select(F.explode(F.array_distinct("attributes")).alias("use"))
-    counted = uses.groupBy("use").agg(F.count("*").alias("subscriptions"))
-    named = counted.select(
-        F.expr("substring(use, locate(' ', use) + 1)").alias("attribute"),
-        F.expr("substring_index(use, ' ', 1)").alias("operator"),
-        "subscriptions",
-        (F.col("subscriptions") / F.lit(max(1, subscriptions))).alias("share"),
-    )
-    return named.coalesce(1).sortWithinPartitions(F.desc("subscriptions"), "attribute", "operator")
+def groups_of(names: pa.Array | pa.ChunkedArray) -> Ints:
+    """The group of each attribute."""
+    whole = names.combine_chunks() if isinstance(names, pa.ChunkedArray) else names
+    coded = whole.dictionary_encode()
+    known = np.array([crc32(name.encode()) % NAMES for name in coded.dictionary.to_pylist()], np.int64)
+    groups: Ints = known[coded.indices.to_numpy()]
+    return groups
 
 
-def with_bucket(parsed: DataFrame, grid: Grid | None) -> DataFrame:
-    """Add `bucket`, what partitioning counts and moves: kind, group of attributes, and cell of the grid."""
-    group = F.pmod(F.crc32(F.col("name").cast("binary")), F.lit(NAMES))
-    if grid is None:
-        cell = F.lit(0)
-    else:
-        cell = F.coalesce(_axis("x", grid.x1, grid.x2) * GRID + _axis("y", grid.y1, grid.y2), F.lit(0))
-    return parsed.withColumn("bucket", F.concat_ws(":", "kind", group, cell))
+def buckets_of(kinds: Ints, groups: Ints, places: Floats, grid: Grid | None) -> Ints:
+    """What partitioning counts and moves: kind, group of attributes and cell of the grid, as one number."""
+    cells = np.zeros(len(kinds), np.int64)
+    if grid is not None:
+        for axis, (low, high) in enumerate(((grid.x1, grid.x2), (grid.y1, grid.y2))):
+            cell = np.floor((places[:, axis] - low) / ((high - low) or 1.0) * GRID)
+            cells = cells * GRID + np.clip(np.nan_to_num(cell), 0, GRID - 1).astype(np.int64)
+    return (kinds.astype(np.int64) * NAMES + groups) * GRID * GRID + cells
 
 
-def _axis(axis: str, low: float, high: float) -> Column:
-    width = (high - low) or 1.0
-    cell = F.floor((_centre(axis) - low) / width * GRID)
-    return F.least(F.lit(GRID - 1), F.greatest(F.lit(0), cell)).cast("int")
+def bucket_parts(bucket: int) -> tuple[int, int, int, int]:
+    """The kind, the group and the cell's x and y that a number stands for."""
+    rest, y = divmod(bucket, GRID)
+    rest, x = divmod(rest, GRID)
+    kind, group = divmod(rest, NAMES)
+    return kind, group, x, y
 
 
-def _centre(axis: str) -> Column:
-    return (F.col(f"{axis}1") + F.col(f"{axis}2")) / 2
+def token_counts(rows: pa.Table) -> pa.Table:
+    """(token, documents) of some subscriptions."""
+    words = pa.concat_arrays([chunk.flatten() for chunk in rows.column("tokens").chunks] or [pa.array([], pa.string())])
+    counted = words.value_counts()
+    return pa.table({"token": counted.field(0), "documents": counted.field(1)})
 
 
-def histogram(bucketed: DataFrame) -> dict[str, int]:
-    """How many subscriptions each bucket has. At most a grid for each kind and group: a bounded dictionary."""
-    counted = bucketed.groupBy("bucket").agg(F.count("*").alias("subscriptions")).toArrow()
-    return dict(zip(counted["bucket"].to_pylist(), counted["subscriptions"].to_pylist(), strict=True))
+def merge_counts(parts: list[pa.Table]) -> pa.Table:
+    """(token, documents) of several parts together, the most frequent first."""
+    merged = pa.concat_tables(parts).group_by("token").aggregate([("documents", "sum")])
+    table = pa.table({"token": merged["token"], "documents": merged["documents_sum"]})
+    return table.sort_by([("documents", "descending"), ("token", "ascending")])
+
+
+def attribute_counts(rows: pa.Table) -> Counter[tuple[str, str]]:
+    """How many of some subscriptions use each (attribute, operator)."""
+    shapes = rows.column("shape").to_numpy()
+    uses: Counter[tuple[str, str]] = Counter()
+    for text in pa.concat_arrays(
+        [chunk.flatten() for chunk in rows.column("uses").filter(pa.array(shapes == OTHER)).chunks]
+        or [pa.array([], pa.string())]
+    ).to_pylist():
+        operator, _, name = text.partition(" ")
+        uses[name, operator] += 1
+    counted = rows.select(["name", "op", "shape"]).filter(pa.array(shapes != OTHER))
+    for row in counted.group_by(["name", "op", "shape"]).aggregate([([], "count_all")]).to_pylist():
+        operator = "matches" if row["shape"] == BOX_MATCH else RELATIONS[row["op"]].value
+        uses[row["name"], operator] += row["count_all"]
+    return uses

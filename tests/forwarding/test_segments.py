@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada.errors import CorruptFile, InvalidValue
+from contrada.errors import ContradaError, CorruptFile, InvalidValue, NotFound
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.gates import Gate, anchor_of
 from contrada.forwarding.index_directory import MANIFEST, read_manifest, write_index
@@ -24,6 +24,7 @@ from tests.forwarding.strategies import filters, notifications, predicates
 from tests.naive.segments import NaiveSubscriptions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 interfaces = st.sampled_from(("I1", "I2", "é"))
@@ -86,7 +87,7 @@ def test_as_a_table_filled_one_by_one(first: Any, second: Any, batch: Any, size:
                 table.remove_subscription(id)
                 naive.remove(id)
             else:
-                with pytest.raises(KeyError):
+                with pytest.raises(NotFound):
                     table.remove_subscription(id)
         table._check()
         compare(table, naive, batch)
@@ -95,7 +96,7 @@ def test_as_a_table_filled_one_by_one(first: Any, second: Any, batch: Any, size:
                 table.remove_interface(interface)
                 naive.remove_interface(interface)
             else:
-                with pytest.raises(KeyError):
+                with pytest.raises(NotFound):
                     table.remove_interface(interface)
         table._check()
         compare(table, naive, batch)
@@ -155,13 +156,44 @@ def test_filters_are_explained_and_removed_by_their_ids(tmp_path: Path) -> None:
     assert table.filters_of("s1")[0] == other
     table.remove(other)
     for question in (table.remove, table.filter, table.interface, table.subscription):
-        with pytest.raises(KeyError):
+        with pytest.raises(NotFound):
             question(other)
     for nowhere in (0, -(1 << 31), -(99 << 32 | 1)):
-        with pytest.raises(KeyError):
+        with pytest.raises(NotFound):
             table.remove(nowhere)
     assert len(table.filters_of("s1")) == 1
     assert table.match(EVENTS[0]) == {7}
+    table._check()
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        lambda table: table.remove("s1"),
+        lambda table: table.filter(None),
+        lambda table: table.explain({}, -5 << 32),
+        lambda table: table.interface(1.5),
+        lambda table: table.subscription(-(1 << 31)),
+        lambda table: table.remove_subscription("nobody"),
+        lambda table: table.remove_subscription("\ud800"),
+        lambda table: table.filters_of(7),
+        lambda table: table.remove_interface("nobody"),
+        lambda table: table.remove_interface([]),
+        lambda table: table.add("I1", "x = 1", subscription="s1"),
+        lambda table: table.add([], "x = 1"),
+        lambda table: table.add_many([3]),
+        lambda table: table.match(3),
+        lambda table: table.match_many(3),
+        lambda table: table.match_many_filters("x"),
+        lambda table: table.match_subscriptions({"x": object()}),
+        lambda table: table.load("nowhere"),
+    ],
+)
+def test_every_mistake_is_a_contrada_error(tmp_path: Path, mistake: Callable[[Any], object]) -> None:
+    write_index(tmp_path, SUBSCRIPTIONS)
+    table = SegmentedTable.open(tmp_path)
+    with pytest.raises(ContradaError):
+        mistake(table)
     table._check()
 
 

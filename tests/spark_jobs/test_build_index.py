@@ -185,6 +185,22 @@ def test_fields_corrupt_files_and_the_command(
     assert {name.rpartition("/")[2] for name in reasons} == {"b.parquet", "c.parquet"}
 
 
+def test_damage_inside_a_file_costs_only_the_row_groups_it_is_in(spark: SparkSession, tmp_path: Path) -> None:
+    rows = subscriptions()
+    (tmp_path / "in").mkdir()
+    write_parquet(tmp_path / "in" / "a.parquet", rows[:100])
+    damaged = write_parquet(tmp_path / "in" / "b.parquet", rows[100:200])
+    whole = bytearray(damaged.read_bytes())
+    whole[4:2000] = bytes(1996)  # the footer stays
+    damaged.write_bytes(whole)
+    built = build_index(spark, str(tmp_path / "in"), str(tmp_path / "index"))
+    compare(tmp_path / "index", rows[:100])
+    assert (built.subscriptions, built.quarantined, built.duplicates) == (100, 1, 0)
+    ((name, reason),) = quarantined(spark, tmp_path / "index" / "quarantine").items()
+    assert name.endswith("b.parquet")
+    assert reason.startswith("row groups 0 to 0 cannot be read")
+
+
 def test_nothing_to_build(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "none.jsonl").touch()
     built = build_index(spark, str(tmp_path / "none.jsonl"), str(tmp_path / "index"))

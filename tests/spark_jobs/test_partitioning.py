@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.spark_jobs.partitioning import hilbert, plan_segments
+from contrada.forwarding.index_directory import KINDS
+from contrada.spark_jobs.partitioning import hilbert, plan_segments, segments_of
+from contrada.spark_jobs.statistics import GRID, NAMES, Grid, bucket_parts, buckets_of
 
-buckets = st.builds(
-    lambda kind, group, cell: f"{kind}:{group}:{cell}",
-    st.sampled_from(("region", "geotext", "hash")),
-    st.integers(0, 15),
-    st.integers(0, 256 * 256 - 1),
-)
+buckets = st.integers(0, len(KINDS) * NAMES * GRID * GRID - 1)
+
+
+def bucket(kind: str, x: int, y: int) -> int:
+    (code,) = buckets_of(np.array([KINDS.index(kind)]), np.zeros(1, np.int64), np.array([[x, y]]), UNIT).tolist()
+    assert bucket_parts(code) == (KINDS.index(kind), 0, x, y)
+    return code
+
+
+UNIT = Grid(0.0, 0.0, float(GRID), float(GRID))
 
 
 def test_the_curve_visits_every_cell_and_steps_to_a_neighbour() -> None:
@@ -26,26 +33,37 @@ def test_the_curve_visits_every_cell_and_steps_to_a_neighbour() -> None:
 
 
 @given(st.dictionaries(buckets, st.integers(1, 100_000), max_size=60), st.none() | st.integers(1, 40))
-def test_no_segment_is_much_fuller_than_its_share(counts: dict[str, int], segments: int | None) -> None:
+def test_no_segment_is_much_fuller_than_its_share(counts: dict[int, int], segments: int | None) -> None:
     plan = plan_segments(counts, segments)
     assert plan.buckets.keys() == counts.keys()
     share = max(1, -(-sum(counts.values()) // segments) if segments else 1 << 17)
     sizes = [0.0] * len(plan.kinds)
-    for bucket, (first, ways) in plan.buckets.items():
+    for code, (first, ways) in plan.buckets.items():
         for segment in range(first, first + ways):
-            assert plan.kinds[segment] == bucket.split(":")[0]
-            sizes[segment] += counts[bucket] / ways
+            assert plan.kinds[segment] == KINDS[bucket_parts(code)[0]]
+            sizes[segment] += counts[code] / ways
     assert all(0 < size <= 1.5 * share for size in sizes)
     if segments:
         assert len(sizes) <= 2 * segments + 3, "two neighbours hold more than a share between them"
 
 
 def test_one_hot_cell_is_spread_and_its_neighbours_are_not() -> None:
-    plan = plan_segments({"geotext:0:0": 10, "geotext:0:1": 1_000_000, "geotext:0:257": 10}, 10)
-    first, ways = plan.buckets["geotext:0:1"]
+    cold, hot, other = bucket("geotext", 0, 0), bucket("geotext", 0, 1), bucket("geotext", 1, 1)
+    plan = plan_segments({cold: 10, hot: 1_000_000, other: 10}, 10)
+    first, ways = plan.buckets[hot]
     assert ways == 10
-    assert plan.buckets["geotext:0:0"][1] == plan.buckets["geotext:0:257"][1] == 1
+    assert plan.buckets[cold][1] == plan.buckets[other][1] == 1
     assert first + ways <= len(plan.kinds)
+    owners = np.arange(1000, dtype=np.uint64)
+    spread = segments_of(np.full(1000, hot), owners, plan)
+    assert np.unique(spread).tolist() == list(range(first, first + ways))
+    assert set(segments_of(np.full(1000, cold), owners, plan).tolist()) == {plan.buckets[cold][0]}
+
+
+def test_places_outside_the_grid_fall_into_its_border_and_those_without_into_one_cell() -> None:
+    places = np.array([[-5.0, 300.0], [np.nan, np.nan], [2.5, 3.5]])
+    codes = buckets_of(np.zeros(3, np.int64), np.zeros(3, np.int64), places, UNIT).tolist()
+    assert [bucket_parts(code)[2:] for code in codes] == [(0, 255), (0, 0), (2, 3)]
 
 
 def test_nothing() -> None:
