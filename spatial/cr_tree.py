@@ -26,23 +26,24 @@ query's boundary touches); `bulk` is O(n log n). Searches may run at the same ti
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Self, TypeGuard, cast
 
 import numpy as np
 
-from contrada.errors import CorruptFile, InvalidValue
+from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
 from contrada.spatial import cr_bulk, cr_change, cr_check, cr_layout, cr_rows, cr_search, ring_arena
 from contrada.spatial.arrays_file import load_arrays, save_arrays
 from contrada.spatial.cr_layout import CHUNK, Tree
 from contrada.spatial.region import Point, Region, ring_of
-from contrada.spatial.relate import EXACT, Discretization, Uniform
+from contrada.spatial.relate import EXACT, Discretization, Uniform, check_discretization, only_regions
 from contrada.spatial.relation import ALL, Relation
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 _KIND: Final = "cr-tree"
 _VERSION: Final = 1
 _ID_LIMIT: Final = 2**63
+_FOR_KERNELS: Final = ("C", "W")  # another specialisation would be compiled for read-only arrays, which takes seconds
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class CRTree:
             offsets = _integers(cast("Rings", regions)[1], "offsets")
             coords = _coordinates(cast("Rings", regions)[0], offsets)
         else:
-            rings = [_ring(region) for region in cast("Sequence[Region]", regions)]
+            rings = [ring_of(region)[0] for region in only_regions(regions)]
             coords = np.concatenate(rings) if rings else np.empty((0, 2))
             offsets = np.zeros(len(rings) + 1, np.int64)
             np.cumsum([len(ring) for ring in rings], out=offsets[1:])
@@ -113,9 +115,10 @@ class CRTree:
         """Add the constraint that a query has one of the relations to the region. The id must be new."""
         mask = relations.mask if isinstance(relations, Relation) else relations
         if not _is_integer(mask) or not 0 < mask <= ALL:
-            raise InvalidValue(f"{relations!r} is not a set of relations: a bit mask from 1 to {ALL}")
+            raise InvalidValue(f"{shown(relations)} is not a set of relations: a bit mask from 1 to {ALL}")
         if not _is_integer(id) or not -_ID_LIMIT <= id < _ID_LIMIT:
-            raise InvalidValue(f"id {id!r} is not an integer that fits 64 bits")
+            raise InvalidValue(f"id {shown(id)} is not an integer that fits 64 bits")
+        id, mask = int(id), int(mask)  # kernels are compiled for each type of integer that they are called with
         xy = _ring(region)
         while (status := cr_change.insert(self._tree, id, mask, xy)) != 0:
             if status == cr_change.UNKNOWN:
@@ -125,7 +128,7 @@ class CRTree:
     def remove(self, id: int) -> None:
         """Take out the constraint with that id; KeyError when there is none."""
         self._slot(id)
-        while (status := cr_change.remove(self._tree, id)) != 0:
+        while (status := cr_change.remove(self._tree, int(id))) != 0:
             self._tree = cr_rows.grow(self._tree, cr_change.GROW - status, 0)
 
     def search(self, query: Region | Point) -> Ids:
@@ -182,13 +185,12 @@ class CRTree:
 
     def __contains__(self, id: object) -> bool:
         """Whether there is a constraint with that id."""
-        return _is_integer(id) and -_ID_LIMIT <= id < _ID_LIMIT and cr_rows.find_slot(self._tree, id) >= 0
+        return _is_integer(id) and -_ID_LIMIT <= id < _ID_LIMIT and cr_rows.find_slot(self._tree, int(id)) >= 0
 
     def _slot(self, id: int) -> int:
-        slot = cr_rows.find_slot(self._tree, id) if id in self else -1
-        if slot < 0:
-            raise KeyError(id)
-        return slot
+        if id not in self:
+            raise NotFound(f"no constraint has id {shown(id)}")
+        return cr_rows.find_slot(self._tree, int(id))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the tree's arrays, without the room they keep for growth."""
@@ -244,10 +246,9 @@ class CRTree:
 
 
 def _mode_of(discretization: Discretization) -> tuple[int, float]:
+    check_discretization(discretization)
     if isinstance(discretization, Uniform):
         return cr_search.UNIFORM_HALO if discretization.halo else cr_search.UNIFORM, discretization.density
-    if discretization != EXACT:
-        raise InvalidValue(f"{discretization!r} is not a discretization; expected EXACT or Uniform(density)")
     return cr_search.EXACTLY, 0.0
 
 
@@ -270,11 +271,13 @@ def _integers(values: ArrayLike, name: str) -> Ids:
         raise InvalidValue(f"{name} are {array.dtype} of shape {array.shape}; expected a list of 64-bit integers")
     if array.dtype == np.uint64 and array.size and array.max() >= _ID_LIMIT:
         raise InvalidValue(f"{name}: {array.max()} does not fit 64 bits")
-    return np.ascontiguousarray(array, np.int64)
+    return np.require(array, np.int64, _FOR_KERNELS)
 
 
 def _masks(masks: ArrayLike | Iterable[Relation]) -> Ids:
     if not isinstance(masks, np.ndarray):
+        if not isinstance(masks, Iterable):
+            raise InvalidValue(f"masks are a {type(masks).__name__}; expected one for each region")
         masks = [mask.mask if isinstance(mask, Relation) else mask for mask in cast("Iterable[Any]", masks)]
     array = _integers(masks, "masks")
     wrong = array[(array <= 0) | (array > ALL)]
@@ -290,4 +293,5 @@ def _coordinates(coords: NDArray[Any], offsets: Ids) -> NDArray[np.float64]:
         raise InvalidValue(f"coordinates are {type(coords).__name__}s of {coords.dtype}; expected real numbers")
     if offsets[0] < 0 or offsets[-1] > len(coords) or (np.diff(offsets) < 0).any():
         raise InvalidValue(f"offsets must rise from 0 to at most {len(coords)}, the number of vertices")
-    return np.ascontiguousarray(coords, np.float64)
+    with np.errstate(over="ignore"):  # what is too large for a double becomes infinite, and is refused as that
+        return np.require(coords, np.float64, _FOR_KERNELS)

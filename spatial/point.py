@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from contrada.errors import InvalidValue
+from contrada.errors import InvalidValue, shown
 from contrada.spatial.shapes import geometry_of
 from contrada.spatial.wkt import format_number
 
@@ -26,14 +26,14 @@ _MAX_MAGNITUDE = 1e100
 def coordinate(value: object, name: str) -> float:
     """Return `value` as a coordinate: a finite real number, zero or of a magnitude from 1e-100 to 1e100."""
     if type(value) is not float and (isinstance(value, bool) or not isinstance(value, Real)):  # (an ABC is slow)
-        raise InvalidValue(f"{name} is {value!r}, a {type(value).__name__}; expected a number")
+        raise InvalidValue(f"{name} is {shown(value)}, a {type(value).__name__}; expected a number")
     try:
         number = float(value) + 0.0  # -0.0 becomes 0.0, so that equal points have equal bits
     except OverflowError:
         number = float("inf")
     if number != 0.0 and not _MIN_MAGNITUDE <= abs(number) <= _MAX_MAGNITUDE:
         what = "not finite" if number - number != 0.0 else "outside 1e-100 to 1e100 in magnitude"
-        raise InvalidValue(f"{name} is {value!r}: {what}")
+        raise InvalidValue(f"{name} is {shown(value)}: {what}")
     return number
 
 
@@ -83,11 +83,11 @@ class Point:
             if geometry.kind != "Point":
                 raise InvalidValue(f"expected a Point, not a {geometry.kind}")
             shape = geometry.coordinates
-        if isinstance(shape, (str, bytes)) or not isinstance(shape, Iterable):
+        if isinstance(shape, (str, bytes, Set, Mapping)) or not isinstance(shape, Iterable):
             raise InvalidValue(f"a {type(shape).__name__} is not a point; expected (x, y)")
         try:
             numbers = list(shape)
-        except TypeError:  # numpy's arrays of no dimension say that they are iterable
+        except (TypeError, NotImplementedError):  # arrays of no dimension, and views of two, say that they are iterable
             raise InvalidValue(f"a {type(shape).__name__} is not a point; expected (x, y)") from None
         if len(numbers) != 2:
             raise InvalidValue(f"a point has two coordinates, x and y, not {len(numbers)}")

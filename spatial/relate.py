@@ -15,13 +15,14 @@ Many regions are packed one after another, so that a batch is one call into comp
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contrada.errors import InvalidValue
+from contrada.errors import InvalidValue, shown
 from contrada.spatial._jit import kernel
 from contrada.spatial.exact import relate_rings
 from contrada.spatial.point import Point
@@ -31,8 +32,6 @@ from contrada.spatial.rings import IN, ON, locate
 from contrada.spatial.uniform import relate_uniform
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -57,12 +56,18 @@ class Uniform:
 
     def __post_init__(self) -> None:
         density: object = self.density
-        if isinstance(density, bool) or not isinstance(density, Real) or not 0 <= float(density) < math.inf:
-            raise InvalidValue(f"density is {density!r}; expected points per unit length, a finite number from 0 up")
+        try:
+            number = math.nan if isinstance(density, bool) or not isinstance(density, Real) else float(density)
+        except OverflowError:
+            number = math.inf
+        if not 0 <= number < math.inf:
+            raise InvalidValue(
+                f"density is {shown(density)}; expected points per unit length, a finite number from 0 up"
+            )
         halo: object = self.halo
         if not isinstance(halo, bool):
-            raise InvalidValue(f"halo is {halo!r}; expected True or False")
-        object.__setattr__(self, "density", float(density))
+            raise InvalidValue(f"halo is {shown(halo)}; expected True or False")
+        object.__setattr__(self, "density", number)
 
 
 Discretization = Exact | Uniform
@@ -81,12 +86,12 @@ class Rings(NamedTuple):
 
 def relate(a: Region | Point, b: Region | Point, discretization: Discretization = EXACT) -> Relation:
     """Return the relation of `a` to `b`."""
+    check_discretization(discretization)
     if isinstance(a, Region) and isinstance(b, Region):
         axy, aboxes = ring_of(a)
         bxy, bboxes = ring_of(b)
         if isinstance(discretization, Uniform):
             return RELATIONS[relate_uniform(axy, aboxes, bxy, bboxes, discretization.density, discretization.halo)]
-        _check_exact(discretization)
         return RELATIONS[relate_rings(axy, aboxes, bxy, bboxes)]
     if isinstance(a, Point) and isinstance(b, Region):
         return RELATIONS[_OF_POINT[locate(a.x, a.y, *ring_of(b))]]
@@ -109,6 +114,7 @@ def relate_codes(
     a: Region | Point, regions: Iterable[Region] | Rings, discretization: Discretization = EXACT
 ) -> NDArray[np.uint8]:
     """As `relate_many`, but the relations' codes in an array."""
+    check_discretization(discretization)
     rings = regions if isinstance(regions, Rings) else pack(regions)
     codes = np.empty(len(rings.starts) - 1, np.uint8)
     if isinstance(a, Point):
@@ -117,7 +123,6 @@ def relate_codes(
         if isinstance(discretization, Uniform):
             _ring_to_all(*ring_of(a), *rings, True, discretization.density, discretization.halo, codes)
         else:
-            _check_exact(discretization)
             _ring_to_all(*ring_of(a), *rings, False, 0.0, False, codes)
     else:
         raise InvalidValue(f"a {type(a).__name__} has no relations; make it a Region (Region.of) or a Point")
@@ -126,7 +131,7 @@ def relate_codes(
 
 def pack(regions: Iterable[Region]) -> Rings:
     """Lay the rings of many regions out in one place."""
-    rings = [ring_of(region) for region in regions]
+    rings = [ring_of(region) for region in only_regions(regions)]
     starts = np.zeros(len(rings) + 1, np.int64)
     box_starts = np.zeros(len(rings) + 1, np.int64)
     np.cumsum([len(xy) for xy, _ in rings], out=starts[1:])
@@ -136,9 +141,21 @@ def pack(regions: Iterable[Region]) -> Rings:
     return Rings(xy, starts, boxes, box_starts)
 
 
-def _check_exact(discretization: object) -> None:
-    if not isinstance(discretization, Exact):
-        raise InvalidValue(f"{discretization!r} is not a discretization; expected EXACT or Uniform(density)")
+def only_regions(regions: object) -> list[Region]:
+    """Return the regions as a list; `InvalidValue` for what is not made of regions alone."""
+    if isinstance(regions, Region) or not isinstance(regions, Iterable) or getattr(regions, "ndim", 1) == 0:
+        raise InvalidValue(f"a {type(regions).__name__} is no list of regions")
+    listed = list(regions)
+    for index, region in enumerate(listed):
+        if not isinstance(region, Region):
+            raise InvalidValue(f"regions: {index} is a {type(region).__name__} and no Region; make it one (Region.of)")
+    return listed
+
+
+def check_discretization(discretization: object) -> None:
+    """Refuse what says nothing about how relations are decided."""
+    if not isinstance(discretization, (Exact, Uniform)):
+        raise InvalidValue(f"{shown(discretization)} is not a discretization; expected EXACT or Uniform(density)")
 
 
 # What `locate` finds, as the relation of the point to the region.

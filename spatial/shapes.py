@@ -8,6 +8,7 @@ imported only for shapes that come from it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Set
 from itertools import chain
 from numbers import Real
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contrada.errors import InvalidRegion, InvalidValue
+from contrada.errors import InvalidRegion, InvalidValue, shown
 from contrada.spatial.wkt import Geometry, parse_wkt
 
 if TYPE_CHECKING:
@@ -43,31 +44,33 @@ def only_ring(geometry: Geometry) -> object:
     if kind not in ("Polygon", "MultiPolygon"):
         raise InvalidRegion(f"a region is a polygon, not a {kind}")
     rings = coordinates
-    if kind == "MultiPolygon" and isinstance(coordinates, Iterable) and not isinstance(coordinates, str):
-        parts = list(coordinates)
+    if kind == "MultiPolygon" and (parts := _listed(coordinates)) is not None:
         if len(parts) > 1:
             raise InvalidRegion(f"a multi-part shape of {len(parts)} polygons: use one region for each part")
         rings = parts[0] if parts else []
-    if not isinstance(rings, Iterable) or isinstance(rings, str):
+    listed = _listed(rings)
+    if listed is None:
         raise InvalidRegion(f"{kind}: coordinates are not a list of rings but {_name(rings)}")
-    rings = list(rings)
-    if not rings:
+    if not listed:
         raise InvalidRegion(f"an empty {kind} is not a region")
-    if len(rings) > 1:
-        raise InvalidRegion(f"a polygon with {len(rings) - 1} hole(s): a region has one ring, its outer boundary")
-    return rings[0]
+    if len(listed) > 1:
+        raise InvalidRegion(f"a polygon with {len(listed) - 1} hole(s): a region has one ring, its outer boundary")
+    return listed[0]
 
 
 def positions(coordinates: object) -> NDArray[np.float64]:
     """Return loose coordinates as a fresh (m, 2) array of doubles, not yet judged as a ring."""
     if isinstance(coordinates, np.ma.MaskedArray):
         raise InvalidRegion("a masked array; fill or leave out what is masked")
+    if isinstance(coordinates, memoryview):
+        coordinates = np.asarray(coordinates)
     if isinstance(coordinates, np.ndarray):
         if coordinates.dtype.kind not in "fiu":
             raise InvalidRegion(f"coordinates of type {coordinates.dtype}; expected real numbers")
         if coordinates.ndim != 2 or coordinates.shape[1] != 2:
             raise InvalidRegion(f"coordinates of shape {coordinates.shape}; expected (n, 2): x and y of each vertex")
-        return np.array(coordinates, dtype=np.float64, order="C")
+        with np.errstate(over="ignore"):  # what is too large for a double becomes infinite, and is judged as that
+            return np.array(coordinates, dtype=np.float64, order="C")
     if isinstance(coordinates, (str, bytes, Set)) or not isinstance(coordinates, Iterable):
         raise InvalidRegion(f"expected a sequence of (x, y) positions, not {_name(coordinates)}")
     points = list(coordinates)
@@ -86,11 +89,14 @@ def positions(coordinates: object) -> NDArray[np.float64]:
     if not _PLAIN.issuperset(map(type, flat)):
         for index, value in enumerate(flat):
             if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-                raise InvalidRegion(f"vertex {index // 2}: coordinate {value!r} is {_name(value)}; expected a number")
+                raise InvalidRegion(
+                    f"vertex {index // 2}: coordinate {shown(value)} is {_name(value)}; expected a number"
+                )
     try:
         return np.array(flat, dtype=np.float64).reshape(-1, 2)
     except OverflowError:
-        raise InvalidRegion("a coordinate is an integer too large for a double") from None
+        index = next(i for i, value in enumerate(flat) if abs(value) > sys.float_info.max)
+        raise InvalidRegion(f"vertex {index // 2}: coordinate {shown(flat[index])} is too large for a double") from None
 
 
 def _from_geojson(document: Mapping[str, Any]) -> Geometry:
@@ -120,8 +126,8 @@ def _from_shapely(shape: Any) -> Geometry:
         raise InvalidValue(f"{_name(shape)} is not a geometry")
     if isinstance(shape, shapely.MultiPolygon) and len(shape.geoms) == 1:
         shape = shape.geoms[0]
-    if shape.has_z:
-        raise InvalidRegion("the shape has z coordinates; a region is planar: use shapely.force_2d first")
+    if shape.has_z or getattr(shape, "has_m", False):  # measures came with shapely 2.1
+        raise InvalidRegion("the shape has z or m coordinates; a region is planar: use shapely.force_2d first")
     if isinstance(shape, shapely.Polygon):
         # The array skips a Python object per vertex; holes are left to `only_ring`.
         outer = [] if shape.is_empty else [shapely.get_coordinates(shape.exterior), *shape.interiors]
@@ -129,6 +135,13 @@ def _from_shapely(shape: Any) -> Geometry:
     if isinstance(shape, shapely.LinearRing):
         return Geometry("Polygon", [shapely.get_coordinates(shape)])
     return _from_geojson(shape.__geo_interface__)
+
+
+def _listed(value: object) -> list[Any] | None:
+    """Return the elements of a sequence; None for text, and for what has none."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:
+        return None
+    return list(value)
 
 
 def _name(value: object) -> str:

@@ -18,6 +18,17 @@
 
 from __future__ import annotations
 
+_SHOWN = 80
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it: as Python writes it, but not at any length."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no integer of more than some thousand digits
+        return f"a huge {type(value).__name__}"
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+
 
 class ContradaError(Exception):
     """Base of everything that Contrada raises on purpose."""

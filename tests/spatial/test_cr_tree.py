@@ -20,7 +20,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from contrada.errors import CorruptFile, InvalidRegion, InvalidValue
+from contrada.errors import CorruptFile, InvalidRegion, InvalidValue, NotFound
+from contrada.spatial import cr_change, cr_rows, ring_reader
 from contrada.spatial.arrays_file import save_arrays
 from contrada.spatial.cr_search import edge_touches_box
 from contrada.spatial.cr_tree import CRTree
@@ -213,7 +214,9 @@ def test_flat_rings_need_not_be_canonical():
         ([[1]], [Box(0, 0, 1, 1)], [1], "shape .1, 1."),
         ([[1], [2, 3]], [Box(0, 0, 1, 1)], [1], "not one list"),
         ([1], [Box(0, 0, 1, 1)], [True], "masks are bool"),
-        ([1], ["POINT(1 2)"], [1], "a str is no Region"),
+        ([1], ["POINT(1 2)"], [1], "0 is a str and no Region"),
+        ([1], None, [1], "a NoneType is no list of regions"),
+        ([1], [Box(0, 0, 1, 1)], 1, "masks are a int"),
     ],
 )
 def test_bulk_refuses_what_is_no_set_of_constraints(ids, rings, masks, fault):
@@ -279,6 +282,26 @@ def test_bulk_takes_the_rings_that_regions_take_and_stores_them_alike(rings):
     assert [tree.region_of(id) for id in range(len(regions))] == regions
 
 
+def test_no_kernel_is_compiled_again_for_other_integers_or_for_read_only_arrays():
+    """Compiling takes seconds, in the middle of a program."""
+    kernels = (cr_change.insert, cr_change.remove, cr_rows.find_slot, ring_reader.read_rings)
+    coords, offsets, ids = np.array([(0.0, 0), (1, 0), (1, 1)]), np.array([0, 3]), np.array([1])
+
+    def use(integer):
+        tree = CRTree.bulk(ids, (coords, offsets), ids)
+        tree.insert(integer(2), Box(0, 0, 1, 1), integer(3))
+        assert integer(2) in tree
+        tree.remove(integer(2))
+
+    use(int)
+    compiled = [len(kernel.signatures) for kernel in kernels]
+    for array in (coords, offsets, ids):
+        array.flags.writeable = False
+    for integer in (np.int64, np.int16, np.uint8):
+        use(integer)
+    assert [len(kernel.signatures) for kernel in kernels] == compiled
+
+
 def test_wrong_changes_are_refused_and_change_nothing():
     tree = CRTree()
     tree.insert(3, Box(0, 0, 1, 1), Relation.INSIDE)
@@ -298,15 +321,13 @@ def test_wrong_changes_are_refused_and_change_nothing():
     for query in ((0, 0), "BOX(0 0, 1 1)", None):
         with pytest.raises(InvalidValue, match="no query"):
             tree.search(query)  # type: ignore[arg-type]
-    with pytest.raises(InvalidValue, match="not a discretization"):
-        CRTree("exact")  # type: ignore[arg-type]
+    for how in ("exact", np.zeros(3)):
+        with pytest.raises(InvalidValue, match="not a discretization"):
+            CRTree(how)  # type: ignore[arg-type]
     for call in (tree.remove, tree.region_of, tree.mask_of):
-        with pytest.raises(KeyError):
-            call(4)
-        with pytest.raises(KeyError):
-            call(1 << 70)
-        with pytest.raises(KeyError):
-            call("4")
+        for id in (4, 1 << 70, 10**5000, "4", np.zeros(2)):
+            with pytest.raises(NotFound, match="no constraint has id"):
+                call(id)  # type: ignore[arg-type]
     tree._check()
     assert len(tree) == 1
     assert 3 in tree

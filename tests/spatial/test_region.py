@@ -8,6 +8,7 @@ import importlib
 import math
 import pickle
 import random
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,7 @@ SOURCES = {
     "points": [Point(x, y) for x, y in TRIANGLE],
     "array": np.array(TRIANGLE),
     "read-only array": np.frombuffer(np.array(TRIANGLE).tobytes()).reshape(-1, 2),
+    "memory view": memoryview(np.array(TRIANGLE)),
     "column-major array": np.asfortranarray(TRIANGLE),
     "numpy scalars": [tuple(np.float64(c) for c in p) for p in TRIANGLE],
     "WKT": "POLYGON((23.1 10.9, 30.3 27, 48 19, 23.1 10.9))",
@@ -145,7 +147,9 @@ FAULTS = {
     "too large": ([(0, 0), (1, 0), (1, 1.1e100)], r"vertex 2 .*1e-100 to 1e100"),
     "too small": ([(0, 0), (1, 0), (1, 1e-101)], r"vertex 2 .*1e-100 to 1e100"),
     "denormal": ([(5e-324, 0), (1, 0), (1, 1)], r"vertex 0 .*1e-100 to 1e100"),
-    "huge integer": ([(0, 0), (10**400, 0), (1, 1)], "too large"),
+    "huge integer": ([(0, 0), (10**400, 0), (1, 1)], r"vertex 1: coordinate 10+… is too large"),
+    "integer of too many digits to write": ([(0, 0), (1, 0), (1, -(10**5000))], "vertex 2: coordinate a huge int is"),
+    "huge long double": (np.array([(0, 0), (1, 0), (1, "1e1000")], np.longdouble), r"vertex 2 at \(1, inf\)"),
     "bow-tie": (
         [(0, 0), (4, 4), (4, 0), (0, 4)],
         r"from vertex 0 at \(0, 0\) to vertex 1 at \(4, 4\) crosses .* vertex 2 at \(4, 0\) to vertex 3 at \(0, 4\)",
@@ -216,13 +220,16 @@ FAULTS = {
     "GeoJSON no coordinates": ({"type": "Polygon"}, "no coordinates"),
     "GeoJSON no geometry": ({"type": "Feature", "geometry": None}, "no geometry"),
     "GeoJSON null": ({"type": "Polygon", "coordinates": None}, "not a list of rings"),
+    "GeoJSON number in an array": ({"type": "Polygon", "coordinates": np.array(5)}, "not a list of rings"),
+    "GeoJSON parts in an array": ({"type": "MultiPolygon", "coordinates": np.array(5)}, "not a list of rings"),
     "GeoJSON text": ({"type": "Polygon", "coordinates": "0 0"}, "not a list of rings"),
     "GeoJSON empty": ({"type": "Polygon", "coordinates": []}, "empty"),
     "GeoJSON flat": ({"type": "Polygon", "coordinates": SQUARE}, "hole|position"),
     "shapely hole": (shapely.Polygon(SQUARE, [[(1, 1), (2, 1), (2, 2)]]), "1 hole"),
     "shapely parts": (shapely.MultiPolygon([shapely.box(0, 0, 1, 1), shapely.box(5, 5, 6, 6)]), "multi-part"),
     "shapely empty": (shapely.Polygon(), "empty"),
-    "shapely z": (shapely.Polygon([(0, 0, 1), (1, 0, 1), (1, 1, 1)]), "z coordinates"),
+    "shapely z": (shapely.Polygon([(0, 0, 1), (1, 0, 1), (1, 1, 1)]), "z or m coordinates"),
+    "shapely m": (shapely.from_wkt("POLYGON M((0 0 1, 1 0 1, 1 1 1, 0 0 1))"), "z or m coordinates"),
     "shapely line": (shapely.LineString([(0, 0), (1, 1)]), "not a LineString"),
     "shapely invalid": (shapely.Polygon([(0, 0), (4, 4), (4, 0), (0, 4)]), "crosses"),
     "geo interface of nothing": (Carrier(5), "mapping"),
@@ -401,6 +408,9 @@ def test_points(source):
         (1e-101, 0),
         (10**400, 0),
         (True, 0),
+        {1, 2},
+        {1: "x", 2: "y"},
+        memoryview(np.zeros((2, 2))),
         ("1", 0),
         (1, 2, 3),
         (1,),
@@ -421,6 +431,15 @@ def test_points(source):
 def test_bad_points(source):
     with pytest.raises(ContradaError):
         Point.of(source)
+
+
+@pytest.mark.parametrize("huge", [10**5000, Fraction(10**5000)], ids=["integer", "fraction"])
+def test_what_python_does_not_write_out_is_refused_all_the_same(huge):
+    """Python writes no integer of more than some thousand digits: the message has to do without."""
+    for call in (lambda: Point(huge, 0), lambda: Box(0, 0, huge, 1), lambda: Point("x" * 5000, huge)):
+        with pytest.raises(InvalidValue) as refused:
+            call()
+        assert len(str(refused.value)) < 200
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))

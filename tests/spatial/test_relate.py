@@ -181,3 +181,15 @@ def test_what_is_no_shape_is_refused(wrong):
         relate_many(wrong, [SQUARE])
     with pytest.raises(InvalidValue, match="discretization"):
         relate(SQUARE, SQUARE, wrong)
+    with pytest.raises(InvalidValue, match="discretization"):
+        relate(Point(0, 0), SQUARE, wrong)
+    with pytest.raises(InvalidValue, match="discretization"):
+        relate_many(Point(0, 0), [SQUARE], wrong)
+    with pytest.raises(InvalidValue, match=r"regions: 1 is a .*Region\.of"):
+        relate_many(SQUARE, [SQUARE, wrong])
+
+
+@pytest.mark.parametrize("wrong", [SQUARE, None, 5, np.array(5)], ids=repr)
+def test_many_regions_are_a_list_of_them(wrong):
+    with pytest.raises(InvalidValue, match="no list of regions"):
+        relate_many(SQUARE, wrong)

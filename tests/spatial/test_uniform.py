@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada import Box, InvalidValue, Region, Relation, Uniform, relate
+from contrada.errors import shown
 from contrada.spatial.mbr import POSSIBLE, boxes_cross, relate_boxes
 from contrada.spatial.region import ring_of
 from contrada.spatial.relate import pack, relate_codes
@@ -194,7 +195,7 @@ def test_is_a_value():
         Uniform(2).density = 3
 
 
-@pytest.mark.parametrize("density", [-1, math.nan, math.inf, True, "2", None])
+@pytest.mark.parametrize("density", [-1, math.nan, math.inf, 10**400, 10**5000, True, "2", None], ids=shown)
 def test_bad_density(density):
     with pytest.raises(InvalidValue, match="density"):
         Uniform(density)
