@@ -53,7 +53,11 @@ if TYPE_CHECKING:
 _KIND: Final = "cr-tree"
 _VERSION: Final = 1
 _ID_LIMIT: Final = 2**63
-_FOR_KERNELS: Final = ("C", "W")  # another specialisation would be compiled for read-only arrays, which takes seconds
+_FOR_KERNELS: Final = ("C", "W", "E")  # kernels are compiled anew for read-only arrays, and not for subclasses
+    "C",
+    "W",
+    "E",
+)  # another specialisation would be compiled for read-only arrays, which takes seconds
 
 
 @dataclass(frozen=True)
@@ -276,7 +280,7 @@ def _integers(values: ArrayLike, name: str) -> Ids:
 
 def _masks(masks: ArrayLike | Iterable[Relation]) -> Ids:
     if not isinstance(masks, np.ndarray):
-        if not isinstance(masks, Iterable):
+        if not isinstance(masks, Iterable) or getattr(masks, "ndim", 1) != 1:
             raise InvalidValue(f"masks are a {type(masks).__name__}; expected one for each region")
         masks = [mask.mask if isinstance(mask, Relation) else mask for mask in cast("Iterable[Any]", masks)]
     array = _integers(masks, "masks")

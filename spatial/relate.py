@@ -143,7 +143,7 @@ def pack(regions: Iterable[Region]) -> Rings:
 
 def only_regions(regions: object) -> list[Region]:
     """Return the regions as a list; `InvalidValue` for what is not made of regions alone."""
-    if isinstance(regions, Region) or not isinstance(regions, Iterable) or getattr(regions, "ndim", 1) == 0:
+    if isinstance(regions, Region) or not isinstance(regions, Iterable) or getattr(regions, "ndim", 1) != 1:
         raise InvalidValue(f"a {type(regions).__name__} is no list of regions")
     listed = list(regions)
     for index, region in enumerate(listed):

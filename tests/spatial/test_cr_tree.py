@@ -217,6 +217,7 @@ def test_flat_rings_need_not_be_canonical():
         ([1], ["POINT(1 2)"], [1], "0 is a str and no Region"),
         ([1], None, [1], "a NoneType is no list of regions"),
         ([1], [Box(0, 0, 1, 1)], 1, "masks are a int"),
+        ([1], [Box(0, 0, 1, 1)], memoryview(np.ones((1, 1))), "masks are a memoryview"),
     ],
 )
 def test_bulk_refuses_what_is_no_set_of_constraints(ids, rings, masks, fault):
@@ -299,6 +300,8 @@ def test_no_kernel_is_compiled_again_for_other_integers_or_for_read_only_arrays(
         array.flags.writeable = False
     for integer in (np.int64, np.int16, np.uint8):
         use(integer)
+    coords = coords.view(np.recarray)
+    use(int)
     assert [len(kernel.signatures) for kernel in kernels] == compiled
 
 
