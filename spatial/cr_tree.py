@@ -54,10 +54,6 @@ _KIND: Final = "cr-tree"
 _VERSION: Final = 1
 _ID_LIMIT: Final = 2**63
 _FOR_KERNELS: Final = ("C", "W", "E")  # kernels are compiled anew for read-only arrays, and not for subclasses
-    "C",
-    "W",
-    "E",
-)  # another specialisation would be compiled for read-only arrays, which takes seconds
 
 
 @dataclass(frozen=True)
