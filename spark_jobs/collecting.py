@@ -20,3 +20,14 @@ def no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def settle() -> None:
+    """Take what is alive now out of the collector's sight: modules, kernels, an open index.
+
+    A worker process of Spark looks for cycles after every task, which takes as long as there are objects: with numba
+    loaded, longer than all else that a short task does.
+    """
+    if not gc.get_freeze_count():
+        gc.collect()
+        gc.freeze()

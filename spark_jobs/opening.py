@@ -27,6 +27,7 @@ from contrada.forwarding.columns import Columns
 from contrada.forwarding.index_directory import MANIFEST, read_manifest
 from contrada.forwarding.segments import Segment
 from contrada.forwarding.values import Kind
+from contrada.spark_jobs.collecting import settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,6 +86,7 @@ def opened(files: IndexFiles) -> OpenIndex:
     index = _OPEN.get(files)
     if index is None:
         index = _OPEN[files] = OpenIndex(files.find(), files.budget, files.shard)
+        settle()
         while len(_OPEN) > _KEPT:
             _OPEN.popitem(last=False)
     _OPEN.move_to_end(files)
