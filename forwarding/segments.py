@@ -23,7 +23,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from contrada.errors import CorruptFile, InvalidValue, NotFound
+from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
 from contrada.forwarding.constraint import Constraint, Operator
 from contrada.forwarding.filter import Filter
 from contrada.forwarding.index_directory import (
@@ -384,4 +384,4 @@ class SegmentedTable:
 
 
 def _no_filter(id: object) -> NotFound:
-    return NotFound(f"there is no filter of id {id!r}, or no longer")
+    return NotFound(f"there is no filter of id {shown(id)}, or no longer")

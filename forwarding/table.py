@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 import numpy as np
 
-from contrada.errors import InvalidValue, NotFound
+from contrada.errors import InvalidValue, NotFound, shown
 from contrada.forwarding.bodies import decode_some, read_plain
 from contrada.forwarding.changer import Changer
 from contrada.forwarding.columns import Columns, encode_columns
@@ -396,7 +396,7 @@ class ForwardingTable:
             state = int(self._store.index.filters[row, layout.F_STATE])
             if state & 255 not in (layout.FREE, layout.GHOST) and state >> 8 == number >> 32:
                 return row
-        raise NotFound(f"there is no filter of id {id!r}, or no longer")
+        raise NotFound(f"there is no filter of id {shown(id)}, or no longer")
 
     def _rebuilder(self) -> Rebuilder:
         return Rebuilder(self._store.index, self._names.objects, self._types)

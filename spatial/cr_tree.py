@@ -126,7 +126,7 @@ class CRTree:
             self._tree = cr_rows.grow(self._tree, cr_change.GROW - status, len(xy))
 
     def remove(self, id: int) -> None:
-        """Take out the constraint with that id; KeyError when there is none."""
+        """Take out the constraint with that id; NotFound when there is none."""
         self._slot(id)
         while (status := cr_change.remove(self._tree, int(id))) != 0:
             self._tree = cr_rows.grow(self._tree, cr_change.GROW - status, 0)
@@ -169,14 +169,14 @@ class CRTree:
         return Counters(searches, visited, evaluated, accepted)
 
     def region_of(self, id: int) -> Region:
-        """Return the region of the constraint with that id; KeyError when there is none."""
+        """Return the region of the constraint with that id; NotFound when there is none."""
         tree = self._tree
         entry = tree.constraint[self._slot(id), cr_layout.ENTRY]
         block, edges = tree.entry[entry, cr_layout.BLOCK], tree.entry[entry, cr_layout.EDGES]
         return Region.trusted(ring_arena.ring_xy(tree.heap, block, edges)[:-1])
 
     def mask_of(self, id: int) -> int:
-        """Return the set of relations of the constraint with that id; KeyError when there is none."""
+        """Return the set of relations of the constraint with that id; NotFound when there is none."""
         return int(self._tree.constraint[self._slot(id), cr_layout.MASK])
 
     def __len__(self) -> int:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from contrada.errors import CorruptFile, InvalidValue
+from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
 from contrada.spatial.arrays_file import load_arrays, save_arrays
 from contrada.spatial.textual.protocol import Counters, Subscription
 from contrada.spatial.textual.store import SubscriptionStore
@@ -163,7 +163,7 @@ class StoredIndex(ABC):
         self._insert(self.store.add(id, self.vocabulary.acquire(words), box))
 
     def remove(self, id: int) -> None:
-        """Take a subscription out. `KeyError` when there is none of that id."""
+        """Take a subscription out. `NotFound` when there is none of that id."""
         slot = self._slot_of(id)
         self._remove(slot)
         words = self.store.keywords(slot).copy()
@@ -186,7 +186,7 @@ class StoredIndex(ABC):
         return found
 
     def get(self, id: int) -> Subscription:
-        """Return the stored subscription. `KeyError` when there is none of that id."""
+        """Return the stored subscription. `NotFound` when there is none of that id."""
         slot = self._slot_of(id)
         words = (self.vocabulary.word(i) for i in self.store.keywords(slot).tolist() if i != WILDCARD)
         x1, y1, x2, y2 = self.store.rows.boxes[slot].tolist()
@@ -195,7 +195,7 @@ class StoredIndex(ABC):
     def _slot_of(self, id: int) -> int:
         slot = self.store.slot(id) if isinstance(id, (int, np.integer)) and 0 <= id < ID_LIMIT else -1
         if slot < 0:
-            raise KeyError(id)
+            raise NotFound(f"there is no subscription of id {shown(id)}")
         return slot
 
     def __len__(self) -> int:

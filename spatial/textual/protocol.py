@@ -52,7 +52,7 @@ class TextualIndex(Protocol):
         ...
 
     def remove(self, id: int) -> None:
-        """Take a subscription out. `KeyError` when there is none of that id."""
+        """Take a subscription out. `NotFound` when there is none of that id."""
         ...
 
     def search(self, tokens: Collection[str], box: tuple[float, float, float, float]) -> NDArray[np.int64]:

@@ -129,7 +129,7 @@ def test_unknown_ids_and_interfaces_are_the_packages_own_errors():
     (id,) = table.add("I", "x = 1")
     table.remove(id)
     for ask in (table.remove, table.filter, lambda id: table.explain({}, id)):
-        for wrong in (id, "1", None, int, np.array([1])):
+        for wrong in (id, "1", None, int, np.array([1]), 10**5000):
             with pytest.raises(NotFound, match="no filter of id"):
                 ask(wrong)
     with pytest.raises(NotFound, match="'nobody'"):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from contrada.errors import CorruptFile, InvalidValue
+from contrada.errors import CorruptFile, InvalidValue, NotFound
 from contrada.spatial.textual.protocol import Subscription, TextualIndex
 from contrada.spatial.textual.registry import NAMES, textual_index
 from contrada.spatial.textual.scan import Scan
@@ -110,9 +110,9 @@ def test_bad_subscriptions_are_refused_and_leave_no_trace(bad: Subscription) -> 
 
 
 def test_unknown_ids_names_and_options() -> None:
-    with pytest.raises(KeyError):
+    with pytest.raises(NotFound):
         Scan().remove(3)
-    with pytest.raises(KeyError):
+    with pytest.raises(NotFound):
         Scan().get(-3)
     with pytest.raises(InvalidValue, match="choose one of"):
         textual_index("b-tree")
@@ -165,7 +165,7 @@ def test_what_is_no_subscription_or_message_is_refused_and_changes_nothing() -> 
         with pytest.raises(InvalidValue, match="tokens"):
             index.search(tokens, UNIT)  # type: ignore[arg-type]
     for id in ("a", None, 1.5, -1, 2**31):
-        with pytest.raises(KeyError):
+        with pytest.raises(NotFound):
             index.remove(id)  # type: ignore[arg-type]
     index._check()
     index.insert(Subscription(2, (word for word in ("a", "b")), UNIT))  # type: ignore[arg-type]
