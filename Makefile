@@ -15,6 +15,7 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench,spark]'
 	$(BIN)/python -m contrada.forwarding.warm
+	$(BIN)/python -m contrada.spark_jobs.warm
 	touch $@
 
 check: setup

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,11 @@ def batches() -> list[pa.RecordBatch]:
 def pairs(found: Any) -> list[tuple[str, str]]:
     rows = [row for batch in found for row in batch.to_pylist()]
     return sorted((row["event_id"], row["filter_id"]) for row in rows)
+
+
+def test_what_a_worker_has_open_is_out_of_the_collectors_sight(index: Path) -> None:
+    opened(IndexFiles.of(index))
+    assert gc.get_freeze_count() > len(gc.get_objects())
 
 
 EVERYTHING = sorted((f"e{n}", f"s{s}") for n in range(SIZE) for s in range(30))

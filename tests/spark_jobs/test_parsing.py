@@ -14,9 +14,11 @@ from contrada.forwarding.filter import Filter, Predicate, as_filters
 from contrada.forwarding.index_directory import KINDS
 from contrada.forwarding.language import parse
 from contrada.forwarding.table import ForwardingTable
+from contrada.spark_jobs import column_language
 from contrada.spark_jobs.building import filters_of
 from contrada.spark_jobs.parsing import parse_batch
 from contrada.spark_jobs.staging import BOX, BOX_MATCH, OTHER, STAGED
+from contrada.spark_jobs.warm import compile_kernels
 
 
 def read(form: str, **columns: list[Any]) -> list[dict[str, Any]]:
@@ -174,6 +176,11 @@ def test_bad_lines(line: str, why: str) -> None:
     assert bad["raw"] == line[:4096]
     assert good["reason"] is None
     assert (good["id"], good["interface"]) == ("17", "Iñ")
+
+
+def test_kernels_compile_ahead_of_time() -> None:
+    compile_kernels()
+    assert column_language._scan.signatures, "the kernel that reads texts"
 
 
 def test_blank_lines_are_no_rows() -> None:
