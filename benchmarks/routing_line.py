@@ -145,7 +145,7 @@ def end_to_end(length: int, bodies: list[bytes], encoded: list[bytes], batch: in
         "batch": batch,
         "notifications/s": rate,
         "publisher": spent[0],
-        **{f"broker {number}": each for number, each in enumerate(spent[1:-1], 1)},
+        "each broker": ", ".join(f"{each:.1f}" for each in spent[1:-1]),
         "subscriber": spent[-1],
         "all": sum(spent),
         "busiest broker": max(spent[1:-1]),
