@@ -18,23 +18,27 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    from contrada.spatial.road.network import RoadNetwork
+
     Done = Callable[[Loaded | ContradaError], None]
 
 
-def open_index(path: str | os.PathLike[str], shard: str = "", *, verify: bool = False) -> Loaded:
+def open_index(
+    path: str | os.PathLike[str], shard: str = "", *, roads: RoadNetwork | None = None, verify: bool = False
+) -> Loaded:
     """Map an index directory; a `ContradaError` says what is wrong with it. With `verify`, every byte is checked."""
     part = parse_shard(shard)
     segments = import_module("contrada.forwarding.segments")  # with all of the engine: not for who has no index
     where = Path(path).resolve()
     before = _digest(where)
     try:
-        table: Index = segments.SegmentedTable.open(where, part, verify=verify)
+        table: Index = segments.SegmentedTable.open(where, part, road_network=roads, verify=verify)
         subscriptions = sum(each.info.subscriptions for each in table.segments)  # type: ignore[attr-defined]  # the protocol has none
     except OSError as error:
         raise CorruptFile(f"{where}: cannot be opened: {error.strerror or error}") from error
     if _digest(where) != before:
         # It was built anew meanwhile, and which of the two was mapped is not certain.
-        return open_index(path, shard, verify=verify)
+        return open_index(path, shard, roads=roads, verify=verify)
     told = str(where).encode(errors="backslashreplace").decode()  # a path may hold what is no text
     return Loaded(table, told, shard, before, subscriptions)
 
@@ -53,8 +57,9 @@ _GRACE: Final = 0.2  # seconds for the thread to end, if it is idle
 class IndexLoader:
     """One thread that opens what it is asked to, in order. What is opened waits until the loop collects it."""
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, wake: Callable[[], None], roads: RoadNetwork | None = None) -> None:
         self._wake = wake
+        self._roads = roads
         self._wanted: queue.SimpleQueue[tuple[str, str, Done] | None] = queue.SimpleQueue()
         self._opened: deque[tuple[Done, Loaded | ContradaError]] = deque()
         self._thread: threading.Thread | None = None
@@ -84,7 +89,7 @@ class IndexLoader:
             path, shard, done = wanted
             result: Loaded | ContradaError
             try:
-                result = open_index(path, shard, verify=True)  # nobody waits for it
+                result = open_index(path, shard, roads=self._roads, verify=True)  # nobody waits for it
             except ContradaError as error:
                 result = error
             except Exception as error:  # of a file that is not what it seems: the broker must not die of it

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from contrada.broker.metrics import Metrics
     from contrada.broker.ports import Codec, Table
     from contrada.broker.settings import Settings
+    from contrada.spatial.road.network import RoadNetwork
 
 log = logging.getLogger("contrada.broker")
 
@@ -66,7 +67,13 @@ class Node:
     """Sockets of one broker. Everything but `stop` belongs to the thread that calls `run`."""
 
     def __init__(
-        self, settings: Settings, table: Table, codec: Codec, metrics: Metrics, index: Loaded | None = None
+        self,
+        settings: Settings,
+        table: Table,
+        codec: Codec,
+        metrics: Metrics,
+        index: Loaded | None = None,
+        roads: RoadNetwork | None = None,
     ) -> None:
         keys = KeyDirectory(settings.keys) if settings.keys is not None else None
         self.settings = settings
@@ -82,7 +89,7 @@ class Node:
         )
         metrics.watch(self.core)
         self._recorder: Recorder | None = None
-        self._loader = IndexLoader(self._wake)
+        self._loader = IndexLoader(self._wake, roads)
         self.core.open_index = self._loader.open
         self._keys = keys
         self._secure = keys is not None

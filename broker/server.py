@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from contrada.broker.ports import Table
+    from contrada.spatial.road.network import RoadNetwork
 
 log = logging.getLogger("contrada.broker")
 
@@ -39,8 +40,13 @@ class Broker:
         self.settings = Settings.of({"listen": listen, **options})
         self._metrics = Metrics()
         codec = Codec(decode_notification, decode_filter)
-        index = open_index(self.settings.index, self.settings.shard) if self.settings.index is not None else None
-        self._node = Node(self.settings, table if table is not None else _new_table(), codec, self._metrics, index)
+        roads = _roads(self.settings)
+        index = None
+        if self.settings.index is not None:
+            index = open_index(self.settings.index, self.settings.shard, roads=roads)
+        if table is None:
+            table = _new_table(roads)
+        self._node = Node(self.settings, table, codec, self._metrics, index, roads)
         self._thread: threading.Thread | None = None
         self._endpoint: MetricsServer | None = None
 
@@ -111,10 +117,18 @@ class Broker:
             self._endpoint = None
 
 
-def _new_table() -> Table:
+def _roads(settings: Settings) -> RoadNetwork | None:
+    """The road network that the settings name, if any."""
+    if settings.roads is None:
+        return None
+    network: type[RoadNetwork] = import_module("contrada.spatial.road.network").RoadNetwork
+    return network.open(settings.roads, d_max=settings.d_max)
+
+
+def _new_table(roads: RoadNetwork | None) -> Table:
     """An empty forwarding table, its kernels compiled: not for those who only import the broker's name."""
-    import_module("contrada.forwarding.warm").compile_kernels()
-    table: Table = import_module("contrada.forwarding.table").ForwardingTable()
+    import_module("contrada.forwarding.warm").compile_kernels(roads)
+    table: Table = import_module("contrada.forwarding.table").ForwardingTable(road_network=roads)
     return table
 
 

@@ -46,6 +46,8 @@ class Settings:
     stale_after: float = 60.0  # what a lost neighbour wanted is kept so long
     index: str | Path | None = None  # an index directory, whose interfaces are standing subscriptions
     shard: str = ""  # "k/n": of the index, the k-th of n parts, counted from 0; empty: all of it
+    roads: str | Path | None = None  # the road network that `similar` asks, saved or .npz; None: it is refused
+    d_max: float | None = None  # of an .npz: the distance beyond which nothing is similar
     record: str | Path | None = None  # the directory to record into; None: nothing is recorded
     record_sync: str = Sync.INTERVAL
     record_file_bytes: int = 256 << 20  # of one file, before the next
@@ -76,6 +78,8 @@ class Settings:
             _positive("record_total_bytes", self.record_total_bytes)
         if self.record_sync not in tuple(Sync):
             raise InvalidValue(f"record_sync is one of {', '.join(Sync)}, not {self.record_sync!r}")
+        if self.d_max is not None and self.roads is None:
+            raise InvalidValue(f"d_max {self.d_max} of no road network: name the network too (roads)")
         parse_shard(self.shard)
         if self.shard and self.index is None:
             raise InvalidValue(f"shard {self.shard} of no index: name the index too")
@@ -144,6 +148,8 @@ _TYPES: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
     ("insecure", bool, "true or false"),
     ("metrics", (str, type(None)), "HOST:PORT"),
     ("record", (str, os.PathLike, type(None)), "a directory"),
+    ("roads", (str, os.PathLike, type(None)), "a file"),
+    ("d_max", (int, float, type(None)), "a distance along roads"),
     ("peers", (list, tuple), "a list of addresses"),
     ("advertisements", bool, "true or false"),
     ("limits", Limits, "a table"),

@@ -30,7 +30,7 @@ from contrada.errors import InvalidValue
 
 DEFAULT_URL: Final = "tcp://127.0.0.1:7400"
 _SECTIONS: Final = ("url", "client", "broker")
-_PATHS: Final = {"client": ("key", "server_key"), "broker": ("keys",)}  # or, for server_key, the key itself
+_PATHS: Final = {"client": ("key", "server_key"), "broker": ("keys", "roads")}  # or, for server_key, the key itself
 _PLACES: Final = ("record", "index")  # of the broker: directories that need not be there yet
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from contrada.forwarding.constraint import Operator
 from contrada.forwarding.values import Kind, check_notification, kind_of
@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.filter import Filter
-    from contrada.forwarding.operands import Roads
+    from contrada.forwarding.operands import Similar
     from contrada.forwarding.values import Notification
+    from contrada.spatial.geotext import GeoText
     from contrada.spatial.relate import Discretization
+    from contrada.spatial.road.network import RoadNetwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def explain(
     interface: object,
     notification: Mapping[str, object],
     discretization: Discretization,
-    roads: Roads | None,
+    roads: RoadNetwork | None,
 ) -> Explanation:
     """Evaluate each constraint by its definition and say why."""
     checked = check_notification(notification)
@@ -61,7 +63,7 @@ def _verdict(
     constraint: Constraint,
     notification: Notification,
     discretization: Discretization,
-    roads: Roads | None,
+    roads: RoadNetwork | None,
 ) -> Verdict:
     value = notification.get(constraint.name)
     if value is None:
@@ -76,9 +78,24 @@ def _verdict(
 
         found = relate(value, constraint.value, discretization)  # type: ignore[arg-type]
         return Verdict(constraint, held, f"the relation of the {_word(kind)} is {found.value}")
+    if constraint.op is Operator.SIMILAR and roads is not None:
+        return Verdict(constraint, held, _likeness(cast("Similar", constraint.value), cast("GeoText", value), roads))
     if constraint.op is Operator.EXISTS:
         return Verdict(constraint, held, f"the value is {value!r}")
     return Verdict(constraint, held, f"the value {value!r} {'satisfies' if held else 'does not satisfy'} it")
+
+
+def _likeness(wanted: Similar, text: GeoText, roads: RoadNetwork) -> str:
+    distance, words, value = roads.similarity(wanted.keywords, wanted.at, wanted.alpha, text)
+    shared = f"{words:.4g} of the words by weight"
+    if value == float("-inf"):
+        far = (
+            "cannot be reached along the roads"
+            if distance == float("inf")
+            else f"is {distance:.6g} away along the roads"
+        )
+        return f"the text {far}, where nothing beyond {roads.d_max:.6g} is similar; it has {shared}"
+    return f"the similarity is {value!r}: {distance:.6g} away along the roads, and {shared}"
 
 
 def _word(kind: Kind) -> str:

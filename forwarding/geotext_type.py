@@ -1,7 +1,8 @@
-"""Geotext in the forwarding table: a spatio-textual index per name for `matches`; `similar` one by one.
+"""Geotext in the forwarding table: a spatio-textual index per name for `matches`, one over the roads for `similar`.
 
 Which index is the table's `geotext_index` (spatial/textual/registry.py). It is given each posted constraint's keywords
 and the box around its region, and what it finds is checked against the region itself where that is not a box.
+`similar` is in similar_indexes.py; what is pending of it is decided by one expansion per value.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from contrada.forwarding.operands import TextMatch
 from contrada.forwarding.packed_columns import distinct, match_texts
 from contrada.forwarding.plain_type import PlainType, nested, numbered, within
 from contrada.forwarding.records import FIRST_MARK, POSTED, Records
+from contrada.forwarding.similar_indexes import SimilarIndexes
 from contrada.spatial.region import Box
 from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.registry import textual_index
@@ -48,7 +50,7 @@ class GeotextType(PlainType):
         self._index = textual_index(settings.geotext_index)
         self._indexes: dict[int, StoredIndex] = {}  # by name, of posted `matches`
         self._signs = Arena(0, 256)  # by handle: a bit for each keyword
-        self._similar: dict[int, set[int]] = {}  # by name, posted `similar`
+        self._similar = SimilarIndexes(settings.road_network)  # of posted `similar`
         self._filled: Matches | None = None  # what `fill` took in, by handle, until it is posted
 
     def fill(self, matches: Matches) -> Ints:
@@ -74,7 +76,10 @@ class GeotextType(PlainType):
             raise InvalidValue(
                 f"{constraint}: the table has no road network; make it with ForwardingTable(road_network=…)"
             )
-        return super().handle(name, constraint)
+        handle = super().handle(name, constraint)
+        if constraint.op is Operator.SIMILAR:
+            self._records.mark(handle, _SIMILAR)
+        return handle
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The constraints and the indexes."""
@@ -82,7 +87,7 @@ class GeotextType(PlainType):
         arrays["signs"] = self._signs.array[: len(arrays["records.flags"])]
         for name, index in self._indexes.items():
             arrays |= nested(f"index.{name}", index.arrays())
-        return arrays
+        return arrays | nested("roads", self._similar.arrays())
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take them back, mapped or not."""
@@ -90,8 +95,8 @@ class GeotextType(PlainType):
         self._signs = Arena.over(arrays["signs"])
         for name in numbered("index", arrays):
             self._indexes[name] = self._index.from_arrays(within(f"index.{name}", arrays))
-        for handle in self._records.marked(_SIMILAR).tolist():
-            self._similar.setdefault(self._records.name(handle), set()).add(handle)
+        posted = [h for h in self._records.marked(_SIMILAR).tolist() if self._records.flags[h] & POSTED]
+        self._similar.restore(within("roads", arrays), posted, self._asked)
 
     def _made(self, handle: int, constraint: Constraint) -> None:
         sign = 0
@@ -111,8 +116,7 @@ class GeotextType(PlainType):
         super().post(handle)
         name, _, value = self._records.get(handle)
         if not isinstance(value, TextMatch):
-            self._records.mark(handle, _SIMILAR)
-            self._similar.setdefault(name, set()).add(handle)
+            self._similar.post(name, [(handle, cast("Similar", value))])
             return
         if value.within is not None and type(value.within) is not Box:
             self._records.mark(handle, _SHAPED)
@@ -124,16 +128,22 @@ class GeotextType(PlainType):
     def post_many(self, handles: Sequence[int]) -> None:
         """As `post` of each; an index that is not there yet is built at once."""
         new: dict[int, list[tuple[int, TextMatch]]] = {}
+        similar: dict[int, list[tuple[int, Similar]]] = {}
         if self._filled is not None:
             known = len(self._filled.ends)
             self._post_filled(np.sort([handle for handle in handles if handle < known]))
             handles = [handle for handle in handles if handle >= known]
         for handle in handles:
             name, _, value = self._records.get(handle)
-            if isinstance(value, TextMatch) and name not in self._indexes:
+            if not isinstance(value, TextMatch):
+                super().post(handle)
+                similar.setdefault(name, []).append((handle, cast("Similar", value)))
+            elif name not in self._indexes:
                 new.setdefault(name, []).append((handle, value))
             else:
                 self.post(handle)
+        for name, wanted in similar.items():
+            self._similar.post(name, wanted)
         for name, matches in new.items():
             words: dict[str, int] = {}
             keywords: list[int] = []
@@ -169,10 +179,7 @@ class GeotextType(PlainType):
         super().unpost(handle)
         name = self._records.name(handle)
         if self._records.flags[handle] & _SIMILAR:
-            self._records.unmark(handle, _SIMILAR)
-            self._similar[name].remove(handle)
-            if not self._similar[name]:
-                del self._similar[name]
+            self._similar.unpost(name, handle)
             return
         self._records.unmark(handle, _SHAPED)
         self._indexes[name].remove(handle)
@@ -192,16 +199,37 @@ class GeotextType(PlainType):
             if shaped.any():
                 fits = [not check or self._holds(h, value) for h, check in zip(found.tolist(), shaped, strict=True)]
                 found = found[fits]
-        if name in self._similar:
-            similar = np.array([h for h in self._similar[name] if self._holds(h, value)], np.int64)
-            found = similar if found is None else np.concatenate((found, similar))
-        return found
+        similar = self._similar.search(name, value)
+        if similar is None:
+            return found
+        return similar if found is None else np.concatenate((found, similar))
+
+    def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
+        """Evaluate pairs; those of `similar` together for each value."""
+        similar = self._records.flags[handles] & _SIMILAR != 0
+        network = self.settings.road_network
+        if network is None or not similar.any():
+            return super().holds(numbers, handles, values)
+        held = np.empty(len(numbers), np.bool_)
+        held[~similar] = super().holds(numbers[~similar], handles[~similar], values)
+        for number in np.unique(numbers[similar]).tolist():
+            mine = np.flatnonzero(similar & (numbers == number))
+            wanted = [self._asked(handle)[1] for handle in handles[mine].tolist()]
+            held[mine] = network.similar_many(((w.keywords, w.at, w.alpha, w.tau) for w in wanted), values[number])
+        return held
+
+    def _asked(self, handle: int) -> tuple[int, Similar]:
+        """The name and the operand of a `similar` constraint."""
+        name, _, value = self._records.get(handle)
+        return name, cast("Similar", value)
 
     def _check(self) -> None:
         super()._check()
         assert len(self._signs.array) >= len(self._records)
-        posted = {name: handles - self._similar.get(name, set()) for name, handles in self._posted().items()}
-        assert {name: len(handles) for name, handles in posted.items() if handles} == {
+        similar = set(self._records.marked(_SIMILAR).tolist())
+        posted = self._posted()
+        self._similar._check({name: handles & similar for name, handles in posted.items() if handles & similar})
+        assert {name: len(handles - similar) for name, handles in posted.items() if handles - similar} == {
             name: len(index) for name, index in self._indexes.items()
         }
         for index in self._indexes.values():

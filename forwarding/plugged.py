@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.constraint import Constraint
     from contrada.forwarding.index.layout import Ints
-    from contrada.forwarding.operands import Roads
     from contrada.spatial.relate import Discretization
+    from contrada.spatial.road.network import RoadNetwork
 
 
 class Settings(NamedTuple):
@@ -34,13 +34,16 @@ class Settings(NamedTuple):
 
     discretization: Discretization
     geotext_index: str
-    road_network: Roads | None
+    road_network: RoadNetwork | None
 
 
 def check_roads(roads: object) -> None:
     """Refuse what is no road network; None is none."""
-    if roads is not None and not callable(getattr(roads, "similar", None)):
-        raise InvalidValue(f"a road network is a RoadNetwork, or anything with its `similar`; not {roads!r}")
+    if roads is not None:
+        from contrada.spatial.road.network import RoadNetwork
+
+        if not isinstance(roads, RoadNetwork):
+            raise InvalidValue(f"road_network is a RoadNetwork, not {roads!r}")
 
 
 class PluggedType(Protocol):

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.explain import Explanation
     from contrada.forwarding.filter import Expression
-    from contrada.forwarding.operands import Roads
+    from contrada.spatial.road.network import RoadNetwork
 
 __all__ = [
     "Manifest",
@@ -79,7 +79,7 @@ class Segment:
         directory: str | os.PathLike[str],
         info: SegmentInfo,
         *,
-        road_network: Roads | None = None,
+        road_network: RoadNetwork | None = None,
         verify: bool = False,
     ) -> Segment:
         """Map a segment of an index directory."""
@@ -93,7 +93,7 @@ class Segment:
 class SegmentedTable:
     """Segments of an index and what changed since, as one forwarding table. See the module for ids and layout."""
 
-    def __init__(self, *, geotext_index: str = DEFAULT, road_network: Roads | None = None) -> None:
+    def __init__(self, *, geotext_index: str = DEFAULT, road_network: RoadNetwork | None = None) -> None:
         self._added = ForwardingTable(geotext_index=geotext_index, road_network=road_network)
         self._roads = road_network
         self._segments: tuple[Segment, ...] = ()
@@ -106,7 +106,7 @@ class SegmentedTable:
         path: str | os.PathLike[str],
         shard: tuple[int, int] | None = None,
         *,
-        road_network: Roads | None = None,
+        road_network: RoadNetwork | None = None,
         verify: bool = False,
     ) -> SegmentedTable:
         """Open an index directory, or with `shard` = (k, n) the k-th of n parts of it, counted from 0.

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from contrada.errors import CodecError
     from contrada.forwarding.filter import Expression, Filter
     from contrada.forwarding.index.layout import Ints
-    from contrada.forwarding.operands import Roads
     from contrada.forwarding.packed_columns import Filters
+    from contrada.spatial.road.network import RoadNetwork
 
 _T = TypeVar("_T")
 _ADD: Final = 256  # filters added, and
@@ -73,7 +73,7 @@ class ForwardingTable:
         self,
         discretization: Discretization = EXACT,
         geotext_index: str = DEFAULT,
-        road_network: Roads | None = None,
+        road_network: RoadNetwork | None = None,
         simplify: bool = True,
     ) -> None:
         if not isinstance(discretization, Discretization):
@@ -365,7 +365,7 @@ class ForwardingTable:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, road_network: Roads | None = None, verify: bool = True
+        cls, path: str | os.PathLike[str], *, road_network: RoadNetwork | None = None, verify: bool = True
     ) -> ForwardingTable:
         """Map a saved table: it can be matched against at once, and goes on changing in memory.
 

@@ -29,7 +29,7 @@ from contrada.spatial.relate import EXACT, Uniform
 if TYPE_CHECKING:
     import os
 
-    from contrada.forwarding.operands import Roads
+    from contrada.spatial.road.network import RoadNetwork
 
 KIND: Final = "forwarding-table"
 VERSION: Final = 2
@@ -73,7 +73,7 @@ def save_table(path: str | os.PathLike[str], parts: Parts) -> None:
     )
 
 
-def load_table(path: str | os.PathLike[str], roads: Roads | None, verify: bool) -> Parts:
+def load_table(path: str | os.PathLike[str], roads: RoadNetwork | None, verify: bool) -> Parts:
     """Map the parts of a table from a file."""
     growing = (*_TOPS, "fields", "interfaces")
     arrays, meta = load_arrays(path, kind=KIND, version=VERSION, verify=verify, growing=growing)

@@ -25,6 +25,7 @@ from contrada.spatial.textual.registry import DEFAULT, textual_index
 
 if TYPE_CHECKING:
     from contrada.forwarding.values import Value
+    from contrada.spatial.road.network import RoadNetwork
 
 _FILTERS: Final = (
     'x > 3 and s = "k" and t exists',
@@ -36,17 +37,26 @@ _FILTERS: Final = (
     "place inside BOX(0 0, 2 2) or place meets POLYGON((0 0, 3 0, 3 3))",
     'post matches {"ipad", "sale"} within BOX(0 0, 5 5) or post matches {"ipad"} within POLYGON((0 0, 3 0, 3 3))',
 )
+# Posted alone, the second of a name one by one, and beside another that it is posted under.
+_SIMILAR: Final = (
+    'post similar {"ipad", "sale"} at POINT(1 1) alpha 0.4 tau 0.1',
+    'post similar {"ipad"} at POINT(1 1) alpha 1 tau 0 or x = 1 and post similar {"sale"} at POINT(1 1) alpha 1 tau 0',
+)
 
 
-def compile_kernels() -> None:
-    """Put a small table, and a set of filters for neighbours, through everything a broker does with them."""
+def compile_kernels(roads: RoadNetwork | None = None) -> None:
+    """Put a small table, and a set of filters for neighbours, through everything a broker does with them.
+
+    With a road network, `similar` too.
+    """
     notifications: list[dict[str, Value]] = [
         {"x": 4, "s": "acb", "b": True},
         {"x": 4.5, "area": Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)])},
         {"x": 1, "area": Point(5.0, 5.0), "place": Point(1.0, 1.0), "post": GeoText("iPad", at=(1.0, 1.0))},
     ]
-    table = ForwardingTable()
-    ids = [id for number, text in enumerate(_FILTERS) for id in table.add(f"i{number % 3}", text)]
+    table = ForwardingTable(road_network=roads)
+    texts = _FILTERS if roads is None else (*_FILTERS, *_SIMILAR)
+    ids = [id for number, text in enumerate(texts) for id in table.add(f"i{number % 3}", text)]
     table.match_many(notifications)
     for notification in notifications:
         table.match(notification)

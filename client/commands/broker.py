@@ -16,6 +16,7 @@ EXAMPLES = (
     "contrada broker --listen 'tcp://*:7400' --keys keys",
     "contrada broker --listen tcp://127.0.0.1:7401 --id north --peer tcp://127.0.0.1:7400",
     "contrada broker --id north --record log --record-sync always",
+    "contrada broker --roads seattle.npz --d-max 50000",
 )
 
 
@@ -40,6 +41,12 @@ def broker(
     record_sync: Annotated[
         str | None, typer.Option(help="When the recording is on the disk: none, interval (1 s), always.")
     ] = None,
+    roads: Annotated[
+        Path | None, typer.Option(help="The road network that `similar` asks: a saved RoadNetwork, or .npz.")
+    ] = None,
+    d_max: Annotated[
+        float | None, typer.Option(help="Of an .npz: the distance beyond which nothing is similar.")
+    ] = None,
     config: ConfigFile = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")] = False,
 ) -> None:
@@ -63,6 +70,8 @@ def broker(
         "shard": shard,
         "record": record,
         "record_sync": record_sync,
+        "roads": roads,
+        "d_max": d_max,
     }
     options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
     options.update({name: value for name, value in given.items() if value is not None})

@@ -61,6 +61,25 @@ def checked_words(words: Iterable[str], whose: str) -> frozenset[str]:
     return held
 
 
+def checked_runs(
+    ids: ArrayLike, offsets: ArrayLike, keywords: ArrayLike, vocabulary: Sequence[str]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+    """Return ids and runs of keywords as arrays, if they fit together and into the vocabulary."""
+    ids = _checked_integers(ids, "ids").astype(np.int64)
+    offsets = _checked_integers(offsets, "offsets").astype(np.int64)
+    keywords = _checked_integers(keywords, "keywords")
+    n = ids.size
+    if offsets.size != n + 1 or offsets[0] != 0 or offsets[-1] != keywords.size or (np.diff(offsets) < 0).any():
+        raise InvalidValue(f"offsets must be {n + 1} ascending numbers from 0 to the number of keywords")
+    if n and not 0 <= ids.min() <= ids.max() < ID_LIMIT:
+        raise InvalidValue(f"subscription ids must lie in 0..2**31 - 1, found {ids.min()} and {ids.max()}")
+    if keywords.size and not 0 <= keywords.min() <= keywords.max() < len(vocabulary):
+        raise InvalidValue(f"keywords must be positions in the vocabulary of {len(vocabulary)} words")
+    if len(checked_words(vocabulary, "the vocabulary")) != len(vocabulary):
+        raise InvalidValue("the vocabulary has a word twice")
+    return ids, offsets, keywords
+
+
 def _checked_integers(values: ArrayLike, what: str) -> NDArray[Any]:
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
@@ -100,7 +119,7 @@ class StoredIndex(ABC):
         for subscription in subscriptions:
             id, its_words, box = _checked_subscription(subscription)
             whose = f"subscription {id}"
-            ids.append(_checked_id(id))
+            ids.append(checked_id(id))
             boxes.append(checked_box(box, whose))
             keywords.extend(words.setdefault(word, len(words)) for word in checked_words(its_words, whose))
             ends.append(len(keywords))
@@ -123,24 +142,14 @@ class StoredIndex(ABC):
         Subscription `ids[i]` has the words `vocabulary[k] for k in keywords[offsets[i]:offsets[i + 1]]`, repeats
         allowed, and the box `boxes[i]`.
         """
-        ids = _checked_integers(ids, "ids").astype(np.int64)
-        offsets = _checked_integers(offsets, "offsets").astype(np.int64)
-        keywords = _checked_integers(keywords, "keywords")
+        ids, offsets, keywords = checked_runs(ids, offsets, keywords, vocabulary)
         try:
             boxes = np.array(boxes, np.float64, order="C").reshape(-1, 4)  # a copy: the store goes on changing
         except (TypeError, ValueError) as error:
             raise InvalidValue(f"boxes must be rows of x1, y1, x2, y2: {error}") from error
         n = ids.size
-        if offsets.size != n + 1 or offsets[0] != 0 or offsets[-1] != keywords.size or (np.diff(offsets) < 0).any():
-            raise InvalidValue(f"offsets must be {n + 1} ascending numbers from 0 to the number of keywords")
         if len(boxes) != n:
             raise InvalidValue(f"{n} ids but {len(boxes)} boxes")
-        if n and not 0 <= ids.min() <= ids.max() < ID_LIMIT:
-            raise InvalidValue(f"subscription ids must lie in 0..2**31 - 1, found {ids.min()} and {ids.max()}")
-        if keywords.size and not 0 <= keywords.min() <= keywords.max() < len(vocabulary):
-            raise InvalidValue(f"keywords must be positions in the vocabulary of {len(vocabulary)} words")
-        if len(checked_words(vocabulary, "the vocabulary")) != len(vocabulary):
-            raise InvalidValue("the vocabulary has a word twice")
         _refuse_bad_boxes(ids, boxes)
 
         made = cls.__new__(cls)
@@ -158,7 +167,7 @@ class StoredIndex(ABC):
         whose = f"subscription {id}"
         box = checked_box(box, whose)
         words = checked_words(words, whose)
-        if self.store.slot(_checked_id(id)) >= 0:
+        if self.store.slot(checked_id(id)) >= 0:
             raise InvalidValue(f"{whose}: the id is in use; remove it first")
         self._insert(self.store.add(id, self.vocabulary.acquire(words), box))
 
@@ -297,7 +306,8 @@ def _checked_subscription(subscription: Subscription) -> Subscription:
     return Subscription(*subscription)
 
 
-def _checked_id(id: int) -> int:
+def checked_id(id: int) -> int:
+    """Return the id as an int if it is one that a subscription may have, else raise `InvalidValue`."""
     if isinstance(id, bool) or not isinstance(id, (int, np.integer)) or not 0 <= id < ID_LIMIT:
         raise InvalidValue(f"subscription id {id!r}: must be an integer in 0..2**31 - 1")
     return int(id)

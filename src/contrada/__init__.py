@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from contrada.spatial.region import Box, Region
     from contrada.spatial.relate import EXACT, Uniform, relate, relate_many
     from contrada.spatial.relation import Relation
+    from contrada.spatial.road.network import RoadNetwork
 
 __version__ = "0.1.0"
 
@@ -62,6 +63,7 @@ _HOME = {
     "Refused": "errors",
     "Region": "spatial.region",
     "Relation": "spatial.relation",
+    "RoadNetwork": "spatial.road.network",
     "Uniform": "spatial.relate",
     "UnwritableFile": "errors",
     "attr": "forwarding.attr",
@@ -94,6 +96,7 @@ __all__ = [
     "Refused",
     "Region",
     "Relation",
+    "RoadNetwork",
     "Uniform",
     "UnwritableFile",
     "__version__",

@@ -10,13 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from contrada.forwarding.filter import Expression, Filter
+    from contrada.forwarding.operands import Roads
     from contrada.forwarding.values import Notification
     from contrada.spatial.relate import Discretization
 
 
 class NaiveTable:
-    def __init__(self, discretization: Discretization | None = None) -> None:
+    def __init__(self, discretization: Discretization | None = None, roads: Roads | None = None) -> None:
         self.discretization = discretization
+        self.roads = roads
         self.filters: dict[int, tuple[Hashable, Filter]] = {}
 
     def add(self, interface: Hashable, expression: Expression, ids: list[int]) -> None:
@@ -37,7 +39,7 @@ class NaiveTable:
         return sorted(
             id
             for id, (_, each) in self.filters.items()
-            if each.matches(notification, discretization=self.discretization)
+            if each.matches(notification, discretization=self.discretization, roads=self.roads)
         )
 
     def match(self, notification: Notification) -> set[Hashable]:

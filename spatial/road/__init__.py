@@ -1,0 +1,1 @@
+"""Road networks and the indexes of subscriptions on them (paper 5)."""
