@@ -16,7 +16,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say for `--dist loadgroup` what stays on one worker: a file's tests, and all that use the Spark session."""
+    """Say for `--dist loadgroup` what stays on one worker: a file's tests, and all that use the Spark session.
+
+    Names of tests with addresses of objects in them are refused: no two workers have the same.
+    """
     for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"{item.nodeid}: give the parameters ids that are the same in every process")
         shares_session = "spark" in getattr(item, "fixturenames", ())
         item.add_marker(pytest.mark.xdist_group("spark" if shares_session else str(item.path)))

@@ -426,7 +426,7 @@ def test_points(source):
         b"12",
         shapely.Point(),
     ],
-    ids=repr,
+    ids=lambda wrong: f"memory of {wrong.shape}" if isinstance(wrong, memoryview) else repr(wrong),
 )
 def test_bad_points(source):
     with pytest.raises(ContradaError):

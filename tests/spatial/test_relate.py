@@ -189,7 +189,9 @@ def test_what_is_no_shape_is_refused(wrong):
         relate_many(SQUARE, [SQUARE, wrong])
 
 
-@pytest.mark.parametrize("wrong", [SQUARE, None, 5, np.array(5), memoryview(np.ones((1, 1)))], ids=repr)
+@pytest.mark.parametrize(
+    "wrong", [SQUARE, None, 5, np.array(5), memoryview(np.ones((1, 1)))], ids=lambda wrong: type(wrong).__name__
+)
 def test_many_regions_are_a_list_of_them(wrong):
     with pytest.raises(InvalidValue, match="no list of regions"):
         relate_many(SQUARE, wrong)
