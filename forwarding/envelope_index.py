@@ -18,9 +18,10 @@ Layout, all in flat arrays, with blocks of `BLOCK` rows:
 
 A block's bounds answer for all its rows at once, and by the same comparison: a block that fails is skipped. An
 envelope goes to the block that the forks lead to, by its `least`; a full block is cut at the median of the dimension
-that it is longest in. With n envelopes a question costs n / BLOCK comparisons of bounds and BLOCK for every block that
-passes: nothing else is looked at. A change costs a walk down the tree and one block. Rows without samples have `least`
-at infinity and `most` at minus infinity, which every box contains.
+that it is longest in, so that at least a quarter is on either side, alike or not: the forks are a guide, and only
+bounds answer. So n insertions make at most n / QUARTER blocks. With n envelopes a question costs n / BLOCK comparisons
+of bounds and BLOCK for every block that passes: nothing else is looked at. A change costs a walk down the tree and one
+block. Rows without samples have `least` at infinity and `most` at minus infinity, which every box contains.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.index.layout import Floats, Ints
 
 BLOCK: Final = 64
+QUARTER: Final = BLOCK // 4  # what a cut leaves at least on either side
 LOW: Final = 0
 HIGH: Final = 1
 LEAST: Final = 2
@@ -134,9 +136,17 @@ def _cut(t: Envelopes, block: int) -> tuple[int, float, int]:
     t.state[0] += 1
     t.counts[fresh] = 0
     t.counts[block] = 0
+    # A side of few gets some of the other's: blocks that a cut has left nearly empty would be too many for their room.
+    to_stay, to_go = QUARTER - less, QUARTER - (BLOCK - less)
     for row in range(start, start + BLOCK):
         # Where all are alike there is no cut: any half will do.
         stays = t.rows[row, LEAST, d] < cut if less > 0 else row < start + BLOCK // 2
+        if less > 0 and stays and to_go > 0:
+            stays = False
+            to_go -= 1
+        elif less > 0 and not stays and to_stay > 0:
+            stays = True
+            to_stay -= 1
         _put(t, block if stays else fresh, t.owners[row], t.rows[row])
     _bound(t, block)
     _bound(t, fresh)
@@ -259,7 +269,7 @@ class EnvelopeIndex:
         old = self._envelopes
         (owners,) = np.nonzero(old.places >= 0)
         full = len(owners) == len(old.places)
-        self._envelopes = self._room(4 * len(owners) // BLOCK + 4, len(old.places) << full)
+        self._envelopes = self._room(len(owners) // QUARTER + 4, len(old.places) << full)
         for owner in owners.tolist():
             insert(self._envelopes, owner, old.rows[old.places[owner]])
 
@@ -280,6 +290,7 @@ class EnvelopeIndex:
     def _check(self) -> None:
         t = self._envelopes
         blocks = int(t.state[0])
+        assert blocks <= len(t.counts)
         assert t.counts[:blocks].sum() == self._count == np.count_nonzero(t.places >= 0)
         assert not set(self._free) & set(np.nonzero(t.places >= 0)[0].tolist())
         reached = []

@@ -56,6 +56,21 @@ def test_answers_equal_a_scan_whatever_comes_and_goes(workload, seed, dimensions
     index._check()
 
 
+@pytest.mark.parametrize("side", [1, -1])
+def test_envelopes_that_close_in_on_many_alike_keep_within_the_room(side):
+    """Each comes into the block of those alike, and would be cut off alone."""
+    index, twin = EnvelopeIndex(2), NaiveEnvelopes()
+    for step in range(20 * BLOCK):
+        x = 0.0 if step < BLOCK - 1 else side * (20.0 * BLOCK - step)
+        made = [[x, 7.0]] * 4
+        twin.envelopes[index.add(made)] = made
+        assert int(index._envelopes.state[0]) <= len(index._envelopes.counts)  # kernels do not check
+    index._check()
+    for a, b in (([0.0, 0.0], [0.0, 7.0]), ([-9.0, 7.0], [9.0, 7.0]), ([5.0, 7.0], [5.0, 7.0])):
+        assert sorted(index.around(a, b)) == sorted(twin.around(a, b))
+        assert sorted(index.within(a, b)) == sorted(twin.within(a, b))
+
+
 def test_envelopes_that_come_and_go_take_no_more_room():
     """Blocks that a drifting set leaves empty are given up."""
     index = EnvelopeIndex(2)
