@@ -44,7 +44,18 @@ class Recent:
         return self._count
 
     def remember(self, batch: Batch) -> None:
-        """Add the newest batch and forget the oldest."""
+        """Add the newest batch and forget the oldest.
+
+        One that would push out much of what is there goes in by halves: a batch is forgotten as a whole.
+        """
+        broker, sequences, publisher, bodies, matched, size = batch
+        half = len(bodies) // 2
+        if half and (8 * len(bodies) > self._most or 8 * size > self._most_bytes):
+            for part in (slice(half), slice(half, None)):
+                found = matched[part]
+                weight = sum(map(len, bodies[part])) + ENTRY_BYTES * sum(map(len, found))
+                self.remember((broker, sequences[part], publisher, bodies[part], found, weight))
+            return
         self._batches.append(batch)
         self._count += len(batch[3])
         self._bytes += batch[5]

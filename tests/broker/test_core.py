@@ -483,6 +483,21 @@ def test_what_explain_remembers_is_bounded_by_its_receivers_too():
     assert top.core.recent._bytes > 50 * ENTRY_BYTES
 
 
+def test_explain_remembers_the_latest_of_a_batch_that_is_too_large_for_it():
+    """Whatever a publisher sends in one turn is one batch, and may alone be more than is remembered."""
+    recent = Recent(count=100, size=1 << 20)
+    for count in (101, 1000):
+        recent.remember(("b", range(1, count + 1), "p", (b"x",) * count, ({7},) * count, count * (1 + ENTRY_BYTES)))
+        recent._check()
+        assert len(recent) > 80
+        assert recent.find(NotificationId("b", count)) == ("p", b"x", {7})
+    everybody = set(range(200))
+    recent.remember(("b", range(1, 101), "p", (b"y",) * 100, (everybody,) * 100, 100 * (1 + 200 * ENTRY_BYTES)))
+    recent._check()
+    assert len(recent) * 200 * ENTRY_BYTES > 1 << 19
+    assert recent.find(NotificationId("b", 100)) == ("p", b"y", everybody)
+
+
 def test_a_session_s_filters_are_bounded_in_bytes_and_given_back():
     small = len(equals("a", "x")[0])
     top = TableTop(filter_bytes=3 * small)
