@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contrada.errors import InvalidValue
+from contrada.errors import InvalidValue, shown
 from contrada.spatial.point import check_coordinates
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def checked_nodes(xy: ArrayLike) -> NDArray[np.float64]:
     """Return coordinates of nodes as an array (n, 2)."""
     try:
         nodes = np.array(xy, np.float64, order="C")
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidValue(f"nodes are rows of x, y: {error}") from error
     if nodes.ndim != 2 or nodes.shape[1] != 2:
         raise InvalidValue(f"nodes are rows of x, y, not an array of shape {nodes.shape}")
@@ -69,7 +69,7 @@ def checked_lengths(lengths: ArrayLike | None, straight: NDArray[np.float64]) ->
         return straight
     try:
         given = np.array(lengths, np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidValue(f"lengths are numbers, one per edge: {error}") from error
     if given.shape != straight.shape:
         raise InvalidValue(f"{len(straight)} edges, but lengths of shape {given.shape}")
@@ -98,6 +98,6 @@ def checked_d_max(d_max: float | None, nodes: NDArray[np.float64]) -> float:
         return float(np.hypot(*np.ptp(nodes, axis=0))) or 1.0
     if isinstance(d_max, bool) or not isinstance(d_max, (int, float, np.floating, np.integer)):
         raise InvalidValue(f"d_max is a distance along roads, not {d_max!r}")
-    if not 0 < float(d_max) <= 1e100:
-        raise InvalidValue(f"d_max is a distance along roads, finite and above 0, not {d_max!r}")
+    if not 0 < d_max <= 1e100:  # as it is: an integer may be too large for a float
+        raise InvalidValue(f"d_max is a distance along roads, finite and above 0, not {shown(d_max)}")
     return float(d_max)

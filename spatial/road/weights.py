@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contrada.errors import CorruptFile, InvalidValue
+from contrada.errors import CorruptFile, InvalidValue, shown
 from contrada.spatial.geotext import check_keywords
 
 if TYPE_CHECKING:
@@ -93,6 +93,6 @@ def idf_weights(texts: Iterable[str | Iterable[str]]) -> dict[str, float]:
 def _checked(weight: object, whose: str) -> float:
     if isinstance(weight, bool) or not isinstance(weight, (int, float, np.floating, np.integer)):
         raise InvalidValue(f"the weight of {whose} is {weight!r}, a {type(weight).__name__}; expected a number")
-    if not 0 <= float(weight) <= _MOST:
-        raise InvalidValue(f"the weight of {whose} is {weight!r}; weights are from 0 to {_MOST:.0f}")
+    if not 0 <= weight <= _MOST:  # as it is: an integer may be too large for a float
+        raise InvalidValue(f"the weight of {whose} is {shown(weight)}; weights are from 0 to {_MOST:.0f}")
     return round(float(weight) * _FINE) / _FINE

@@ -69,6 +69,8 @@ def test_bounds_of_cells_are_below_every_distance(drawn: Any, start: tuple[float
         ([(0, 0), (1, 1)], [(0, 1)], [math.inf], "length of edge 0 is inf"),
         ([(0, 0), (1, 1)], [(0, 1)], [1, 2], "1 edges, but lengths"),
         ([(0, 0), (1, 1)], [(0, 1)], ["far"], "lengths are numbers"),
+        ([(0, 0), (1, 1)], [(0, 1)], [10**400], "lengths are numbers"),
+        ([(0, 0), (10**400, 1)], [(0, 1)], None, "rows of x, y"),
     ],
 )
 def test_what_is_no_network_is_refused(xy: Any, edges: Any, lengths: Any, said: str) -> None:
@@ -76,7 +78,7 @@ def test_what_is_no_network_is_refused(xy: Any, edges: Any, lengths: Any, said: 
         RoadNetwork(xy, edges, lengths)
 
 
-@pytest.mark.parametrize("d_max", [0, -1.0, math.nan, math.inf, "far", True])
+@pytest.mark.parametrize("d_max", [0, -1.0, math.nan, math.inf, "far", True, 10**400])
 def test_what_is_no_d_max_is_refused(d_max: Any) -> None:
     with pytest.raises(InvalidValue, match="d_max"):
         RoadNetwork(*CORNER, d_max=d_max)
@@ -84,7 +86,13 @@ def test_what_is_no_d_max_is_refused(d_max: Any) -> None:
 
 @pytest.mark.parametrize(
     ("weights", "said"),
-    [({"a": -1}, "weights are from 0"), ({"a": math.nan}, "from 0"), ({"a": "b"}, "number"), ({"A": 1, "a": 2}, "two")],
+    [
+        ({"a": -1}, "weights are from 0"),
+        ({"a": math.nan}, "from 0"),
+        ({"a": 10**5000}, "from 0"),
+        ({"a": "b"}, "number"),
+        ({"A": 1, "a": 2}, "two"),
+    ],
 )
 def test_what_is_no_weight_is_refused(weights: Any, said: str) -> None:
     with pytest.raises(InvalidValue, match=said):
