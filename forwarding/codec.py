@@ -96,6 +96,18 @@ class Limits:
 
 
 DEFAULT_LIMITS: Final = Limits()
+_MOST: Final = 1 << 31
+NO_LIMITS: Final = Limits(
+    size=_MOST,
+    string_length=_MOST,
+    pattern_length=_MOST,
+    vertices=_MOST,
+    keywords=_MOST,
+    filters=_MOST,
+    constraints=_MOST,
+    set_size=_MOST,
+)
+"""For what this library has written itself: what was taken once is taken back. Limits are for strangers."""
 
 
 def encode_notification(notification: Mapping[str, object]) -> bytes:

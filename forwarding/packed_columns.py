@@ -85,7 +85,7 @@ def match_texts(matches: Matches) -> tuple[Bytes, Ints]:
     counts = np.diff(matches.ends, prepend=0)
     sums = np.concatenate(([0], np.cumsum(np.diff(ends)[matches.words])))
     sizes = sums[matches.ends] - sums[matches.ends - counts]
-    lengths = len(head) + np.where(counts < 16, 1, 3) + sizes + 3 + 32
+    lengths = len(head) + np.where(counts < 16, 1, np.where(counts < 65536, 3, 5)) + sizes + 3 + 32
     text = np.empty(int(lengths.sum()), np.uint8)
     where = np.cumsum(lengths)
     words = np.frombuffer(b"".join(packed), np.uint8)
@@ -164,11 +164,16 @@ def _write_matches(
         if count < 16:
             text[at] = 0x90 | count
             at += 1
-        else:
+        elif count < 65536:
             text[at] = 0xDC
             text[at + 1] = count >> 8
             text[at + 2] = count & 255
             at += 3
+        else:
+            text[at] = 0xDD
+            for k in range(4):
+                text[at + 1 + k] = count >> (24 - 8 * k) & 255
+            at += 5
         while w < ends[i]:
             at = _put(words, word_ends[chosen[w]], word_ends[chosen[w] + 1], text, at)
             w += 1

@@ -17,7 +17,7 @@ import numpy as np
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.arena import Arena
-from contrada.forwarding.codec import Limits, decode_filter, encode_filter
+from contrada.forwarding.codec import NO_LIMITS, decode_filter, encode_filter
 from contrada.forwarding.constraint import Constraint
 from contrada.forwarding.filter import Filter
 from contrada.forwarding.hashes import Hashes, hash_of
@@ -37,8 +37,6 @@ POSTED: Final = 2
 FIRST_MARK: Final = 4  # the lowest that a type may use for itself
 _NAME: Final = 8  # bits below a name
 _MARKS: Final = (1 << _NAME) - 1
-# What the table took, it takes back: limits are for strangers.
-_NO_LIMITS: Final = Limits(size=1 << 31, string_length=1 << 31, vertices=1 << 31, keywords=1 << 31, set_size=1 << 31)
 
 
 class Saved(NamedTuple):
@@ -114,7 +112,7 @@ class Records:
         key = self._keys[handle]
         if key is None:
             assert self._is_saved(handle)
-            (constraint,) = decode_filter(self._bytes(handle), _NO_LIMITS).filters[0].constraints
+            (constraint,) = decode_filter(self._bytes(handle), NO_LIMITS).filters[0].constraints
             key = self._keys[handle] = (self.name(handle), constraint.op, constraint.value)
         return key
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from contrada.forwarding.codec import Limits, decode_filter
+from contrada.forwarding.codec import NO_LIMITS, decode_filter
 from contrada.forwarding.gates import Anchor, Gate, anchor_of
 from contrada.forwarding.index_directory import SegmentInfo, write_columns
 from contrada.forwarding.packed_columns import Filters, Matches, Relations
@@ -33,8 +33,6 @@ _COLUMNS: Final = (
     *("id", "interface", "shape", "name", "x1", "y1", "x2", "y2", "tokens", "op", "ring", "filter", "filters"),
     "weigh",
 )
-# What was parsed once is taken back: limits are for strangers.
-_LIMITS: Final = Limits(size=1 << 31, string_length=1 << 31, vertices=1 << 31, keywords=1 << 31, set_size=1 << 31)
 
 
 def build_segments(
@@ -106,7 +104,7 @@ def filters_of(rows: pa.Table) -> Filters:
     for start, content in zip(
         starts[rest].tolist(), _whole(rows, "filter").take(pa.array(rest)).to_pylist(), strict=True
     ):
-        others += enumerate(decode_filter(content, _LIMITS).filters, start)
+        others += enumerate(decode_filter(content, NO_LIMITS).filters, start)
     return Filters(
         names.dictionary.to_pylist(),
         interfaces.dictionary.to_pylist(),

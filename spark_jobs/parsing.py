@@ -74,7 +74,8 @@ class _Rows:
         )
         shown = text[: 4 * _SHOWN].decode(errors="replace")[:_SHOWN]
         known = id if isinstance(id, str) and id.isprintable() else None
-        self._bad.append((source, row, known, str(reason), shown))
+        told = str(reason).encode(errors="replace").decode()  # it may quote a lone surrogate
+        self._bad.append((source, row, known, told, shown))
 
     def good(self, source: str | None, row: int | None, id: str, interface: str, expression: Expression | str) -> None:
         """Add a subscription; `ContradaError` says why not."""

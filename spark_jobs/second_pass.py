@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.forwarding.codec import decode_filter
+from contrada.forwarding.codec import NO_LIMITS, decode_filter
 from contrada.spark_jobs.arrow import text_of
 from contrada.spark_jobs.families import Families
 from contrada.spark_jobs.first_pass import REF, Part, write_quarantine
@@ -126,16 +126,16 @@ def _refused(rows: pa.Table, name: str) -> pa.Array:
     if name == "reason":
         return pa.array([_CLASH] * len(rows), pa.string())
     if name == "raw":
-        return pa.array([_shown(row) for row in rows.to_pylist()], pa.string())
+        return pa.array([shown(row) for row in rows.to_pylist()], pa.string())
     return rows.column(name).combine_chunks()
 
 
-def _shown(row: dict[str, Any]) -> str:
+def shown(row: dict[str, Any]) -> str:
     """A subscription that was understood, as far as it helps to find it."""
-    shown = {name: row[name] for name in ("id", "interface", "name", "tokens") if row[name]}
+    told = {name: row[name] for name in ("id", "interface", "name", "tokens") if row[name]}
     if row["shape"] == OTHER:
-        shown["filter"] = str(decode_filter(row["filter"]))
-    return json.dumps(shown, ensure_ascii=False)
+        told["filter"] = str(decode_filter(row["filter"], NO_LIMITS))
+    return json.dumps(told, ensure_ascii=False)
 
 
 def _add_up(packets: Iterator[Packet], directory: str) -> Iterator[Packet]:

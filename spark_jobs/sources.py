@@ -186,7 +186,7 @@ def _readable(files: list[str]) -> tuple[dict[str, list[int]], list[tuple[str, s
     for file in files:
         try:
             metadata = pq.read_metadata(file)
-            schema = metadata.schema.to_arrow_schema()
+            schema = _plain(metadata.schema.to_arrow_schema())
         except (pa.ArrowException, OSError) as error:
             bad.append((file, f"not a whole Parquet file: {error}"))
             continue
@@ -195,6 +195,13 @@ def _readable(files: list[str]) -> tuple[dict[str, list[int]], list[tuple[str, s
         _check_same(first, next(iter(good), file), schema, file)
         good[file] = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     return good, bad, first
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """What a file holds, however its writer had it in memory: categories of strings are strings."""
+    import pyarrow as pa
+
+    return pa.schema([(field.name, plain_type(field.type)) for field in schema])
 
 
 def _check_same(first: pa.Schema, one: str, schema: pa.Schema, other: str) -> None:
@@ -214,7 +221,7 @@ def _check_schema(schema: pa.Schema, file: str) -> None:
     for name in ("id", "interface"):
         if name in schema.names:
             kind = schema.field(name).type
-            if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
+            if not (pa.types.is_string(kind) or pa.types.is_integer(kind)):
                 raise InvalidValue(f"{file}: column {name} is {kind}; it must be a string or an integer")
     if "filter" in schema.names:
         _check_filter_type(schema.field("filter").type, file)
@@ -223,10 +230,10 @@ def _check_schema(schema: pa.Schema, file: str) -> None:
 def _check_filter_type(kind: pa.DataType, file: str) -> None:
     import pyarrow as pa
 
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+    if pa.types.is_string(kind):
         return
     inner = kind
-    while pa.types.is_list(inner) or pa.types.is_large_list(inner):
+    while pa.types.is_list(inner):
         inner = inner.value_type
     if inner is kind or not pa.types.is_struct(inner):
         raise InvalidValue(f"{file}: column filter is {kind}; it must be text, or an array of constraints (structs)")

@@ -123,6 +123,12 @@ def test_the_entry_points_of_spark_are_installed() -> None:
         assert (Path(sys.executable).parent / program).exists(), f"pyspark does not install {program}"
 
 
+def test_the_spark_worker_writes_where_its_user_may() -> None:
+    (home,) = re.findall(r"--home-dir (\S+)", (FOLDER / "Dockerfile").read_text())
+    command = SERVICES["spark-worker"]["command"]
+    assert command[command.index("--work-dir") + 1].startswith(f"{home}/")
+
+
 def test_a_wrong_option_would_be_noticed() -> None:
     with pytest.raises(Exception, match="No such option"):
         parse_contrada(["broker", "--no-such-option"])

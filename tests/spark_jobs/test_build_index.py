@@ -83,8 +83,11 @@ def compare(index: Path, rows: Rows) -> SegmentedTable:
     return table
 
 
-def write_parquet(path: Path, rows: Rows) -> Path:
-    columns = dict(zip(("id", "interface", "filter"), map(list, zip(*rows, strict=True)), strict=True))
+def write_parquet(path: Path, rows: Rows, categories: bool = False) -> Path:
+    names = ("id", "interface", "filter")
+    columns = {name: pa.array(values) for name, values in zip(names, zip(*rows, strict=True), strict=True)}
+    if categories:
+        columns |= {name: columns[name].dictionary_encode() for name in ("interface", "filter")}
     pq.write_table(pa.table(columns), path, row_group_size=100)
     return path
 
@@ -188,7 +191,7 @@ def test_fields_corrupt_files_and_the_command(
 def test_damage_inside_a_file_costs_only_the_row_groups_it_is_in(spark: SparkSession, tmp_path: Path) -> None:
     rows = subscriptions()
     (tmp_path / "in").mkdir()
-    write_parquet(tmp_path / "in" / "a.parquet", rows[:100])
+    write_parquet(tmp_path / "in" / "a.parquet", rows[:100], categories=True)  # no other schema than the strings'
     damaged = write_parquet(tmp_path / "in" / "b.parquet", rows[100:200])
     whole = bytearray(damaged.read_bytes())
     whole[4:2000] = bytes(1996)  # the footer stays

@@ -17,6 +17,7 @@ from contrada.forwarding.table import ForwardingTable
 from contrada.spark_jobs import column_language
 from contrada.spark_jobs.building import filters_of
 from contrada.spark_jobs.parsing import parse_batch
+from contrada.spark_jobs.second_pass import shown
 from contrada.spark_jobs.staging import BOX, BOX_MATCH, OTHER, STAGED
 from contrada.spark_jobs.warm import compile_kernels
 
@@ -75,6 +76,24 @@ def test_a_row_says_everything_about_its_filter(text: str) -> None:
     assert row["filters"] == len(as_filters(parse(text)))
     (same,) = lines(json.dumps({"id": "s", "interface": "I", "filter": text}))
     assert repr({**same, "row": 0}) == repr(row), "repr, since NaN is not equal to itself"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " and ".join(f"a{i} = 1" for i in range(300)),
+        " or ".join(f"a = {i}" for i in range(1100)),
+        f'x contains "{"y" * 300}"',
+        f"x in [{', '.join(map(str, range(5000)))}]",
+        f'x = "{"y" * (2 << 20)}"',
+        'x matches {"' + '", "'.join(map(str, range(66_000))) + '"} within BOX(0 0, 1 1)',
+    ],
+    ids=["constraints", "filters", "pattern", "set", "string", "keywords"],
+)
+def test_what_no_stranger_may_send_a_broker_stops_no_job(text: str) -> None:
+    (row,) = table([text])
+    assert filter_of_row(row) == parse(text)
+    assert shown(row), "if its id clashes with another"
 
 
 def test_kinds_boxes_and_rules() -> None:
@@ -226,6 +245,8 @@ def test_features(document: dict[str, Any], text: str) -> None:
         (feature(filter=3), "filter is text"),
         (feature({"type": "MultiPolygon", "coordinates": []}), "MultiPolygon"),
         (feature(relation="near"), "not an operator"),
+        (feature(attribute="\ud800"), "constraint ? intersects"),
+        (feature(filter="x = \ud800"), 'found "?"'),
         ({**feature(), "properties": {}}, "interface is a string"),
         ({**feature(), "properties": []}, "interface is a string"),
         ({**feature(), "properties": [1]}, "properties are an object"),
