@@ -162,12 +162,12 @@ class ForwardingTable:
             return self._ids(self._changer.add(pairs))
 
     def remove(self, id: int) -> None:
-        """Take a filter out. `KeyError` when there is none of that id."""
+        """Take a filter out. `NotFound` when there is none of that id."""
         with self._lock.writing():
             self._changer.remove(self._row(id))
 
     def remove_interface(self, interface: Hashable) -> None:
-        """Take all filters of an interface out. `KeyError` when it has none.
+        """Take all filters of an interface out. `NotFound` when it has none.
 
         Between pieces of a long removal other calls get their turn, and may see the interface with fewer filters.
         """

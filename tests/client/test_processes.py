@@ -9,6 +9,7 @@ import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 import contrada
@@ -42,10 +43,11 @@ def test_the_death_of_the_broker_s_process_is_noticed_and_survived(number: signa
 @pytest.mark.parametrize("example", broker_command.EXAMPLES)
 def test_examples_of_broker(example: str, tmp_path: Path) -> None:
     generate(tmp_path / "keys", "broker", ())
+    np.savez(tmp_path / "seattle.npz", xy=[(0.0, 0.0), (4.0, 0.0)], edges=[(0, 1)], length=[4.0])
     options = shlex.split(example.replace(":7400", ":*"))[2:]
     if "--listen" not in options:
         options += ["--listen", "tcp://127.0.0.1:*"]  # another broker may have the default port on this machine
-    options = [str(tmp_path / "keys") if option == "keys" else option for option in options]
+    options = [str(tmp_path / option) if option in ("keys", "log", "seattle.npz") else option for option in options]
     with broker_process(*options) as (process, url):
         assert url.startswith("tcp://")
         process.send_signal(signal.SIGTERM)
