@@ -18,6 +18,9 @@ which the walk need not repeat:
     Eq. 4  the sum of its lists
     Eq. 5  also counts that each child reached cuts every list
 
+Running the quadtree's filter step costs as much as some short messages do altogether. So how often it has paid is
+remembered, and the less often, the dearer the trie must be before the quadtree is asked again.
+
 The units, nanoseconds per probe and per candidate of either kind, were measured; only their ratios matter.
 """
 
@@ -63,6 +66,7 @@ NODE = 100.0  # a trie node, besides its probes
 BOX = 8.0  # a subscription of a run, whose box alone is checked
 SAMPLED = 24  # of a long message: tokens whose cost is looked up, besides as many of the most frequent ones
 CANDIDATE = 24.0  # an entry of a list, fetched at random, box and keywords
+_FADING = 0.99  # of the experience with the quadtree, each time that it is asked
 
 
 @kernel
@@ -219,17 +223,18 @@ def search_trie_first(
     tokens: NDArray[np.int32],
     box: NDArray[np.float64],
     average: float,
+    chance: float,
 ) -> tuple[NDArray[np.int32], int, int, float]:
     """Let the trie answer if it is cheap, or the quadtree's root dear; else -1 nodes, and the trie's expected cost.
 
-    Asking the quadtree must be likely to pay: what that costs is known, and it saves at most what the trie costs.
-    `parts` are of a `Trie`, `read` of a `Layer`.
+    Asking the quadtree must be likely to pay: what that costs is known, it saves at most what the trie costs, and
+    `chance` is the share of messages that it has saved something for. `parts` are of a `Trie`, `read` of a `Layer`.
     """
     trie, message, near = Trie(*parts), as_labels(tokens), as_float32(box)
     pairs = np.zeros((256, 2), np.int32)
     cost, top = trie_cost(trie, message, near, pairs)
     asking = 20 * NODE + 6 * PROBE * tokens.size
-    if cost > 4 * asking:
+    if chance * cost > 4 * asking:
         entries = 0
         for token in tokens:
             entries += at_root[token] if token < at_root.size else 0
@@ -251,10 +256,11 @@ def search_both(
     box: NDArray[np.float64],
     average: float,
     by_trie: float,
-) -> tuple[NDArray[np.int32], int, int]:
+) -> tuple[NDArray[np.int32], int, int, bool]:
     """LFILTER (Algorithm 3) where the trie is dear: slots that match, nodes visited, candidates verified.
 
-    `parts` are of a `Trie`, `tree_parts` of a `Quadtree`, `read` of a `Layer`.
+    Last, whether the quadtree's lists were cheaper than the trie. `parts` are of a `Trie`, `tree_parts` of a
+    `Quadtree`, `read` of a `Layer`.
     """
     trie, tree, layer = Trie(*parts), Quadtree(*tree_parts), Layer(*read)
     message, near, table = as_labels(tokens), as_float32(box), token_table(tokens)
@@ -263,10 +269,10 @@ def search_both(
     by_lists = min(direct_cost(most, average), pruning_cost(fanout, tokens.size, reached.size, most))
     if by_lists < by_trie:
         found, trie_nodes, verified = hybrid_prune(trie, tree, layer, reached, most, message, table, near, box, average)
-        return found, nodes + trie_nodes, verified
+        return found, nodes + trie_nodes, verified, True
     pairs = np.zeros((256, 2), np.int32)
     found, trie_nodes, verified = walk_trie(trie, layer, message, near, box, PROBE_BY_COST, pairs, 1)
-    return found, nodes + trie_nodes, verified
+    return found, nodes + trie_nodes, verified, False
 
 
 class LFilter(LayeredIndex):
@@ -276,6 +282,8 @@ class LFilter(LayeredIndex):
     defaults: ClassVar[Mapping[str, Any]] = {"leaf": 64}
     trie: Trie
     quadtree: Quadtree
+    _asked: float = 0.0
+    _paid: float = 0.0
 
     def _build_layer(self, slots: NDArray[np.int32]) -> NDArray[np.int32]:
         order, self.trie = build_trie(self.store.rows, slots)
@@ -286,10 +294,14 @@ class LFilter(LayeredIndex):
 
     def _search_layer(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
         trie, layer = self.trie[:], self._layer()
-        found, nodes, verified, cost = search_trie_first(trie, layer, self._at_root, tokens, box, self._average)
+        average, chance = self._average, (1.0 + self._paid) / (1.0 + self._asked)
+        found, nodes, verified, cost = search_trie_first(trie, layer, self._at_root, tokens, box, average, chance)
         if nodes >= 0:
             return found, nodes, verified
-        return search_both(trie, self.quadtree[:], layer, tokens, box, self._average, cost)
+        found, nodes, verified, paid = search_both(trie, self.quadtree[:], layer, tokens, box, average, cost)
+        # Old experience counts for less and less. Threads that search at once may lose a count: it is an estimate.
+        self._asked, self._paid = _FADING * self._asked + 1.0, _FADING * self._paid + paid
+        return found, nodes, verified
 
     def _layer_arrays(self) -> dict[str, NDArray[Any]]:
         parts = {"trie": self.trie._asdict(), "quadtree": self.quadtree._asdict()}

@@ -218,6 +218,24 @@ def test_the_cheaper_part_is_chosen() -> None:
     assert quadtree.counters.verified == 6_000
 
 
+def test_the_quadtree_is_asked_less_when_it_has_not_paid() -> None:
+    """Its answer is the same either way, and where it pays it goes on being asked."""
+    rng = random.Random(9)
+    spread = []
+    for i in range(6_000):
+        x, y = rng.random() * 100, rng.random() * 100
+        spread.append(Subscription(i, frozenset({"word"}), (x, y, x + 0.01, y + 0.01)))
+    index = LFilter.build(spread)
+    box = (10.0, 10.0, 20.0, 20.0)
+    found = [index.search({"word"}, box).tolist() for _ in range(30)]
+    assert index._asked == index._paid > 20
+    verified = index.counters.verified
+    index._asked, index._paid = 1e6, 0.0
+    assert index.search({"word"}, box).tolist() == found[0] == found[-1] != []
+    assert index._asked == 1e6
+    assert index.counters.verified > verified
+
+
 def test_cost_estimates_grow_with_what_they_count() -> None:
     assert lfilter.direct_cost(100, 3.0) < lfilter.direct_cost(200, 3.0) < lfilter.direct_cost(200, 4.0)
     assert (
