@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from contrada.spark_jobs.tally import Tally, places_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame
 
     from contrada.forwarding.index.layout import Ints
@@ -50,7 +51,7 @@ class Match:
     periods: tuple[tuple[int, int], ...] | None = None  # of sequence numbers in which the whole index was in force
     gone: tuple[tuple[str, int, int], ...] = ()  # subscriptions that were not, from one to another sequence number
     first: bool = True  # whether this is the pass that counts and rejects events
-    pieces: tuple[Piece, ...] = ()  # of the log, where rows are numbers of these
+    pieces: tuple[Piece, ...] = ()  # of the log
 
 
 def match_events(events: DataFrame, match: Match) -> DataFrame:
@@ -79,13 +80,29 @@ def route_events(events: DataFrame, match: Match, partitions: int) -> DataFrame:
 def replayed(events: DataFrame, match: Match, place: str) -> DataFrame:
     """Match and write; what each task has written under `place` and, in a row of kind `tally`, what it has counted.
 
-    The events may have been routed, or be the numbers of pieces.
+    The events may have been routed.
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _Task(match, TaskFiles(Path(place))).done(batches)
+        task = _Task(match, TaskFiles(Path(place)))
+        return task.done(task.deliveries(batches))
 
     return events.mapInArrow(run, DONE)
+
+
+def replayed_pieces(context: SparkContext, match: Match, place: str) -> RDD[dict[str, Any]]:
+    """As `replayed`, of the pieces of a log, a task for each.
+
+    Workers read the events themselves: only numbers go in, and names of files come out. So these are tasks of the
+    plainest kind, of which Spark's own part is half that of tasks with Arrow between them.
+    """
+
+    def run(numbers: Iterable[int]) -> Iterator[dict[str, Any]]:
+        task = _Task(match, TaskFiles(Path(place)))
+        for rows in task.done(task.of_pieces(numbers)):
+            yield from rows.to_pylist()
+
+    return context.parallelize(range(len(match.pieces)), len(match.pieces)).mapPartitions(run)
 
 
 def _route(match: Match, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -136,22 +153,24 @@ class _Task:
         self._piece = _PIECE
 
     def deliveries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The deliveries of events: rows of a log, routed or not, or the numbers of its pieces."""
+        """The deliveries of events: rows of a log, routed or not."""
         for batch in batches:
             if "segment" in batch.schema.names:
                 yield from self._routed(batch)
-            elif batch.schema.names == ["id"]:
-                for number in batch.column(0).to_pylist():
-                    for rows in read_piece(self._match.pieces[number], self._match.format):
-                        yield from self._direct(rows)
             else:
                 yield from self._direct(batch)
 
-    def done(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def of_pieces(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """The deliveries of the events in pieces of a log."""
+        for number in numbers:
+            for rows in read_piece(self._match.pieces[number], self._match.format):
+                yield from self._direct(rows)
+
+    def done(self, deliveries: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the deliveries and all else; rows that tell about it."""
         assert self._files is not None
         try:
-            for batch in self.deliveries(batches):
+            for batch in deliveries:
                 self._files.deliver(batch)
             self._files.count(self._counts)
             written = list(self._files.close())

@@ -7,20 +7,22 @@ Outcome     the files that the tasks of a pass have written, and what they have 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.index_directory import read_manifest
 from contrada.spark_jobs.failing import told_in_one_line
-from contrada.spark_jobs.matching import Match, replayed, route_events
+from contrada.spark_jobs.matching import Match, replayed, replayed_pieces, route_events
 from contrada.spark_jobs.opening import IndexFiles
 from contrada.spark_jobs.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark import RDD
+    from pyspark.sql import DataFrame, SparkSession
 
     from contrada.spark_jobs.event_logs import Log
     from contrada.spark_jobs.history import Period
@@ -80,22 +82,23 @@ def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: Pa
         context.addFile(source.index.path, recursive=True)  # Spark brings the files to its machines
     tally = Tally()
     files: dict[str, list[Path]] = {"deliveries": [], "quarantine": [], "counts": []}
-    done = None
+    arrow: list[DataFrame] = []
+    plain: list[RDD[dict[str, Any]]] = []
     for log in logs:
         match = Match(source.index, log.format, source.as_of, source.periods, source.gone, first, log.pieces)
         if source.routed:
             rows = route_events(log.rows(), match, 4 * context.defaultParallelism)
+            arrow.append(replayed(rows, match, str(place.resolve())))
         elif log.pieces:
-            rows = spark.range(0, len(log.pieces), 1, len(log.pieces))  # a task for each
+            plain.append(replayed_pieces(context, match, str(place.resolve())))
         else:
-            rows = log.rows()
-        part = replayed(rows, match, str(place.resolve()))
-        done = part if done is None else done.unionAll(part)
-    if done is not None:
-        with told_in_one_line():
-            for row in done.collect():
-                if row["kind"] == "tally":
-                    tally.merge(Tally.from_text(row["tally"]))
-                else:
-                    files[row["kind"]].append(place / row["path"])
+            arrow.append(replayed(log.rows(), match, str(place.resolve())))
+    with told_in_one_line():
+        told = [row.asDict() for row in reduce(lambda a, b: a.unionAll(b), arrow).collect()] if arrow else []
+        told += context.union(plain).collect() if plain else []
+    for row in told:
+        if row["kind"] == "tally":
+            tally.merge(Tally.from_text(row["tally"]))
+        else:
+            files[row["kind"]].append(place / row["path"])
     return Outcome(source, tally, *(tuple(sorted(files[kind])) for kind in ("deliveries", "quarantine", "counts")))

@@ -40,6 +40,7 @@ _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.python.unix.domain.socket.enabled": "true",  # a short task then takes a fifth less time than over TCP
     "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1)),  # two hundred are for clusters
     "spark.sql.files.maxPartitionBytes": "16m",  # or a file of a million subscriptions is one task
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",

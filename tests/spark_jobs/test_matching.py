@@ -73,7 +73,7 @@ def test_routed_through_a_worker_that_holds_one_segment(index: Path, batches: An
     routed = sorted(_route(match, batches), key=lambda batch: batch.column("segment")[0].as_py())
     assert {batch.column("segment")[0].as_py() for batch in routed} == {1, 2, 3, 4}  # nothing is near the far one
     task = _Task(match, TaskFiles(tmp_path / "files"))
-    (done,) = task.done(routed)
+    (done,) = task.done(task.deliveries(routed))
     assert len(opened(match.index)._segments) == 1
     told = done.to_pylist()
     assert sorted(row["kind"] for row in told) == ["counts", "deliveries", "tally"]
@@ -99,5 +99,6 @@ def test_a_task_that_fails_tells_of_no_files(index: Path, batches: Any, tmp_path
         raise RuntimeError
 
     files = TaskFiles(tmp_path / "files")
+    task = _Task(Match(IndexFiles.of(index), FORMAT), files)
     with pytest.raises(RuntimeError):
-        list(_Task(Match(IndexFiles.of(index), FORMAT), files).done(broken()))
+        list(task.done(task.deliveries(broken())))
