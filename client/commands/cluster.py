@@ -32,7 +32,10 @@ def cluster(
     ] = False,
 ) -> None:
     """Start every broker of a file, each in a process of its own, until SIGTERM or Ctrl-C."""
+    from contrada.forwarding.warm import compile_kernels
+
     brokers = read(file)
+    compile_kernels()  # once, or on a new installation all brokers would compile the same at once
     with ExitStack() as stack:
         processes = [stack.enter_context(_process(options)) for options in brokers.values()]
         _await_links(brokers)
