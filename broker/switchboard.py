@@ -157,7 +157,7 @@ class Switchboard(Sessions):
         if self._unrecorded or self._gone:
             others = self._unrecorded | self._gone
             matched = [handles - others for handles in matched]
-        if sequences[-1] - sequences[0] == len(sequences) - 1:
+        if [*sequences] == [*range(sequences[0], sequences[0] + len(sequences))]:
             journal.accepted(broker, sequences[0], publisher, bodies, matched)
             return
         for sequence, body, handles in zip(sequences, bodies, matched, strict=True):  # some went another way
