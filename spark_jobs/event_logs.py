@@ -21,6 +21,7 @@ from contrada.forwarding.recording import recording_files
 from contrada.spark_jobs.decoding import Form, Format
 from contrada.spark_jobs.instants import zone_of
 from contrada.spark_jobs.pieces import Piece, attribute_names, cut, plain_schema, read_piece
+from contrada.spark_jobs.text_files import read_text_files
 from contrada.spark_jobs.typed import check_attributes
 
 if TYPE_CHECKING:
@@ -92,15 +93,14 @@ def read_log(spark: SparkSession, path: Path, layout: Layout) -> tuple[list[Log]
         pieces = tuple(Piece(str(each.resolve())) for each in files)
         return [Log(Format(Form.BODIES), lambda: recorded_events(spark, files), pieces)], []
     if kind == Kinds.LINES:
-        paths = [str(each) for each in files]
-        rows = partial(_read_lines, spark, paths)
+        rows = partial(_read_lines, spark, files)
         return [Log(Format(Form.LINES, layout.timezone), rows)], []
     groups, unread = _by_schema(files)
     return [_parquet_log(spark, group, layout) for group in groups], unread
 
 
-def _read_lines(spark: SparkSession, paths: list[str]) -> DataFrame:
-    return spark.read.text(paths).selectExpr("cast(value as binary) as line")
+def _read_lines(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+    return read_text_files(spark, files).selectExpr("cast(value as binary) as line")
 
 
 def _is_data(file: Path, root: Path) -> bool:

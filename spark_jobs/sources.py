@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spark_jobs.fields import MEMBERS
 from contrada.spark_jobs.pieces import Piece, cut, plain_type
+from contrada.spark_jobs.text_files import read_text_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -71,9 +72,8 @@ def read_subscriptions(session: SparkSession, path: str, format: str | None = No
         return _read_parquet(session, [path] if remote else [str(file) for file in files], remote)
     if not remote and not any(file.stat().st_size for file in files):
         return Source(session.createDataFrame([], "source string, value binary"), "lines")
-    names = [path] if remote else [str(file) for file in files]
     whole = chosen == "geojson"
-    text = session.read.text(names, wholetext=whole)
+    text = session.read.text(path, wholetext=whole) if remote else read_text_files(session, files, whole=whole)
     rows = text.selectExpr("_metadata.file_path as source", "cast(value as binary) as value")
     return Source(rows, "lines" if chosen == "jsonl" else "features")
 

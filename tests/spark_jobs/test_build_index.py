@@ -254,6 +254,11 @@ def test_schemas_that_are_wrong_or_drift(
 def test_sources_that_are_not_there_or_not_told(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("a.jsonl", "b.geojson"):
         (tmp_path / name).touch()
+    for name in ("_subs.jsonl", ".subs.jsonl", "a[1].jsonl", "a:b.jsonl"):
+        (tmp_path / name).write_text('{"id": "s", "interface": "I", "filter": "x = 1"}')
+        with pytest.raises(InvalidValue, match="give it another name"):
+            build_index(spark, str(tmp_path / name), str(tmp_path / "index"))
+        (tmp_path / name).unlink()
     for source, format, why in (
         (tmp_path / "nowhere.parquet", None, "no such file"),
         (tmp_path / "*.xyz", None, "no such file"),

@@ -319,6 +319,9 @@ def test_schemas_that_are_no_events(
 
 def test_paths_that_are_nothing(spark: SparkSession, tmp_path: Path, index: Path, events: Path) -> None:
     (tmp_path / "picture.png").touch()
+    (tmp_path / "_events.jsonl").write_text('{"id": "e", "time": "2026-11-16T12:00:00Z", "attributes": {"a": 1}}')
+    with pytest.raises(InvalidValue, match="give it another name"):
+        replay(spark, Replay(tmp_path / "_events.jsonl", index, tmp_path / "out"))
     with pytest.raises(InvalidValue, match="no such file"):
         replay(spark, Replay(tmp_path / "gone", index, tmp_path / "out"))
     with pytest.raises(InvalidValue, match="expected files"):
