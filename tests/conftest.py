@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# A shell that starts the suite in the background has it ignore Ctrl-C, and so would every process that a test starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No wall-clock assertions: the first example may compile a kernel. CI draws the same examples every time; a longer
 # search is `HYPOTHESIS_PROFILE=thorough make pytest`.
