@@ -146,7 +146,7 @@ def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
         if isinstance(first.value, TextMatch) and type(first.value.within) is Box:
             return BOX_MATCH, *place, sorted(first.value.keywords), -1, None, None, 1, None
         if first.kind is Kind.REGION:
-            ring = first.value.coords.ravel()  # type: ignore[union-attr]
+            ring = first.value.coords.ravel()  # type: ignore[union-attr]  # the kind says it is a Region
             shape = BOX if isinstance(first.value, Box) else POLYGON
             return shape, *place, None, RELATIONS.index(first.op), ring, None, 1, None
     tokens = sorted({word for c in constraints if isinstance(c.value, TextMatch) for word in c.value.keywords})

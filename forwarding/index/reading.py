@@ -60,7 +60,7 @@ class Reading(NamedTuple):
 @inner_kernel
 def _int(byte: np.uint8) -> int:
     """A byte to calculate with: sums of bytes are bytes."""
-    return np.int64(byte)  # type: ignore[return-value]
+    return np.int64(byte)  # type: ignore[return-value]  # an int in kernels
 
 
 @inner_kernel

@@ -25,7 +25,7 @@ INDEXES: tuple[type[RoadIndex], ...] = (EnhancedIndex, BasicIndex, RoadScan)
 
 def line(**options: object) -> RoadNetwork:
     """Five nodes in a row, one apart."""
-    return RoadNetwork([(i, 0) for i in range(5)], [(i, i + 1) for i in range(4)], **options)  # type: ignore[arg-type]
+    return RoadNetwork([(i, 0) for i in range(5)], [(i, i + 1) for i in range(4)], **options)
 
 
 def asked(id: int, words: str, x: float, alpha: float, tau: float) -> RoadSubscription:
@@ -140,7 +140,7 @@ def test_the_enhanced_index_looks_at_less() -> None:
         (RoadSubscription(1, frozenset("a"), (0, 0), 0.5, float("nan")), "tau"),
         (RoadSubscription(1, frozenset("a"), (float("nan"), 0), 0.5, 0.5), "not finite"),
         (RoadSubscription(-1, frozenset("a"), (0, 0), 0.5, 0.5), "id"),
-        (RoadSubscription(1, "word", (0, 0), 0.5, 0.5), "keywords"),  # type: ignore[arg-type]
+        (RoadSubscription(1, "word", (0, 0), 0.5, 0.5), "keywords"),  # type: ignore[arg-type]  # the point
     ],
 )
 def test_what_is_no_subscription_is_refused(subscription: RoadSubscription, said: str) -> None:
