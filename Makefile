@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup test check java pytest format demo cluster-demo clean clean-kernels
+.PHONY: setup test check java pytest format demo cluster-demo clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
@@ -45,9 +45,6 @@ demo: setup
 
 cluster-demo: setup
 	$(BIN)/contrada cluster examples/cluster.toml --demo
-
-clean-kernels:
-	find . -name '*.nb[ic]' -not -path './$(VENV)/*' -delete
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .hypothesis
