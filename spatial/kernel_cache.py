@@ -44,9 +44,9 @@ import numpy as np
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult as _CompileResult
 from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
 from numba.core.serialize import dumps as _dumps
 from numba.core.types import BaseTuple, NamedTuple, Type
-from numba.extending import _Intrinsic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -209,7 +209,7 @@ def _describe_signature(signature: Any) -> str:
 def _describe_type(type_: Any) -> object:
     if not isinstance(type_, BaseTuple):
         return str(type_)
-    inner = [_describe_type(each) for each in type_.types]
+    inner = [_describe_type(each) for each in getattr(type_, "types", ())]
     if not isinstance(type_, NamedTuple):
         return inner
     named = type_.instance_class
