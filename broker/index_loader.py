@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from contrada.broker.indexing import Index, Loaded
 from contrada.broker.settings import parse_shard
 from contrada.errors import ContradaError, CorruptFile
+from contrada.spatial.regular_file import read_regular
 
 if TYPE_CHECKING:
     import os
@@ -46,11 +47,12 @@ def open_index(
 def _digest(path: Path) -> str:
     """Of the manifest, which names every file by its contents; empty without one, which opening complains of."""
     try:
-        return hashlib.blake2b((path / "manifest.json").read_bytes(), digest_size=12).hexdigest()
-    except OSError:
+        return hashlib.blake2b(read_regular(path / "manifest.json", _MOST_BYTES), digest_size=12).hexdigest()
+    except (OSError, CorruptFile):
         return ""
 
 
+_MOST_BYTES: Final = 1 << 30  # of a manifest
 _GRACE: Final = 0.2  # seconds for the thread to end, if it is idle
 
 

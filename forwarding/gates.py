@@ -138,8 +138,10 @@ def _around(a: Bounds, b: Bounds) -> Bounds:
 
 
 def _bounds(box: Sequence[float]) -> Bounds:
-    x1, y1, x2, y2 = box
-    return float(x1), float(y1), float(x2), float(y2)
+    x1, y1, x2, y2 = map(float, box)
+    if not (x1 <= x2 and y1 <= y2):  # nor NaN, which would close the gate to everything
+        raise ValueError(f"{box} is not a box")
+    return x1, y1, x2, y2
 
 
 def _meets(value: Any, box: Bounds) -> bool:

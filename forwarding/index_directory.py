@@ -18,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,8 @@ from contrada.forwarding.codec import encode_filter
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.gates import Anchor, Gate, anchor_of
 from contrada.forwarding.subscription_ids import SubscriptionIds, check_id
-from contrada.spatial.textual.registry import DEFAULT
+from contrada.spatial.regular_file import read_regular
+from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
 MANIFEST: Final = "manifest.json"
 FORMAT: Final = "contrada-index"
 VERSION: Final = 1
+_MOST_BYTES: Final = 1 << 30  # of a manifest
 _SEGMENT: Final = 1 << 17  # filters of a segment, unless told otherwise
+_FILE: Final = re.compile(r"segment-[0-9a-f]+\.table")  # in the directory itself, and nothing that leads out of it
 KINDS: Final = ("region", "geotext", "hash")
 """Segments of filters anchored at a region, at a geotext's place, and of all others."""
 
@@ -81,8 +85,13 @@ class SegmentInfo:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> SegmentInfo:
-        """Undo `to_plain`."""
-        return cls(**{**plain, "gate": Gate.from_plain(plain["gate"])})
+        """Undo `to_plain`; TypeError, ValueError or KeyError for what is none."""
+        info = cls(**{**plain, "gate": Gate.from_plain(plain["gate"])})
+        if type(info.file) is not str or not _FILE.fullmatch(info.file) or info.kind not in KINDS:
+            raise ValueError(f"a segment of kind {info.kind!r} in {info.file!r}")
+        if any(type(count) is not int or count < 0 for count in (info.filters, info.subscriptions, info.bytes)):
+            raise ValueError(f"the counts of {info.file}")
+        return info
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +123,7 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
     """The manifest of an index directory; `CorruptFile` says what is wrong with it."""
     file = Path(path) / MANIFEST
     try:
-        plain = json.loads(file.read_bytes())
+        plain = json.loads(read_regular(file, _MOST_BYTES))
     except FileNotFoundError:
         raise CorruptFile(
             f"{path}: not an index (no {MANIFEST}); make one with: contrada build-index SUBSCRIPTIONS {path}"
@@ -123,14 +132,19 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         raise CorruptFile(f"{file}: cannot be read: {error.strerror or error}") from error
     except ValueError as error:
         raise CorruptFile(f"{file}: not JSON: {error}") from None
+    except RecursionError:
+        raise CorruptFile(f"{file}: not a manifest: nested too deeply") from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise CorruptFile(f"{file}: not the manifest of a {FORMAT}")
     if plain.get("version") != VERSION:
         raise CorruptFile(f"{file}: version {plain.get('version')}, this program reads {VERSION}")
     try:
         segments = tuple(SegmentInfo.from_plain(each) for each in plain["segments"])
-        return Manifest(segments, plain["geotext_index"], plain["statistics"])
-    except (KeyError, TypeError, ValueError) as error:
+        index, statistics = plain["geotext_index"], plain["statistics"]
+        if index not in NAMES or not isinstance(statistics, dict):
+            raise ValueError("its geotext index or its statistics are none")
+        return Manifest(segments, index, statistics)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptFile(f"{file}: not a whole manifest: {error!r}") from error
 
 

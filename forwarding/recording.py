@@ -17,8 +17,10 @@ What a notification's `interfaces` mean: the local subscriptions that it matched
 connections it was put; a `Dropped` tells which of them lost it afterwards. Neighbours are no subscriptions.
 
 A file may end in the middle of a block, if the broker or its machine died: the reader stops at the last whole one and
-says so in `problems`. A damaged block with a good one behind it is another matter: `CorruptFile`, unless `strict` is
-off.
+says so in `problems`. It may as well end, or have been cut, between two blocks: a life that does not end with a
+`Stopped` is told there too. At the end of the recording that may also be a broker that still runs.
+
+A damaged block with a good one behind it is another matter: `CorruptFile`, unless `strict` is off.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ from contrada.forwarding.recording_records import (
     Subscribed,
     Unsubscribed,
 )
+from contrada.spatial.regular_file import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -98,6 +101,8 @@ class Fault(StrEnum):
     TORN = "torn"  # a file ends in the middle of a block: the broker or its machine died
     GAP = "gap"  # sequence numbers are missing: the disk was full, or files are
     DAMAGED = "damaged"  # a block is unreadable, and others follow
+    CUT = "cut"  # a life of the broker ends without its `Stopped`: it was killed, or the end of a file is missing
+    OPEN = "open"  # the same at the very end, where the broker may as well be running and writing on
 
 
 class Problem(NamedTuple):
@@ -158,12 +163,14 @@ class Recording:
 
     Records come in order of their sequence numbers. What later files restate is left out: only the first file begins
     with subscriptions that go on. `problems` are those of the latest walk so far. A recording that is still being
-    written may be read; its end is where the last whole block was.
+    written may be read; its end is where the last whole block was. Of a directory it is also told which lives of the
+    broker have no proper end; of a single file that cannot be known, as a life may go on in the next.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, strict: bool = True) -> None:
         path = Path(path)
-        self.files = [path] if path.is_file() else recording_files(path)
+        self._alone = path.is_file()
+        self.files = [path] if self._alone else recording_files(path)
         if not self.files:
             raise CorruptFile(f"{path}: no recording: it holds no file NNNNNNNN.rec")
         self.problems: list[Problem] = []
@@ -174,6 +181,8 @@ class Recording:
         walk = _Walk(self.problems, self._strict)
         for path in self.files:
             yield from walk.file(path)
+        if not self._alone:
+            walk.end()
 
     def end(self) -> int:
         """The sequence number that the next record would have."""
@@ -186,19 +195,27 @@ class Recording:
 
 
 class _Walk:
-    """Reads files one after the other, and watches that sequence numbers go on."""
+    """Reads files one after the other, and watches that sequence numbers go on and that lives come to an end."""
 
     def __init__(self, problems: list[Problem], strict: bool) -> None:
         self._problems = problems
         self._strict = strict
         self._next: int | None = None
+        self._life: int | None = None  # that the last block was of
+        self._stopped = False  # whether that block ended it
+        self._place: tuple[Path, int] = Path(), 0  # where it ended
 
     def file(self, path: Path) -> Iterator[Record]:
         """The records of the next file; those it restates only if they are news."""
         expected = self._next
         news = True
         for life, offset, payload in _blocks(path, self._problems, self._strict):
+            if life != self._life:
+                self._unended(Fault.CUT)
+                self._stopped = False
             first, count, time, rows = _unpack(path, offset, payload)
+            self._life = life
+            self._place = path, offset + _HEAD.size + len(payload)
             begins = offset == HEADER_BYTES
             if begins:
                 news = first != expected
@@ -210,9 +227,25 @@ class _Walk:
                 yield Gap(first, time, first - expected, begins)
             expected = self._next = first + count
             try:
+                if count:  # a file that was begun behind the end only restates
+                    self._stopped = rows[-1][0] == Kind.STOPPED
                 yield from _read(first, count, time, rows, life * _LIFE, news)
             except (TypeError, ValueError, IndexError) as error:
                 raise CorruptFile(f"{path}: block at byte {offset}: not as a broker writes it: {error}") from error
+
+    def end(self) -> None:
+        """Nothing follows."""
+        self._unended(Fault.OPEN)
+
+    def _unended(self, fault: Fault) -> None:
+        """Tell of a life whose last record was not that of its end, unless something else was found just there."""
+        path, offset = self._place
+        if self._life is None or self._stopped or any(p.path == path and p.offset == offset for p in self._problems):
+            return
+        detail = "the broker did not record that it stopped: it was killed, or what it wrote from here on is missing"
+        if fault is Fault.OPEN:
+            detail = "still open or cut: the broker runs and writes on, or it was killed, or the end is missing"
+        self._problems.append(Problem(path, offset, fault, detail))
 
 
 def _read(first: int, count: int, time: int, rows: Sequence[Any], base: int, news: bool) -> Iterator[Record]:
@@ -283,7 +316,7 @@ def _unpack(path: Path, offset: int, payload: bytes) -> tuple[int, int, int, Seq
 def _blocks(path: Path, problems: list[Problem], strict: bool) -> Iterator[tuple[int, int, bytes]]:
     """Life, offset and payload of each whole block."""
     try:
-        file = path.open("rb", buffering=1 << 20)
+        file = open_regular(path, 1 << 20)
     except OSError as error:
         raise CorruptFile(f"{path}: cannot be read: {error.strerror or error}") from error
     with file:
@@ -293,6 +326,8 @@ def _blocks(path: Path, problems: list[Problem], strict: bool) -> Iterator[tuple
             problems.append(Problem(path, 0, Fault.TORN, "the header is not whole"))
             return
         offset = HEADER_BYTES
+        if size == offset:  # they are written together
+            problems.append(Problem(path, offset, Fault.TORN, "nothing is behind the header"))
         while offset < size:
             payload = _block(file, size - offset)
             if payload is not None:

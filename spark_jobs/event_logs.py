@@ -23,6 +23,7 @@ from contrada.spark_jobs.instants import zone_of
 from contrada.spark_jobs.pieces import Piece, attribute_names, cut, plain_schema, read_piece
 from contrada.spark_jobs.text_files import read_text_files
 from contrada.spark_jobs.typed import check_attributes
+from contrada.spatial.regular_file import is_regular
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -66,7 +67,7 @@ def files_of(path: Path) -> tuple[str, list[Path]]:
         raise InvalidValue(f"{path}: no such file or directory")
     if is_recording(path):
         return Kinds.RECORDING, recording_files(path)
-    candidates = [path] if path.is_file() else sorted(each for each in path.rglob("*") if _is_data(each, path))
+    candidates = [path] if is_regular(path) else sorted(each for each in path.rglob("*") if _is_data(each, path))
     parquet = [each for each in candidates if each.suffix == ".parquet"]
     lines = [each for each in candidates if _is_lines(each)]
     if parquet and lines:
@@ -105,7 +106,7 @@ def _read_lines(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
 
 def _is_data(file: Path, root: Path) -> bool:
     """Whether a file is neither hidden nor the mark of some job."""
-    return file.is_file() and not any(part[0] in "._" for part in file.relative_to(root).parts)
+    return not any(part[0] in "._" for part in file.relative_to(root).parts) and is_regular(file)
 
 
 def _is_lines(file: Path) -> bool:

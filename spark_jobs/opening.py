@@ -28,6 +28,7 @@ from contrada.forwarding.index_directory import MANIFEST, read_manifest
 from contrada.forwarding.segments import Segment
 from contrada.forwarding.values import Kind
 from contrada.spark_jobs.collecting import settle
+from contrada.spatial.regular_file import check_regular, read_regular
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 INTERVALS: Final = "intervals.parquet"
 FOREVER: Final = np.iinfo(np.int64).max
 _PLACES: Final = (Kind.POINT, Kind.REGION, Kind.GEOTEXT)
+_MOST_BYTES: Final = 1 << 30  # of a manifest
 _KEPT: Final = 2  # indexes open in a process
 
 
@@ -75,7 +77,7 @@ class IndexFiles:
 
 
 def _digest(path: Path) -> str:
-    return hashlib.blake2b((path / MANIFEST).read_bytes(), digest_size=12).hexdigest()
+    return hashlib.blake2b(read_regular(path / MANIFEST, _MOST_BYTES), digest_size=12).hexdigest()
 
 
 _OPEN: OrderedDict[IndexFiles, OpenIndex] = OrderedDict()
@@ -104,7 +106,10 @@ class OpenIndex:
         self.infos = manifest.shard(int(number), int(of)) if shard else manifest.segments
         self._segments: OrderedDict[int, OpenSegment] = OrderedDict()
         intervals = path / INTERVALS
-        self._intervals = pq.read_table(intervals) if intervals.exists() else None
+        self._intervals = None
+        if intervals.exists():
+            check_regular(intervals)
+            self._intervals = pq.read_table(intervals)
 
     def __getitem__(self, number: int) -> OpenSegment:
         found = self._segments.get(number)

@@ -22,6 +22,7 @@ from contrada.errors import CorruptFile, InvalidValue
 from contrada.spark_jobs.fields import MEMBERS
 from contrada.spark_jobs.pieces import Piece, cut, plain_type
 from contrada.spark_jobs.text_files import read_text_files
+from contrada.spatial.regular_file import check_regular, is_regular
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -82,11 +83,13 @@ def _files(path: str) -> list[Path]:
     """The files of a path: itself, those in it (as Spark has it, without hidden ones), or those that match it."""
     given = Path(path)
     if given.is_dir():
-        found = [f for f in given.rglob("*") if f.is_file() and not any(_hidden(p) for p in f.relative_to(given).parts)]
+        found = [f for f in given.rglob("*") if not any(_hidden(p) for p in f.relative_to(given).parts)]
+        found = [f for f in found if is_regular(f)]
     elif given.exists():
+        check_regular(given)
         found = [given]
     else:
-        found = [f for f in sorted(given.parent.glob(given.name)) if f.is_file()] if given.name else []
+        found = [f for f in sorted(given.parent.glob(given.name)) if is_regular(f)] if given.name else []
         if not found:
             raise InvalidValue(f"{path}: no such file, directory or pattern")
     return sorted(found)

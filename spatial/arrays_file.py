@@ -23,12 +23,14 @@ import mmap
 import os
 import tempfile
 import zlib
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from contrada.errors import CorruptFile, InvalidValue, UnwritableFile
+from contrada.errors import CorruptFile, InvalidValue, UnwritableFile, shown
+from contrada.spatial.regular_file import open_regular
 from contrada.spatial.roomy_map import map_with_room
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ _ALIGN = 64
 _PAGE = 4096
 _LARGE = 1 << 16  # bytes from which on an array has pages of its own, so that it can be mapped by itself
 _MAX_HEADER = 64 << 20
+_MOST_AXES = 4
+_NUMBERS = "biufcmM"  # kinds of arrays without references
 _ROOM = 256 << 20  # bytes of address space that a growing array is given besides four times its size
 
 
@@ -133,7 +137,7 @@ def load_arrays(
     path = as_path(path)
     try:
         # One opening for all of it: the file may be replaced meanwhile.
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             header, first = _read_header(file, path)
             if header["kind"] != kind:
                 raise CorruptFile(f"{path}: holds a {header['kind']}, not a {kind}")
@@ -141,9 +145,8 @@ def load_arrays(
                 raise CorruptFile(f"{path}: {kind} layout {header['version']}, this version reads {version}")
             whole = _mapped(file, first + header["size"])
             arrays: Arrays = {}
-            for name, (dtype, shape, offset, crc) in header["arrays"].items():
-                kind_of = np.dtype(dtype)
-                count = int(np.prod(shape, dtype=np.int64))
+            for name, (kind_of, shape, offset, crc) in _directory(header, path).items():
+                count = prod(shape)
                 size = count * kind_of.itemsize
                 start = first + offset
                 roomy = None
@@ -173,12 +176,42 @@ def _read_header(file: BinaryIO, path: Path) -> tuple[dict[str, Any], int]:
     header_bytes = file.read(min(length, _MAX_HEADER))
     if len(header_bytes) != length or zlib.crc32(header_bytes) != checksum:
         raise CorruptFile(f"{path}: truncated or damaged header")
-    header: dict[str, Any] = json.loads(header_bytes)
+    try:
+        header = json.loads(header_bytes)
+    except (ValueError, RecursionError):
+        raise CorruptFile(f"{path}: a header that is not JSON") from None
+    expected = {"kind": str, "version": int, "size": int, "meta": dict, "arrays": dict}
+    if not isinstance(header, dict) or any(type(header.get(name)) is not kind for name, kind in expected.items()):
+        raise CorruptFile(f"{path}: a header without what every file says of itself")
     first = _aligned(_PREFIX + length)
     total = os.fstat(file.fileno()).st_size
     if total != first + header["size"]:
         raise CorruptFile(f"{path}: {total} bytes where {first + header['size']} were written: truncated or damaged")
     return header, first
+
+
+def _directory(header: dict[str, Any], path: Path) -> dict[str, tuple[np.dtype[Any], tuple[int, ...], int, int]]:
+    """Type, shape, offset and checksum of each array; every one of plain numbers, and within the file."""
+    found: dict[str, tuple[np.dtype[Any], tuple[int, ...], int, int]] = {}
+    for name, said in header["arrays"].items():
+        try:
+            given, sizes, offset, crc = said
+            dtype = np.dtype(given) if isinstance(given, str) else None
+            shape = tuple(sizes)
+            whole = all(type(each) is int and each >= 0 for each in (*shape, offset, crc)) and len(shape) <= _MOST_AXES
+        except (TypeError, ValueError):
+            dtype, whole = None, False
+        if (
+            dtype is None
+            or dtype.kind not in _NUMBERS
+            or not whole
+            or offset + prod(shape) * dtype.itemsize > header["size"]
+        ):
+            raise CorruptFile(f"{path}: array {name!r} cannot be as the header says: {shown(said)}")
+        if offset % _ALIGN:  # compiled code counts on it
+            raise CorruptFile(f"{path}: array {name!r} begins at byte {offset}, not at a multiple of {_ALIGN}")
+        found[name] = dtype, shape, offset, crc
+    return found
 
 
 def _mapped(file: BinaryIO, size: int) -> NDArray[np.uint8]:

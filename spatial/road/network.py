@@ -25,6 +25,7 @@ import numpy as np
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial.arrays_file import MAGIC, as_path, load_arrays, save_arrays
 from contrada.spatial.point import Point
+from contrada.spatial.regular_file import check_regular, open_regular
 from contrada.spatial.road import places
 from contrada.spatial.road.cells import LEVELS, Cells, cell_bounds
 from contrada.spatial.road.checking import (
@@ -100,7 +101,8 @@ class RoadNetwork:
         """Read an `.npz` file of numpy with the arrays `xy`, `edges` and, if not those of straight lines, `length`."""
         path = as_path(path)
         try:
-            if path.exists() and not zipfile.is_zipfile(path):
+            check_regular(path)
+            if not zipfile.is_zipfile(path):
                 raise CorruptFile(f"{path}: neither a saved road network nor an .npz file")
             with np.load(path, allow_pickle=False) as file:
                 given = {name: file[name] for name in ("xy", "edges", "length") if name in file.files}
@@ -277,7 +279,7 @@ class RoadNetwork:
         """Read either kind of file: what `save` wrote, or `.npz`. `d_max` is for the second kind alone."""
         path = as_path(path)
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 saved = file.read(len(MAGIC)) == MAGIC
         except OSError as error:
             raise CorruptFile(f"{path}: cannot be read: {error.strerror or error}") from error

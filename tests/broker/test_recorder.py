@@ -88,7 +88,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, context: zmq.Cont
     assert set(acknowledged) <= accepted
     assert {sequence for sequence, _ in subscriber.delivered} <= set(routed)
     assert not any(isinstance(record, Stopped) for record in recording)
-    assert {problem.fault for problem in recording.problems} <= {Fault.TORN}
+    assert {problem.fault for problem in recording.problems} in ({Fault.TORN}, {Fault.OPEN})
     before = recording.end()
     with broker(tmp_path, record=str(directory), id="nörd") as again:
         client = Dealer(context, again.url)

@@ -35,6 +35,7 @@ from contrada.forwarding.recording import (
 from contrada.forwarding.recording_writer import RecordingWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     Good = tuple[bytes, list[Any]]
@@ -271,8 +272,9 @@ def test_truncation_at_every_byte(tmp_path: Path, good: Good) -> None:
         assert found == records[: len(found)]
         assert len(found) >= longest
         longest = len(found)
-        assert [problem.fault for problem in recording.problems] in ([], [Fault.TORN])
-        if length and not recording.problems:  # the cut fell between two blocks
+        faults = [problem.fault for problem in recording.problems]
+        assert faults in ([Fault.TORN], [Fault.OPEN])
+        if faults == [Fault.OPEN]:  # the cut fell between two blocks, and is told nevertheless
             path.write_bytes(data[: length + 1])
             again = Recording(tmp_path)
             assert list(again) == found
@@ -311,7 +313,37 @@ def test_noise_behind_the_header(tmp_path_factory: pytest.TempPathFactory, noise
     path.write_bytes(encode_header(1) + noise)
     recording = Recording(path)
     assert list(recording) == []
-    assert bool(recording.problems) == bool(noise)
+    assert [problem.fault for problem in recording.problems] == [Fault.TORN]
+
+
+def test_a_life_cut_between_two_blocks_is_told(tmp_path: Path, good: Good) -> None:
+    data, _ = good
+    path = tmp_path / "00000001.rec"
+    path.write_bytes(data[: data.rindex(b"\xc7BLK")])  # without the block of `Stopped`
+    cut = Recording(tmp_path)
+    assert not any(isinstance(record, Stopped) for record in cut)
+    (problem,) = cut.problems
+    assert (problem.fault, problem.path, problem.offset) == (Fault.OPEN, path, path.stat().st_size)
+    assert "still open or cut" in str(problem)
+    with writer(tmp_path):  # a second life: now nobody writes the first on
+        running = Recording(tmp_path)
+        list(running)
+        assert [problem.fault for problem in running.problems] == [Fault.CUT, Fault.OPEN]
+    ended = Recording(tmp_path)
+    list(ended)
+    assert [(problem.fault, problem.path) for problem in ended.problems] == [(Fault.CUT, path)]
+    alone = Recording(path)  # of one file nobody can tell whether its life went on in the next
+    list(alone)
+    assert alone.problems == []
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    make(tmp_path / "00000001.rec")
+    with pytest.raises(CorruptFile, match="where a file was expected"):
+        list(Recording(tmp_path))
+    with pytest.raises(CorruptFile, match="where a file was expected"):
+        writer(tmp_path)
 
 
 def test_damage_in_the_middle_is_told_or_skipped(tmp_path: Path, good: Good) -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import socket
+import zlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -86,3 +91,67 @@ def test_object_arrays_are_refused(tmp_path):
     with pytest.raises(TypeError, match="Python objects"):
         save_arrays(tmp_path / "x", kind="k", version=1, arrays={"o": np.array([{}], dtype=object)})
     assert list(tmp_path.iterdir()) == []
+
+
+def _socket(path):
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, _socket])
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path, make):
+    make(tmp_path / "x")
+    with pytest.raises(CorruptFile, match="where a file was expected"):
+        load_arrays(tmp_path / "x", kind="test", version=3)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["<i4", [7], 0],
+        ["<i4", [7], 1 << 40, 0],
+        ["<i4", [7], -64, 0],
+        ["<i4", [7], 4, 0],
+        ["<i4", [1 << 62, 4], 0, 0],
+        ["<i4", [-7], 0, 0],
+        ["<i4", ["7"], 0, 0],
+        ["<i4", 7, 0, 0],
+        ["|O", [1], 0, 0],
+        [["x", "<i4"], [1], 0, 0],
+        "<i4",
+        None,
+    ],
+)
+def test_a_header_that_lies_about_an_array_is_refused(saved, said):
+    forge_header(saved, lambda header: header["arrays"].update(a=said))
+    with pytest.raises(CorruptFile, match="array 'a'"):
+        load_arrays(saved, kind="test", version=3, verify=False)
+
+
+@pytest.mark.parametrize("name", ["kind", "version", "size", "meta", "arrays"])
+def test_a_header_without_a_part_is_refused(saved, name):
+    forge_header(saved, lambda header: header.pop(name))
+    with pytest.raises(CorruptFile, match="without what every file says"):
+        load_arrays(saved, kind="test", version=3)
+
+
+def forge_header(path, change):
+    """Change a file's header and give it the checksum that it should have; it does not grow."""
+    whole = path.read_bytes()
+    length = int.from_bytes(whole[12:16], "little")
+    header = json.loads(whole[24 : 24 + length])
+    change(header)
+    made = json.dumps(header).encode()
+    made += b" " * (length - len(made))
+    assert len(made) <= length + 64
+    room = (24 + length + 63) // 64 * 64 - 24
+    made = made.ljust(length)[:room]
+    path.write_bytes(
+        whole[:12]
+        + len(made).to_bytes(4, "little")
+        + zlib.crc32(made).to_bytes(4, "little")
+        + bytes(4)
+        + made
+        + bytes(room - len(made))
+        + whole[24 + room :]
+    )
