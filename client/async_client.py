@@ -14,7 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from contrada.broker.wire import Policy
-from contrada.client.async_subscription import Subscription
+from contrada.client.async_subscription import AsyncSubscription
 from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification, encode_predicate
 from contrada.client.events import Connect, Finished, Hangup, Moved, Phase, Ready, Room, Send
@@ -206,15 +206,15 @@ class AsyncClient:
         policy: Policy | str = Policy.DROP_OLDEST,
         window: int = 1000,
         queue: int = 0,
-    ) -> Subscription:
+    ) -> AsyncSubscription:
         """Subscribe, with `async with` or `await`. See `docs/client.md` for policy, window and queue."""
-        return Subscription(self, encode_filters(filter), *check_subscription(policy, window, queue))
+        return AsyncSubscription(self, encode_filters(filter), *check_subscription(policy, window, queue))
 
     def attach(
         self, name: str, *, policy: Policy | str = Policy.DROP_OLDEST, window: int = 1000, queue: int = 0
-    ) -> Subscription:
+    ) -> AsyncSubscription:
         """Receive what an interface of the broker's index matches, with `async with` or `await`."""
-        return Subscription(self, check_name("name", name), *check_subscription(policy, window, queue))
+        return AsyncSubscription(self, check_name("name", name), *check_subscription(policy, window, queue))
 
     def advertise(self, filter: Expression | str) -> AsyncAdvertisement:
         """Say what this client may publish, with `async with` or `await`. See `docs/routing.md`."""
@@ -227,7 +227,7 @@ class AsyncClient:
         return await self._reply(self._core.status())
 
     async def explain(
-        self, notification: NotificationId | str, subscription: Subscription | int, session: int = 0
+        self, notification: NotificationId | str, subscription: AsyncSubscription | int, session: int = 0
     ) -> dict[str, Any]:
         """Ask why a notification did or did not reach a subscription; of another session with the role admin."""
         number = subscription if isinstance(subscription, int) else subscription.id

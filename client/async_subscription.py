@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from contrada.client.notification import Notification
 
 
-class Subscription(AsyncHeld[Inbox]):
+class AsyncSubscription(AsyncHeld[Inbox]):
     """A subscription: iterate it, or `get` one notification at a time."""
 
     def __init__(

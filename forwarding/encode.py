@@ -24,8 +24,8 @@ from contrada.forwarding.values import (
     Kind,
     check_name,
     check_notification,
-    check_value,
     microseconds,
+    take_value,
 )
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _check_dropped(name: str, value: object) -> None:
             return
     try:
         check_name(name)
-        check_value(value)
+        take_value(value)
     except InvalidValue as error:
         raise InvalidValue(f"attribute {name!r}: {error}") from None
 
@@ -239,7 +239,7 @@ _NUMBERS: Final = Kind.NUMBER
 
 def _unusual(writer: Writer, values: Values, name: str, number: int, value: object) -> None:
     try:
-        kind, checked = check_value(value)
+        kind, checked = take_value(value)
     except InvalidValue as error:
         raise InvalidValue(f"attribute {name!r}: {error}") from None
     place = values.add(number, KIND[kind], checked) if KIND[kind] >= layout.POINT else 0

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from contrada.forwarding.values import Notification
     from contrada.spatial.relate import Discretization
 
-    Expression: TypeAlias = "Constraint | Filter | Predicate"
-
 MAX_FILTERS: Final = 1024
 """The most filters that `&` may expand to."""
 
@@ -200,6 +198,10 @@ class Predicate:
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Predicate, (self.filters,))
+
+
+Expression: TypeAlias = Constraint | Filter | Predicate
+"""Whatever may be subscribed to, besides text."""
 
 
 def as_filters(expression: Expression | str) -> tuple[Filter, ...]:

@@ -213,7 +213,12 @@ def write_columns(
 
 
 def _write_files(
-    directory: str | os.PathLike[str], table: ForwardingTable, ids: SubscriptionIds, gate: Gate, kind: str, digest: str
+    directory: str | os.PathLike[str],
+    table: ForwardingTable[str],
+    ids: SubscriptionIds,
+    gate: Gate,
+    kind: str,
+    digest: str,
 ) -> SegmentInfo:
     stem = f"segment-{digest}"
     files = Path(directory) / f"{stem}.table", Path(directory) / f"{stem}.ids"

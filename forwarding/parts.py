@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from contrada.forwarding.index import layout
 from contrada.forwarding.registers import NameRegister, Register
 from contrada.forwarding.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
-
     from contrada.forwarding.plugged import PluggedType, Settings
 
 
@@ -23,7 +21,7 @@ class Parts:
     simplify: bool
     store: Store = field(default_factory=Store)
     names: NameRegister = field(default_factory=NameRegister)
-    interfaces: Register[Hashable] = field(default_factory=Register)
+    interfaces: Register[Any] = field(default_factory=Register)  # hashable; the table knows their type
     types: dict[int, PluggedType] = field(default_factory=dict)  # by kind
 
 

@@ -13,15 +13,16 @@ number counted from 0 in order of loading. A subscription, the row that an index
 id and one or more filters; filters added without one belong to no subscription.
 
 `match`, `match_many`, `match_filters`, `match_many_filters`, `add`, `remove`, `remove_interface`, `filter`, `explain`,
-`stats` and `len` are those of ForwardingTable, and a broker takes either. Beyond them, `match_many_subscriptions`
-says who is notified: (interface, subscription) pairs.
+`stats` and `len` are those of ForwardingTable. Beyond them, `match_many_subscriptions` says who is notified:
+(interface, subscription) pairs. A broker keeps one of each: its clients' subscriptions in a ForwardingTable, which also
+reads encoded notifications (`match_bodies`), and its index in a SegmentedTable.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
 from contrada.forwarding.constraint import Constraint, Operator
@@ -35,8 +36,11 @@ from contrada.forwarding.index_directory import (
     write_index,
     write_segment,
 )
+from contrada.forwarding.interfaces import InterfaceT
+from contrada.forwarding.parts import TableStats
 from contrada.forwarding.subscription_ids import SubscriptionIds, check_id
 from contrada.forwarding.table import ForwardingTable, listed
+from contrada.forwarding.values import with_own_shapes
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -68,7 +72,7 @@ class Segment:
 
     __slots__ = ("ids", "info", "table")
 
-    def __init__(self, info: SegmentInfo, table: ForwardingTable, ids: SubscriptionIds) -> None:
+    def __init__(self, info: SegmentInfo, table: ForwardingTable[Any], ids: SubscriptionIds) -> None:
         self.info = info
         self.table = table
         self.ids = ids
@@ -90,11 +94,16 @@ class Segment:
         return cls(info, table, ids)
 
 
-class SegmentedTable:
-    """Segments of an index and what changed since, as one forwarding table. See the module for ids and layout."""
+class SegmentedTable(Generic[InterfaceT]):
+    """Segments of an index and what changed since, as one forwarding table. See the module for ids and layout.
+
+    The interfaces of an index are strings. What is added to one that was opened has strings for interfaces, too.
+    """
 
     def __init__(self, *, geotext_index: str = DEFAULT, road_network: RoadNetwork | None = None) -> None:
-        self._added = ForwardingTable(geotext_index=geotext_index, road_network=road_network)
+        self._added: ForwardingTable[InterfaceT] = ForwardingTable(
+            geotext_index=geotext_index, road_network=road_network
+        )
         self._roads = road_network
         self._segments: tuple[Segment, ...] = ()
         self._subscription_of: dict[int, str] = {}  # of filters added with one
@@ -108,12 +117,14 @@ class SegmentedTable:
         *,
         road_network: RoadNetwork | None = None,
         verify: bool = False,
-    ) -> SegmentedTable:
+    ) -> SegmentedTable[str]:
         """Open an index directory, or with `shard` = (k, n) the k-th of n parts of it, counted from 0.
 
         With `verify` every byte is checked first, at about a gigabyte per second; without, headers and sizes are.
         """
-        table = cls(geotext_index=read_manifest(path).geotext_index, road_network=road_network)
+        table: SegmentedTable[str] = SegmentedTable(
+            geotext_index=read_manifest(path).geotext_index, road_network=road_network
+        )
         table.load(path, shard, verify=verify)
         return table
 
@@ -140,7 +151,7 @@ class SegmentedTable:
         return self._segments
 
     @property
-    def added(self) -> ForwardingTable:
+    def added(self) -> ForwardingTable[InterfaceT]:
         """The table of what was added."""
         return self._added
 
@@ -148,14 +159,14 @@ class SegmentedTable:
         """How many filters there are."""
         return sum(map(len, self._tables()))
 
-    def _tables(self) -> Iterator[ForwardingTable]:
+    def _tables(self) -> Iterator[ForwardingTable[Any]]:
         yield self._added
         for segment in self._segments:
             yield segment.table
 
     # -- changing ----------------------------------------------------------------------------------------
 
-    def add(self, interface: Hashable, filter: Expression | str, subscription: str | None = None) -> list[int]:
+    def add(self, interface: InterfaceT, filter: Expression | str, subscription: str | None = None) -> list[int]:
         """Add a filter, each filter of a predicate, or those that a text describes; their ids, in order.
 
         `subscription`, if given, is an id that no subscription here has.
@@ -168,7 +179,7 @@ class SegmentedTable:
             self._subscription_of.update(dict.fromkeys(ids, subscription))
         return ids
 
-    def add_many(self, pairs: Iterable[tuple[Hashable, Expression | str]]) -> list[list[int]]:
+    def add_many(self, pairs: Iterable[tuple[InterfaceT, Expression | str]]) -> list[list[int]]:
         """As `add` of each (interface, filter) pair, at a fraction of the cost."""
         return self._added.add_many(pairs)
 
@@ -209,17 +220,18 @@ class SegmentedTable:
 
     # -- matching ----------------------------------------------------------------------------------------
 
-    def match(self, notification: Mapping[str, object]) -> set[Hashable]:
+    def match(self, notification: Mapping[str, object]) -> set[InterfaceT]:
         """Every interface with at least one filter that matches."""
+        notification = with_own_shapes(notification)  # gates look at places before any table does
         found = self._added.match(notification)
         for segment in self._segments:
             if segment.info.gate.admits(notification):
                 found |= segment.table.match(notification)
         return found
 
-    def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[Hashable]]:
+    def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[InterfaceT]]:
         """As `match` of each, much cheaper per notification."""
-        given = listed(notifications)
+        given = [with_own_shapes(each) for each in listed(notifications)]
         answers = self._added.match_many(given)
         for segment, which, batch in self._admitted(given):
             for n, found in zip(which, segment.table.match_many(batch), strict=True):
@@ -233,7 +245,7 @@ class SegmentedTable:
 
     def match_many_filters(self, notifications: Iterable[Mapping[str, object]]) -> list[list[int]]:
         """As `match_filters` of each, much cheaper per notification."""
-        given = listed(notifications)
+        given = [with_own_shapes(each) for each in listed(notifications)]
         answers = self._added.match_many_filters(given)
         for number, (segment, which, batch) in self._numbered(given):
             for n, found in zip(which, segment.table.match_many_filters(batch), strict=True):
@@ -242,7 +254,7 @@ class SegmentedTable:
             answer.sort()
         return answers
 
-    def match_subscriptions(self, notification: Mapping[str, object]) -> list[tuple[Hashable, str]]:
+    def match_subscriptions(self, notification: Mapping[str, object]) -> list[tuple[InterfaceT, str]]:
         """The (interface, subscription) pairs with a filter that matches, each once, sorted by subscription.
 
         Filters that were added without a subscription have none to be named by, and are left out.
@@ -251,10 +263,10 @@ class SegmentedTable:
 
     def match_many_subscriptions(
         self, notifications: Iterable[Mapping[str, object]]
-    ) -> list[list[tuple[Hashable, str]]]:
+    ) -> list[list[tuple[InterfaceT, str]]]:
         """As `match_subscriptions` of each, much cheaper per notification."""
-        given = listed(notifications)
-        answers: list[dict[str, Hashable]] = [{} for _ in given]
+        given = [with_own_shapes(each) for each in listed(notifications)]
+        answers: list[dict[str, InterfaceT]] = [{} for _ in given]
         for answer, found in zip(answers, self._added.match_many_filters(given), strict=True):  # it checks them, too
             for id in found:
                 if id in self._subscription_of:
@@ -289,9 +301,9 @@ class SegmentedTable:
         """The filter of that id, equal to what was added. `NotFound` when there is none."""
         return self._ask(id, ForwardingTable.filter)
 
-    def interface(self, id: int) -> Hashable:
+    def interface(self, id: int) -> InterfaceT:
         """The interface of the filter of that id. `NotFound` when there is none."""
-        return self._ask(id, ForwardingTable.interface)
+        return cast("InterfaceT", self._ask(id, ForwardingTable.interface))
 
     def explain(self, notification: Mapping[str, object], id: int) -> Explanation:
         """Constraint by constraint, whether the filter of that id holds and why; `str()` of it is readable."""
@@ -344,13 +356,12 @@ class SegmentedTable:
                 found.update(dict.fromkeys(Filter((Constraint(name, Operator.EXISTS),)) for name in names))
         return list(found)
 
-    def stats(self) -> Any:
-        """How much the table holds (a TableStats). A name or interface counts once for every segment it is in."""
+    def stats(self) -> TableStats:
+        """How much the table holds. A name or interface counts once for every segment it is in."""
         all_stats = [table.stats() for table in self._tables()]
-        kind = type(all_stats[0])
-        return kind(**{f.name: sum(getattr(each, f.name) for each in all_stats) for f in fields(kind)})
+        return TableStats(**{f.name: sum(getattr(each, f.name) for each in all_stats) for f in fields(TableStats)})
 
-    def _find(self, id: int) -> tuple[ForwardingTable, int]:
+    def _find(self, id: int) -> tuple[ForwardingTable[Any], int]:
         """The table that a filter is in, and its id there."""
         if type(id) is int and id < 0:
             number = -id >> 32
@@ -359,7 +370,7 @@ class SegmentedTable:
             return self._segments[number].table, -id & _ROW
         return self._added, id
 
-    def _ask(self, id: int, question: Callable[[ForwardingTable, int], _T]) -> _T:
+    def _ask(self, id: int, question: Callable[[ForwardingTable[Any], int], _T]) -> _T:
         table, local = self._find(id)
         try:
             return question(table, local)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from operator import index
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from contrada.forwarding.explain import Explanation, explain
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.index import layout
 from contrada.forwarding.index.adding import I_FIRST
+from contrada.forwarding.interfaces import InterfaceT
 from contrada.forwarding.lock import ReadersWriter
 from contrada.forwarding.matcher import match_encoded, match_notifications
 from contrada.forwarding.parts import Parts, TableStats, table_stats
@@ -58,8 +59,10 @@ _FEW: Final = 4  # bodies below which entering compiled code once more costs mor
 _SLOT: Final = (1 << 32) - 1
 
 
-class ForwardingTable:
+class ForwardingTable(Generic[InterfaceT]):
     """Filters of many interfaces. Any hashable object names an interface; ids of filters are integers, never reused.
+
+    To type checkers, `ForwardingTable[str]` is one whose interfaces are strings, so that `match` gives `set[str]`.
 
     Matching may run in several threads at once. Changes take effect before they return and wait for matching that
     has begun; a batch is matched, and added, in pieces, so that neither waits long.
@@ -103,15 +106,15 @@ class ForwardingTable:
         """How many filters there are."""
         return int(self._store.state[layout.S_FILTER_COUNT])
 
-    def add(self, interface: Hashable, filter: Expression | str) -> list[int]:
+    def add(self, interface: InterfaceT, filter: Expression | str) -> list[int]:
         """Add a filter, each filter of a predicate, or those that a text describes; their ids, in order."""
         return self.add_many([(interface, filter)])[0]
 
-    def add_many(self, pairs: Iterable[tuple[Hashable, Expression | str]]) -> list[list[int]]:
+    def add_many(self, pairs: Iterable[tuple[InterfaceT, Expression | str]]) -> list[list[int]]:
         """As `add` of each (interface, filter) pair, at a fraction of the cost. When one is refused none is added."""
         counts: list[int] = []
         ids: list[int] = []
-        waiting: list[tuple[Hashable, Filter]] = []
+        waiting: list[tuple[InterfaceT, Filter]] = []
         try:
             for interface, expression in _pairs(pairs):
                 filters = as_filters(expression)
@@ -131,11 +134,11 @@ class ForwardingTable:
     @classmethod
     def packed(
         cls,
-        pairs: Sequence[tuple[Hashable, Filter]],
+        pairs: Sequence[tuple[InterfaceT, Filter]],
         *,
         geotext_index: str = DEFAULT,
         weigh: Sequence[bool] | None = None,
-    ) -> ForwardingTable:
+    ) -> ForwardingTable[InterfaceT]:
         """A new table of these filters, whose ids are 1, 2, …: as by `add_many`, with the types' indexes built in bulk.
 
         `weigh` says which filters of plugged-in types may cover or be covered, where that is known; else all may.
@@ -148,14 +151,14 @@ class ForwardingTable:
         return table
 
     @classmethod
-    def packed_columns(cls, filters: Filters, *, geotext_index: str = DEFAULT) -> ForwardingTable:
+    def packed_columns(cls, filters: Filters, *, geotext_index: str = DEFAULT) -> ForwardingTable[str]:
         """As `packed`, of filters column by column."""
-        table = cls(geotext_index=geotext_index)
+        table: ForwardingTable[str] = ForwardingTable(geotext_index=geotext_index)
         with table._lock.writing(), table._changer.in_bulk():
             table._changer.add_columns(filters)
         return table
 
-    def _add(self, pairs: Sequence[tuple[Hashable, Filter]]) -> list[int]:
+    def _add(self, pairs: Sequence[tuple[InterfaceT, Filter]]) -> list[int]:
         if not pairs:
             return []
         with self._lock.writing():
@@ -185,25 +188,25 @@ class ForwardingTable:
                         break
                     self._changer.remove(first)
 
-    def match(self, notification: Mapping[str, object]) -> set[Hashable]:
+    def match(self, notification: Mapping[str, object]) -> set[InterfaceT]:
         """Every interface with at least one filter that matches."""
         return self._interfaces_of([notification])[0]
 
-    def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[Hashable]]:
+    def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[InterfaceT]]:
         """As `match` of each, much cheaper per notification."""
-        answers: list[set[Hashable]] = []
+        answers: list[set[InterfaceT]] = []
         given = listed(notifications)
         for start in range(0, len(given), _MATCH):
             answers += self._interfaces_of(given[start : start + _MATCH])
         return answers
 
-    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[list[Set[Hashable]], dict[int, CodecError]]:
+    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], dict[int, CodecError]]:
         """As `match_many` of notifications as `encode_notification` writes them, most of which are never made objects.
 
         What the codec refuses matches nothing; its place, and the reason, are in the second answer. Equal answers may
         be one object.
         """
-        answers: list[Set[Hashable]] = []
+        answers: list[Set[InterfaceT]] = []
         refused: dict[int, CodecError] = {}
         for start in range(0, len(bodies), _MATCH):
             piece = bodies[start : start + _MATCH]
@@ -249,19 +252,20 @@ class ForwardingTable:
                 places, rows = places[order], rows[order]
             return places, (self._store.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows
 
-    def interface_numbers(self, ids: Ints) -> tuple[Ints, Sequence[Hashable]]:
+    def interface_numbers(self, ids: Ints) -> tuple[Ints, Sequence[InterfaceT]]:
         """The interfaces of filters that were just matched: places in a list of names, and that list."""
         with self._lock.reading():
-            return self._store.index.filters[ids & _SLOT, layout.F_IFACE], self._interfaces.objects
+            objects: list[Any] = self._interfaces.objects
+            return self._store.index.filters[ids & _SLOT, layout.F_IFACE], objects
 
-    def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[Hashable]]:
+    def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[InterfaceT]]:
         self._lock.enter()
         try:
             return self._sets(*self._match(notifications, whole=False))
         finally:
             self._lock.leave()
 
-    def _match_plain(self, bodies: Sequence[bytes]) -> tuple[list[Set[Hashable]], list[int]]:
+    def _match_plain(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], list[int]]:
         """The interfaces of the bodies that compiled code reads, and the places of the others."""
         self._lock.enter()
         try:
@@ -271,9 +275,9 @@ class ForwardingTable:
         finally:
             self._lock.leave()
 
-    def _sets(self, found: list[int], ends: list[int], rows: list[int], late: Ints) -> list[set[Hashable]]:
+    def _sets(self, found: list[int], ends: list[int], rows: list[int], late: Ints) -> list[set[InterfaceT]]:
         """What matching has found, as sets of interfaces."""
-        objects = self._interfaces.objects
+        objects: list[Any] = self._interfaces.objects
         if len(ends) == 1:
             answers = [{objects[number] for number in found}]
         else:
@@ -285,10 +289,10 @@ class ForwardingTable:
                 answers[n].add(objects[owner])
         return answers
 
-    def _shared_sets(self, found: list[int], ends: list[int], rows: list[int], late: Ints) -> list[Set[Hashable]]:
+    def _shared_sets(self, found: list[int], ends: list[int], rows: list[int], late: Ints) -> list[Set[InterfaceT]]:
         """As `_sets`, where notifications that go to one and the same interface share the answer."""
-        objects = self._interfaces.objects
-        alone: dict[int, Set[Hashable]] = {number: {objects[number]} for number in set(found)}
+        objects: list[Any] = self._interfaces.objects
+        alone: dict[int, Set[InterfaceT]] = {number: {objects[number]} for number in set(found)}
         answers = [
             alone[found[start]] if end - start == 1 else {objects[number] for number in found[start:end]}
             for start, end in _runs(ends)
@@ -333,10 +337,12 @@ class ForwardingTable:
         with self._lock.reading():
             return self._rebuilder().filter(self._row(id))
 
-    def interface(self, id: int) -> Hashable:
+    def interface(self, id: int) -> InterfaceT:
         """The interface of the filter of that id. `KeyError` when there is none."""
         with self._lock.reading():
-            return self._interfaces.objects[int(self._store.index.filters[self._row(id), layout.F_IFACE])]
+            objects: list[Any] = self._interfaces.objects
+            found: InterfaceT = objects[int(self._store.index.filters[self._row(id), layout.F_IFACE])]
+            return found
 
     def interface_filters(self, interface: Hashable, most: int | None = None) -> list[int]:
         """The ids of an interface's filters, or of `most` of them; none when it has none."""
@@ -366,13 +372,13 @@ class ForwardingTable:
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], *, road_network: RoadNetwork | None = None, verify: bool = True
-    ) -> ForwardingTable:
+    ) -> ForwardingTable[str]:
         """Map a saved table: it can be matched against at once, and goes on changing in memory.
 
         With `verify` every byte is checked first; `CorruptFile` for what `save` did not write whole.
         """
         check_roads(road_network)
-        table = cls.__new__(cls)
+        table: ForwardingTable[str] = ForwardingTable.__new__(ForwardingTable)
         table._take(load_table(path, road_network, verify))
         return table
 
@@ -412,7 +418,7 @@ class ForwardingTable:
                 plugged._check()
 
 
-def _pairs(pairs: Iterable[tuple[Hashable, Expression | str]]) -> Iterator[tuple[Hashable, Expression | str]]:
+def _pairs(pairs: Iterable[tuple[_T, Expression | str]]) -> Iterator[tuple[_T, Expression | str]]:
     for pair in _iterated(pairs, "(interface, filter) pairs"):
         if not isinstance(pair, tuple | Sequence) or isinstance(pair, str) or len(pair) != 2:
             raise InvalidValue(f"expected an (interface, filter) pair, not {type(pair).__name__}")
@@ -420,7 +426,7 @@ def _pairs(pairs: Iterable[tuple[Hashable, Expression | str]]) -> Iterator[tuple
         yield pair
 
 
-def _hashed(interface: Hashable) -> Hashable:
+def _hashed(interface: object) -> object:
     try:
         hash(interface)
     except TypeError:

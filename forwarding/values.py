@@ -16,6 +16,10 @@ types are one kind, and Python compares and hashes int and float exactly.
 
 Scalars are recognised by their exact type in one dictionary look-up. The spatial types live in a module that loads
 numba, so it is imported only when a value of an unknown type turns up.
+
+`take_value` is the border for what an application hands over, whether it publishes or matches: a GeoJSON mapping, a
+shapely geometry or anything else with a `__geo_interface__` becomes the Point or Region that it describes. Text stays
+text: WKT is a string unless `Region.of` reads it. `check_value` is for what comes by wire, where a map is no value.
 """
 
 from __future__ import annotations
@@ -145,6 +149,39 @@ def check_value(value: object) -> tuple[Kind, Value]:
     return kind, cast("Value", value) if check is None else check(value)
 
 
+def take_value(value: object) -> tuple[Kind, Value]:
+    """As `check_value`, of what an application hands over: shapes of other libraries become points and regions."""
+    known = _CHECKS.get(type(value))
+    if known is None:
+        return _check_unusual(_own_shape(value) if is_foreign_shape(value) else value)
+    kind, check = known
+    return kind, cast("Value", value) if check is None else check(value)
+
+
+def is_foreign_shape(value: object) -> bool:
+    """Whether a value is a shape of another library, or a mapping, which may be GeoJSON."""
+    if type(value) in _CHECKS or type(value).__module__.startswith("contrada."):
+        return False
+    return isinstance(value, Mapping) or hasattr(value, "__geo_interface__")
+
+
+def with_own_shapes(notification: Mapping[str, object]) -> Mapping[str, object]:
+    """The notification itself, unless it holds shapes of other libraries: then a checked one with ours instead."""
+    if isinstance(notification, Mapping) and any(map(is_foreign_shape, notification.values())):
+        return check_notification(notification)
+    return notification
+
+
+def _own_shape(value: object) -> object:
+    from contrada.spatial.region import Point, Region
+    from contrada.spatial.shapes import geometry_of
+
+    geometry = geometry_of(value)
+    if geometry is None:
+        raise InvalidValue("neither GeoJSON nor a shape")
+    return Point.of(value) if geometry.kind == "Point" else Region.of(value)
+
+
 def kind_of(value: Value) -> Kind:
     """The kind of a value already in its kept form."""
     known = _CHECKS.get(type(value))
@@ -152,13 +189,13 @@ def kind_of(value: Value) -> Kind:
 
 
 def check_notification(notification: Mapping[str, object]) -> dict[str, Value]:
-    """A new notification with every name and value checked; `InvalidValue` names the attribute at fault."""
+    """A new notification with every name checked and every value taken; `InvalidValue` names the attribute at fault."""
     if not isinstance(notification, Mapping):
         raise InvalidValue(f"a notification is a mapping of names to values, not {type(notification).__name__}")
     checked: dict[str, Value] = {}
     for name, value in notification.items():
         try:
-            checked[check_name(name)] = check_value(value)[1]
+            checked[check_name(name)] = take_value(value)[1]
         except InvalidValue as error:
             raise InvalidValue(f"attribute {name!r}: {error}") from None
     return checked
@@ -191,9 +228,15 @@ def _check_unusual(value: object) -> tuple[Kind, Value]:
 
         if not isinstance(value, Region):
             raise InvalidValue(
-                f"{type(value).__name__} is not a type of value: "
+                f"{_type_name(value)} is not a type of value: "
                 "use bool, int, float, str, datetime, Region, Point or GeoText"
             )
         kind = Kind.REGION
     _CHECKS[type(value)] = (kind, None)
     return kind, cast("Value", value)
+
+
+def _type_name(value: object) -> str:
+    """A type's name, with its module where it is somebody else's Point or Region."""
+    kind = type(value)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

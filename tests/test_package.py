@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import contrada
+from contrada import errors
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ["broker", "client", "forwarding", "spark_jobs", "spatial"]
@@ -69,3 +73,30 @@ def test_every_public_name_resolves():
         assert getattr(contrada, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = contrada.nonsense
+
+
+def test_the_public_names_are_one_list():
+    """What `contrada/__init__.py` says three times, for programs, for `import *` and for type checkers, agrees."""
+    tree = ast.parse(Path(contrada.__file__).read_text())
+    imported = {
+        name.asname or name.name: node.module
+        for block in tree.body
+        if isinstance(block, ast.If)
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    assert imported == {name: f"contrada.{home}" for name, home in contrada._HOME.items()}
+    assert sorted(contrada.__all__) == sorted([*contrada._HOME, "__version__"])
+
+
+def test_whatever_is_annotated_or_caught_is_public():
+    raised = {name for name, each in vars(errors).items() if isinstance(each, type) and issubclass(each, Exception)}
+    assert raised <= set(contrada.__all__)
+    for name in raised:
+        assert getattr(contrada, name) is getattr(errors, name)
+    for kind in (contrada.Client, contrada.AsyncClient, contrada.ForwardingTable, contrada.SegmentedTable):
+        for method in (each for name, each in vars(kind).items() if inspect.isfunction(each) and name[0] != "_"):
+            returned = re.findall(r"\b[A-Z]\w+\b", str(inspect.signature(method).return_annotation))
+            ours = set(returned) - {"Any", "Ints", "InterfaceT", "None", "Sequence", "Set"}
+            assert ours <= set(contrada.__all__), (kind.__name__, method.__name__)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from contrada.client.async_client import AsyncClient
-    from contrada.client.async_subscription import Subscription
+    from contrada.client.async_subscription import AsyncSubscription
     from contrada.client.demo.scenario import StormState, Subscriber
     from contrada.client.notification import Notification
     from contrada.spatial.region import Region
@@ -87,7 +87,7 @@ class Show:
         ]
         self._sent: list[dict[str, Any]] = []
         self._received: Counter[str] = Counter()
-        self._subscriptions: dict[str, Subscription] = {}
+        self._subscriptions: dict[str, AsyncSubscription] = {}
         self._last_storm: Notification | None = None
         self._began = 0.0
 

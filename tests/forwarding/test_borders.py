@@ -9,16 +9,20 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
+import msgpack
 import numpy as np
 import pytest
+import shapely
 
 from contrada.errors import CodecError, ContradaError, CorruptFile, InvalidValue, NotFound, UnwritableFile
 from contrada.forwarding.attr import attr
-from contrada.forwarding.codec import decode_filter, decode_notification
+from contrada.forwarding.codec import decode_filter, decode_notification, encode_notification
 from contrada.forwarding.constraint import Constraint
 from contrada.forwarding.filter import Filter, Predicate
 from contrada.forwarding.language import parse
+from contrada.forwarding.segments import Row, SegmentedTable, write_index
 from contrada.forwarding.table import ForwardingTable
+from contrada.spatial.region import Point, Region
 
 
 def test_a_time_in_the_gap_of_summer_time_is_its_instant():
@@ -242,3 +246,71 @@ def test_what_filters_and_predicates_are_made_of(wrong):
     for make in (Filter, Predicate):
         with pytest.raises(InvalidValue):
             make(wrong)
+
+
+class _Field:
+    """Somebody else's polygon."""
+
+    __geo_interface__ = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 3], [0, 0]]]}  # noqa: RUF012
+
+
+_SHAPES = [
+    (shapely.Polygon([(0, 0), (4, 0), (4, 3)]), Region([(0, 0), (4, 0), (4, 3)])),
+    (_Field(), Region([(0, 0), (4, 0), (4, 3)])),
+    (_Field.__geo_interface__, Region([(0, 0), (4, 0), (4, 3)])),
+    ({"type": "Feature", "properties": {}, "geometry": _Field.__geo_interface__}, Region([(0, 0), (4, 0), (4, 3)])),
+    (shapely.Point(3, 1), Point(3, 1)),
+    ({"type": "Point", "coordinates": [3, 1]}, Point(3, 1)),
+]
+
+
+@pytest.mark.parametrize(("shape", "own"), _SHAPES)
+@pytest.mark.parametrize("spoken_of", [True, False])
+def test_shapes_of_other_libraries_are_matched_as_they_are_published(shape, own, spoken_of, tmp_path):
+    text = "area intersects BOX(1 0, 2 2)" if isinstance(own, Region) else "area inside BOX(2 0, 9 9)"
+    wanted = parse(f"{text} and n = 1" if spoken_of else "n = 1")
+    given, ours = {"n": 1, "area": shape}, {"n": 1, "area": own}
+    assert encode_notification(given) == encode_notification(ours)
+    assert wanted.matches(given)
+    table = ForwardingTable()
+    (id,) = table.add("I", wanted)
+    write_index(tmp_path, [Row("s", "J", wanted)])
+    segmented = SegmentedTable.open(tmp_path)
+    (added,) = segmented.add("I", wanted)
+    for each, interfaces in ((table, {"I"}), (segmented, {"I", "J"})):
+        assert each.match(given) == interfaces
+        assert each.match_many([given, ours, {"n": 2, "area": shape}]) == [interfaces, interfaces, set()]
+    assert table.match_filters(given) == [id]
+    assert table.match_pairs([given])[1].tolist() == [id]
+    assert str(table.explain(given, id)) == str(table.explain(ours, id))
+    assert str(segmented.explain(given, added)) == str(table.explain(ours, id))
+    assert segmented.match_subscriptions(given) == [("J", "s")]
+    assert len(segmented.match_filters(given)) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (shapely.LineString([(0, 0), (1, 1)]), "a region is a polygon, not a LineString"),
+        ({"a": 1}, 'without a "type"'),
+        ({1: 2}, 'without a "type"'),
+        (None, "NoneType is not a type of value"),
+        ([1, 2], "list is not a type of value"),
+    ],
+)
+@pytest.mark.parametrize("spoken_of", [True, False])
+def test_what_is_no_shape_is_refused_by_publishing_and_matching_alike(wrong, reason, spoken_of):
+    wanted = parse("area exists" if spoken_of else "n = 1")
+    table = ForwardingTable()
+    (id,) = table.add("I", wanted)
+    for ask in (encode_notification, wanted.matches, table.match, lambda n: table.explain(n, id)):
+        with pytest.raises(InvalidValue, match=f"^attribute 'area': .*{reason}"):
+            ask({"n": 1, "area": wrong})
+
+
+def test_a_map_on_the_wire_is_no_shape():
+    body = msgpack.packb({"area": {"type": "Point", "coordinates": [3, 1]}})
+    with pytest.raises(CodecError, match="is not a value"):
+        decode_notification(body)
+    with pytest.raises(InvalidValue, match=r"shapely\.geometry\.point\.Point is not a type of value"):
+        Constraint("area", "inside", Region([(0, 0), (4, 0), (4, 3)])).holds(shapely.Point(1, 1))

@@ -1,0 +1,6 @@
+"""`python -m contrada`: the command line, where `contrada` is not on the path."""
+
+from contrada.client.cli import main
+
+if __name__ == "__main__":
+    main()
