@@ -19,7 +19,8 @@ from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification, encode_predicate
 from contrada.client.events import Connect, Finished, Hangup, Moved, Phase, Ready, Room, Send
 from contrada.client.holding import AsyncAdvertisement
-from contrada.client.options import OptionNames, Options
+from contrada.client.options import OptionNames, Options, takes_options
+from contrada.client.patience import in_time
 from contrada.client.settle import as_id, check_name, check_subscription, encoded_chunks
 from contrada.client.waiting import wait_in, wake
 from contrada.errors import ContradaError, Disconnected
@@ -40,24 +41,26 @@ log = logging.getLogger("contrada.client")
 _TURN = 64  # messages read before other tasks get a turn
 
 
+@takes_options
 def connect(url: str, **options: Unpack[OptionNames]) -> AsyncClient:
-    """Make a client of a broker, to be entered or awaited: `async with contrada.connect(url) as c`.
-
-    Options are those of `contrada.client.options.Options`.
-    """
-    return AsyncClient(url, Options(**options))
+    """Make a client of a broker, to be entered or awaited: `async with contrada.connect(url) as c`."""
+    return AsyncClient(url, **options)
 
 
+@takes_options
 class AsyncClient:
-    """A connection to a broker. Use it as a context manager, or `await` it and `close` it later."""
+    """A connection to a broker. Use it as a context manager, or `await` it and `close` it later.
 
-    def __init__(self, url: str, options: Options) -> None:
+    `timeout` bounds a whole call: `TimeoutError` when it is over. Cancelling a call does the same.
+    """
+
+    def __init__(self, url: str, **options: Unpack[OptionNames]) -> None:
         from contrada.client.transport import Transport
 
         random = Random()
         self.url = url
-        self._core = Core(options, random=random)
-        self._transport: Transport = Transport(url, options, random)
+        self._core = Core(Options.of(options), random=random)
+        self._transport: Transport = Transport(url, self._core.options, random)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._readers: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -144,13 +147,17 @@ class AsyncClient:
 
     # ------------------------------------------------------------------ publishing
 
-    async def publish(self, notification: Mapping[str, object], *, ack: bool = True) -> NotificationId | None:
+    async def publish(
+        self, notification: Mapping[str, object], *, ack: bool = True, timeout: float | None = None
+    ) -> NotificationId | None:
         """Publish one notification and return its id once the broker has accepted and queued it for its subscribers.
 
         With `ack=False`, return None as soon as it is handed over; at most `outstanding` may be unacknowledged. A
         failure then surfaces in the next `publish`, in `flush` or in `close`.
         """
-        body = encode_notification(notification)
+        return await in_time(self._publish(encode_notification(notification), ack), timeout, self.url)
+
+    async def _publish(self, body: bytes, ack: bool) -> NotificationId | None:
         await self._room()
         if not ack:
             self._core.publish([body], streamed=True)
@@ -166,12 +173,15 @@ class AsyncClient:
         return parcel.ids[0]
 
     async def publish_many(
-        self, notifications: Iterable[Mapping[str, object]], *, ack: bool = True
+        self, notifications: Iterable[Mapping[str, object]], *, ack: bool = True, timeout: float | None = None
     ) -> list[NotificationId]:
         """Publish in batches, in order; return the ids (none with `ack=False`).
 
         If one fails, or is invalid, those before it stand and the error names it.
         """
+        return await in_time(self._publish_many(notifications, ack), timeout, self.url)
+
+    async def _publish_many(self, notifications: Iterable[Mapping[str, object]], ack: bool) -> list[NotificationId]:
         parcels: list[Parcel] = []
         try:
             for bodies, fault in encoded_chunks(notifications):
@@ -192,9 +202,9 @@ class AsyncClient:
             raise
         return [id for parcel in parcels for id in parcel.ids if id is not None]
 
-    async def flush(self) -> None:
+    async def flush(self, timeout: float | None = None) -> None:
         """Wait until the broker has acknowledged everything streamed; raise if any of it failed."""
-        await self._settled()
+        await in_time(self._settled(), timeout, self.url)
         self._raise_failure()
 
     # ------------------------------------------------------------------ subscribing
@@ -206,49 +216,64 @@ class AsyncClient:
         policy: Policy | str = Policy.DROP_OLDEST,
         window: int = 1000,
         queue: int = 0,
+        timeout: float | None = None,
     ) -> AsyncSubscription:
         """Subscribe, with `async with` or `await`. See `docs/client.md` for policy, window and queue."""
-        return AsyncSubscription(self, encode_filters(filter), *check_subscription(policy, window, queue))
+        return AsyncSubscription(self, encode_filters(filter), check_subscription(policy, window, queue), timeout)
 
     def attach(
-        self, name: str, *, policy: Policy | str = Policy.DROP_OLDEST, window: int = 1000, queue: int = 0
+        self,
+        name: str,
+        *,
+        policy: Policy | str = Policy.DROP_OLDEST,
+        window: int = 1000,
+        queue: int = 0,
+        timeout: float | None = None,
     ) -> AsyncSubscription:
         """Receive what an interface of the broker's index matches, with `async with` or `await`."""
-        return AsyncSubscription(self, check_name("name", name), *check_subscription(policy, window, queue))
+        return AsyncSubscription(self, check_name("name", name), check_subscription(policy, window, queue), timeout)
 
-    def advertise(self, filter: Expression | str) -> AsyncAdvertisement:
+    def advertise(self, filter: Expression | str, *, timeout: float | None = None) -> AsyncAdvertisement:
         """Say what this client may publish, with `async with` or `await`. See `docs/routing.md`."""
-        return AsyncAdvertisement(self, encode_filters(filter))
+        return AsyncAdvertisement(self, encode_filters(filter), timeout)
 
     # ------------------------------------------------------------------ asking
 
-    async def status(self) -> dict[str, Any]:
+    async def status(self, timeout: float | None = None) -> dict[str, Any]:
         """Ask the broker what it is doing (role admin)."""
-        return await self._reply(self._core.status())
+        return await self._reply(self._core.status(), timeout)
 
     async def explain(
-        self, notification: NotificationId | str, subscription: AsyncSubscription | int, session: int = 0
+        self,
+        notification: NotificationId | str,
+        subscription: AsyncSubscription | int,
+        session: int = 0,
+        timeout: float | None = None,
     ) -> dict[str, Any]:
         """Ask why a notification did or did not reach a subscription; of another session with the role admin."""
         number = subscription if isinstance(subscription, int) else subscription.id
-        return await self._reply(self._core.explain(as_id(notification), session, number))
+        return await self._reply(self._core.explain(as_id(notification), session, number), timeout)
 
-    async def index_load(self, path: str | os.PathLike[str], shard: str = "") -> dict[str, Any]:
+    async def index_load(
+        self, path: str | os.PathLike[str], shard: str = "", timeout: float | None = None
+    ) -> dict[str, Any]:
         """Have the broker match by an index of its machine, or a shard "k/n" of it, from now on (role admin)."""
-        return await self._reply(self._core.index_load(os.fspath(path), shard))
+        return await self._reply(self._core.index_load(os.fspath(path), shard), timeout)
 
-    async def index_add(self, id: str, interface: str, filter: Expression | str) -> dict[str, Any]:
+    async def index_add(
+        self, id: str, interface: str, filter: Expression | str, timeout: float | None = None
+    ) -> dict[str, Any]:
         """Put a subscription into the broker's index, in place of any of the same id (role admin)."""
         names = check_name("id", id), check_name("interface", interface)
-        return await self._reply(self._core.index_add(*names, encode_predicate(filter)))
+        return await self._reply(self._core.index_add(*names, encode_predicate(filter)), timeout)
 
-    async def index_remove(self, id: str) -> dict[str, Any]:
+    async def index_remove(self, id: str, timeout: float | None = None) -> dict[str, Any]:
         """Take a subscription out of the broker's index (role admin)."""
-        return await self._reply(self._core.index_remove(check_name("id", id)))
+        return await self._reply(self._core.index_remove(check_name("id", id)), timeout)
 
-    async def _reply(self, query: Query) -> dict[str, Any]:
+    async def _reply(self, query: Query, timeout: float | None) -> dict[str, Any]:
         self._step()
-        await self._finished(query)
+        await in_time(self._finished(query), timeout, self.url)
         return dict(query.result)
 
     # ------------------------------------------------------------------ driving the core

@@ -25,10 +25,14 @@ class AsyncSubscription(AsyncHeld[Inbox]):
     """A subscription: iterate it, or `get` one notification at a time."""
 
     def __init__(
-        self, client: AsyncClient, wanted: tuple[bytes, ...] | str, policy: Policy, window: int, queue: int
+        self,
+        client: AsyncClient,
+        wanted: tuple[bytes, ...] | str,
+        settings: tuple[Policy, int, int],
+        timeout: float | None,
     ) -> None:
-        super().__init__(client)
-        self._wanted = (wanted, policy, window, queue)
+        super().__init__(client, timeout)
+        self._wanted = (wanted, *settings)
 
     def _request(self, core: Core) -> Inbox:
         inbox = core.subscribe(*self._wanted)

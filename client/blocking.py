@@ -20,7 +20,8 @@ from contrada.client.core import Core
 from contrada.client.encoding import encode_filters, encode_notification, encode_predicate
 from contrada.client.events import Connect, Hangup, Phase, Send
 from contrada.client.holding import Advertisement
-from contrada.client.options import OptionNames, Options
+from contrada.client.options import OptionNames, Options, takes_options
+from contrada.client.patience import FOREVER, Patience
 from contrada.client.settle import as_id, check_name, check_subscription, encoded_chunks
 from contrada.client.standing import Standing
 from contrada.errors import ContradaError, Disconnected
@@ -62,15 +63,19 @@ class _Changed(threading.Condition):
         return super().__enter__()
 
 
+@takes_options
 class Client:
-    """A connection to a broker, made when the object is. Options are those of `client.Options`."""
+    """A connection to a broker, made when the object is.
+
+    `timeout` bounds a whole call: `TimeoutError` when it is over.
+    """
 
     def __init__(self, url: str, **options: Unpack[OptionNames]) -> None:
         from contrada.client.transport import Transport
 
         random = Random()
         self.url = url
-        self._core = Core(Options(**options), random=random)
+        self._core = Core(Options.of(options), random=random)
         self._transport: Transport = Transport(url, self._core.options, random)
         self._changed = _Changed()
         self._failure: BaseException | None = None  # of the background thread
@@ -157,18 +162,19 @@ class Client:
         failure then surfaces in the next `publish`, in `flush` or in `close`.
         """
         body = encode_notification(notification)
+        patience = Patience(timeout)
         with self._changed:
-            self._room(timeout)
+            self._room(patience)
             parcel = self._core.publish([body], streamed=not ack)
             self._wake()
             if not ack:
                 return None
             try:
-                self._until(lambda: parcel.done, timeout)
+                self._until(lambda: parcel.done, patience)
             except BaseException:
                 self._core.outbox.disown(parcel)
                 raise
-            self._finished(parcel, None)
+            self._finished(parcel, patience)
             return parcel.ids[0]
 
     def publish_many(
@@ -179,10 +185,11 @@ class Client:
         If one fails, or is invalid, those before it stand and the error names it.
         """
         parcels: list[Parcel] = []
+        patience = Patience(timeout)
         try:
             for bodies, fault in encoded_chunks(notifications):
                 with self._changed:
-                    self._room(timeout)
+                    self._room(patience)
                     parcels.append(self._core.publish(bodies, streamed=not ack))
                     self._wake()
                 if fault is not None:
@@ -191,7 +198,7 @@ class Client:
                 return []
             with self._changed:
                 for parcel in parcels:
-                    self._finished(parcel, timeout)
+                    self._finished(parcel, patience)
         except BaseException:
             with self._changed:
                 for parcel in parcels:
@@ -204,7 +211,7 @@ class Client:
         """Wait until the broker has acknowledged everything streamed; raise if any of it failed."""
         with self._changed:
             self._wake()
-            self._until(self._settled, timeout)
+            self._until(self._settled, Patience(timeout))
         self._raise_failure()
 
     # ------------------------------------------------------------------ subscribing
@@ -250,7 +257,7 @@ class Client:
             standing = request()
             self._wake()
             try:
-                self._finished(standing.opening, timeout)
+                self._finished(standing.opening, Patience(timeout))
             except BaseException:
                 self._core.withdraw(standing)
                 self._wake()
@@ -295,7 +302,7 @@ class Client:
         with self._changed:
             query = ask()
             self._wake()
-            self._finished(query, timeout)
+            self._finished(query, Patience(timeout))
         return dict(query.result)
 
     # ------------------------------------------------------------------ the background thread
@@ -374,21 +381,21 @@ class Client:
             raise self._failure
         return done
 
-    def _until(self, condition: Callable[[], bool], timeout: float | None = None) -> None:
-        if not self._wait_for(condition, timeout):
-            raise TimeoutError(f"{self.url}: no answer in {timeout:g} s")
+    def _until(self, condition: Callable[[], bool], patience: Patience = FOREVER) -> None:
+        if not self._wait_for(condition, patience.left):
+            raise patience.error(self.url)
 
     def _settled(self) -> bool:
         return self._core.outbox.empty or self._core.phase is Phase.CLOSED
 
-    def _room(self, timeout: float | None) -> None:
+    def _room(self, patience: Patience) -> None:
         self._raise_failure()
         core = self._core
-        self._until(lambda: core.outbox.has_room or core.phase is Phase.CLOSED, timeout)
+        self._until(lambda: core.outbox.has_room or core.phase is Phase.CLOSED, patience)
         self._raise_failure()
 
-    def _finished(self, ticket: Ticket, timeout: float | None) -> None:
-        self._until(lambda: ticket.done, timeout)
+    def _finished(self, ticket: Ticket, patience: Patience) -> None:
+        self._until(lambda: ticket.done, patience)
         if ticket.error is not None:
             raise ticket.error
 

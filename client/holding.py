@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from contrada.client.patience import Patience, in_time
 from contrada.client.standing import Promise, Standing
 
 if TYPE_CHECKING:
@@ -39,14 +40,15 @@ class Held(Generic[_S]):
         with self._client._changed:
             ticket = self._client._core.withdraw(self._standing)
             self._client._wake()
-            self._client._finished(ticket, timeout)
+            self._client._finished(ticket, Patience(timeout))
 
 
 class AsyncHeld(ABC, Generic[_S]):
     """A standing request of an asyncio client: made with `async with` or `await`."""
 
-    def __init__(self, client: AsyncClient) -> None:
+    def __init__(self, client: AsyncClient, timeout: float | None) -> None:
         self._client = client
+        self._timeout = timeout
         self._standing: _S | None = None
 
     @abstractmethod
@@ -59,7 +61,7 @@ class AsyncHeld(ABC, Generic[_S]):
         standing = self._standing = self._request(core)
         self._client._step()
         try:
-            await self._client._finished(standing.opening)
+            await in_time(self._client._finished(standing.opening), self._timeout, self._client.url)
         except BaseException:
             core.withdraw(standing)
             self._client._step()
@@ -72,12 +74,12 @@ class AsyncHeld(ABC, Generic[_S]):
     def __await__(self) -> Generator[Any, None, Self]:
         return self.__aenter__().__await__()
 
-    async def close(self) -> None:
+    async def close(self, timeout: float | None = None) -> None:
         """End it. What has already arrived for a subscription can still be taken."""
         if self._standing is not None:
             ticket = self._client._core.withdraw(self._standing)
             self._client._step()
-            await self._client._finished(ticket)
+            await in_time(self._client._finished(ticket), timeout, self._client.url)
 
 
 class Advertisement(Held[Promise]):
@@ -87,8 +89,8 @@ class Advertisement(Held[Promise]):
 class AsyncAdvertisement(AsyncHeld[Promise]):
     """What a client may publish, until `close` or the end of an `async with` block."""
 
-    def __init__(self, client: AsyncClient, filters: tuple[bytes, ...]) -> None:
-        super().__init__(client)
+    def __init__(self, client: AsyncClient, filters: tuple[bytes, ...], timeout: float | None) -> None:
+        super().__init__(client, timeout)
         self._filters = filters
 
     def _request(self, core: Core) -> Promise:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypedDict
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from inspect import Parameter, cleandoc, signature
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from contrada.broker.wire import NAME_BYTES
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
     from random import Random
 
     Key = str | Path
+
+
+_T = TypeVar("_T")
 
 
 class OptionNames(TypedDict, total=False):
@@ -59,6 +65,17 @@ class Options:
     key: Key | None = None
     server_key: Key | None = None
 
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """Make options of keyword arguments; `InvalidValue` names one that is none."""
+        known = [field.name for field in fields(cls)]
+        for name in given:
+            if name not in known:
+                close = get_close_matches(name, known, 1)
+                hint = f" (did you mean {close[0]}?)" if close else ""
+                raise InvalidValue(f"a client has no option {name!r}{hint}; the options are {', '.join(known)}")
+        return cls(**given)
+
     def __post_init__(self) -> None:
         for field in ("connect_timeout", "attempt_timeout", "close_timeout", "backoff", "backoff_max", "give_up_after"):
             value = getattr(self, field)
@@ -82,3 +99,14 @@ class Options:
         """How long to wait after failed attempt number `attempt`, counted from 0."""
         longest = min(self.backoff_max, self.backoff * 2.0 ** min(attempt, 60))
         return longest * random.uniform(0.5, 1.0)
+
+
+def takes_options(made: _T) -> _T:
+    """Decorate what takes `Options` as keyword arguments, so that `help` and editors show each with its default."""
+    own = signature(made)  # type: ignore[arg-type]  # a class or a function
+    keywords = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in signature(Options).parameters.values()]
+    named = [parameter for parameter in own.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+    made.__signature__ = own.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]
+    if made.__doc__ and Options.__doc__:  # neither is there under python -OO
+        made.__doc__ = f"{cleandoc(made.__doc__)}\n\n{cleandoc(Options.__doc__)}"
+    return made

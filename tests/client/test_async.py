@@ -298,3 +298,27 @@ def test_explain_tells_why(url: str) -> None:
                 await c.explain("nonsense", sub)
 
     run(main())
+
+
+def test_a_blocked_publisher_times_out_and_its_notification_is_not_lost() -> None:
+    async def main() -> None:
+        with make_broker() as broker:
+            async with contrada.connect(broker.url) as c:
+                async with c.subscribe("n >= 0", policy="block", window=1, queue=1, timeout=30) as sub:
+                    published = 0
+
+                    async def publish_all() -> None:
+                        nonlocal published
+                        while published < 10:  # nobody reads, so that some acknowledgement is withheld
+                            await c.publish({"n": published}, timeout=0.3)
+                            published += 1
+
+                    with pytest.raises(TimeoutError, match=f"^{broker.url}: no answer in 0.3 s$"):
+                        await publish_all()
+                    got = [(await sub.get(timeout=30))["n"] for _ in range(published + 1)]
+                    assert got == list(range(published + 1))
+                    await sub.close(timeout=30)
+                await c.flush(timeout=30)
+                assert (await c.status(timeout=30))["subscriptions"] == 0
+
+    run(main())

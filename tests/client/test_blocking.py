@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import pydoc
+import re
 import threading
+from dataclasses import fields
+from typing import Any
 
 import pytest
 
 import contrada
 from contrada.broker.messages import Limits
-from contrada.client import async_client, blocking
+from contrada.client.holding import Held
+from contrada.client.options import Options
 from tests.client.reference import make_broker
 
 
@@ -27,21 +32,43 @@ def test_the_example_of_the_documentation(url: str) -> None:
 
 @pytest.mark.parametrize(
     ("theirs", "ours"),
-    [(async_client.AsyncClient, blocking.Client), (async_client.Subscription, blocking.Subscription)],
+    [
+        (contrada.AsyncClient, contrada.Client),
+        (contrada.AsyncSubscription, contrada.Subscription),
+        (contrada.AsyncAdvertisement, contrada.Advertisement),
+        (contrada.connect, contrada.Client),
+    ],
 )
-def test_both_clients_have_the_same_methods_and_parameters(theirs: type, ours: type) -> None:
-    def public(kind: type) -> dict[str, object]:
-        return {name: member for name, member in vars(kind).items() if not name.startswith("_")}
+def test_both_clients_have_the_same_methods_and_parameters(theirs: Any, ours: Any) -> None:
+    def public(kind: Any) -> dict[str, object]:
+        return {name: getattr(kind, name) for name in dir(kind) if isinstance(kind, type) and not name.startswith("_")}
 
-    assert public(theirs).keys() == public(ours).keys()
+    def parameters(call: Any) -> list[tuple[str, object, object]]:
+        return [(each.name, each.kind, each.default) for each in inspect.signature(call).parameters.values()]
+
+    if isinstance(theirs, type):
+        assert public(theirs).keys() == public(ours).keys()
+    if not issubclass(ours, Held):  # those are made by their client
+        assert parameters(theirs) == parameters(ours)
     for name, member in public(theirs).items():
         if callable(member):
-            asked = inspect.signature(member).parameters
-            given = dict(inspect.signature(getattr(ours, name)).parameters)
-            if "timeout" not in asked:
-                given.pop("timeout", None)  # blocking calls can always be bounded
-            assert list(given) == list(asked), name
-            assert [p.default for p in given.values()] == [p.default for p in asked.values()], name
+            assert parameters(member) == parameters(getattr(ours, name)), name
+
+
+@pytest.mark.parametrize("made", [contrada.Client, contrada.AsyncClient, contrada.connect])
+def test_help_lists_every_option(made: Any) -> None:
+    page = pydoc.plain(pydoc.render_doc(made))
+    for field in fields(Options):
+        assert f"{field.name}: " in page.replace("\n", " "), field.name  # in the signature
+        assert re.search(rf"^ .*\b{field.name}\b.*  \w", page, re.MULTILINE), field.name  # explained
+
+
+@pytest.mark.parametrize("made", [contrada.Client, contrada.AsyncClient, contrada.connect])
+def test_an_unknown_option_is_named_with_those_there_are(made: Any) -> None:
+    with pytest.raises(contrada.InvalidValue, match="no option 'user'; the options are name, connect_timeout, "):
+        made("tcp://127.0.0.1:1", user="alice")
+    with pytest.raises(contrada.InvalidValue, match=r"no option 'serverkey' \(did you mean server_key\?\)"):
+        made("tcp://127.0.0.1:1", serverkey="alice")
 
 
 def test_iteration_ends_when_the_subscription_does(url: str) -> None:
