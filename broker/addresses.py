@@ -22,6 +22,18 @@ def is_address(text: str) -> bool:
     return found is not None and int(found["port"] or 0) <= 65_535
 
 
+def host_name(endpoint: str) -> str | None:
+    """The name of the host of an endpoint that has to be looked up; None where there is nothing to look up."""
+    if endpoint.startswith(("ipc://", "inproc://")):
+        return None
+    host = urlsplit("//" + re.split(r"://|;", endpoint.replace(":*", ":0"))[-1]).hostname or ""
+    try:
+        ip_address(host)
+    except ValueError:
+        return host
+    return None
+
+
 def is_local(endpoint: str) -> bool:
     """Whether only this machine can reach an endpoint."""
     if endpoint.startswith(("ipc://", "inproc://")):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import logging
-import resource
 import signal
 import threading
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
@@ -138,9 +138,12 @@ def _settle_in() -> None:
     It would find next to nothing (only closed sessions are cyclic), and a full pass over a large table is a pause of
     many milliseconds.
     """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with suppress(ImportError):  # not every system limits open files in this way
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)

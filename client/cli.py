@@ -33,7 +33,6 @@ app = typer.Typer(
     help="Content-based publish/subscribe for events that have places.",
     epilog="Exit codes: 0 ok, 1 failure, 2 usage, 3 no connection, 4 timed out, 5 set aside, 6 different: docs/cli.md.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},

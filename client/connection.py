@@ -137,6 +137,9 @@ class Connection(ABC):
         elif self.phase is Phase.CLOSING:
             self._end(None)
         elif self.phase is Phase.GREETING:
+            if reason != self._hint:
+                ends = self._patience_ends()
+                log.info("%s; trying %s", reason, "on" if ends == float("inf") else f"for {max(ends - now, 0.0):.0f} s")
             self._hint = reason
 
     def handshake_failed(self, reason: str, now: float) -> None:

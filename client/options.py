@@ -54,7 +54,7 @@ class Options:
     """
 
     name: str = ""
-    connect_timeout: float = 5.0
+    connect_timeout: float = 15.0
     attempt_timeout: float = 3.0
     close_timeout: float = 5.0
     reconnect: bool = True

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from contrada.broker.addresses import is_address
+from contrada.broker.addresses import host_name, is_address
 from contrada.client.events import Fault
 from contrada.errors import Disconnected, InvalidValue
 
@@ -28,7 +28,16 @@ LINGER_MS = 2_000
 _LONGEST_WAIT = 3600.0  # seconds; whoever waits longer looks again
 _Z85 = re.compile(r"[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}")
 # A failed handshake ends in DISCONNECTED without HANDSHAKE_SUCCEEDED before it, whatever made it fail.
-_WATCHED = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+# A failed attempt is CONNECT_DELAYED, CLOSED, CONNECT_RETRIED; without the first two the host was not even found.
+_WATCHED = (
+    zmq.EVENT_DISCONNECTED
+    | zmq.EVENT_CLOSED
+    | zmq.EVENT_HANDSHAKE_SUCCEEDED
+    | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    | zmq.EVENT_CONNECT_DELAYED
+    | zmq.EVENT_CONNECT_RETRIED
+)
+_NOT_YET = "a broker that is new on its machine first compiles for minutes, and says when it listens"
 _BAD_HANDSHAKE = "the security handshake failed: wrong server key, or keys on one side only"
 
 
@@ -50,7 +59,8 @@ class Transport:
         self._secrets = load_keys(options.key, options.server_key)
         self.socket: zmq.Socket[bytes] | None = None
         self.monitor: zmq.Socket[bytes] | None = None
-        self._shaken = False
+        self._shaken = self._tried = False
+        self._name = host_name(url)
 
     def connect(self) -> None:
         """Open a new socket; ZeroMQ connects it in the background and keeps trying."""
@@ -75,7 +85,7 @@ class Transport:
             self.hangup(linger=False)
             raise Disconnected(f"cannot connect to {self.url}: {error}") from error
         self.socket = socket
-        self._shaken = False
+        self._shaken = self._tried = False
 
     def hangup(self, *, linger: bool) -> None:
         """Close the socket, if there is one."""
@@ -126,8 +136,17 @@ class Transport:
             kind = event["event"]
             if kind == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self._shaken = True
+            elif kind == zmq.EVENT_CONNECT_DELAYED:
+                self._tried = True
             elif kind == zmq.EVENT_CLOSED:
-                return Report(Fault.CUT, f"nobody listens at {self.url}")
+                self._tried = True
+                return Report(Fault.CUT, f"nobody listens at {self.url}, or not yet: {_NOT_YET}")
+            elif kind == zmq.EVENT_CONNECT_RETRIED:
+                found, self._tried = self._tried or self._name is None, False
+                if not found:
+                    return Report(
+                        Fault.CUT, f"{self.url}: there is no host {self._name!r}, as far as this machine knows"
+                    )
             elif kind == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
                 return Report(Fault.REFUSED, f"{self.url}: {self._unknown_key()}")
             elif self._shaken:

@@ -9,7 +9,6 @@ out. After a failed write the torn block is cut off and the file is given up; `r
 
 from __future__ import annotations
 
-import fcntl
 import os
 import time
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from contrada.errors import ContradaError
 from contrada.forwarding.recording import Kind, Recording, encode_block, encode_header, file_number, recording_files
+from contrada.spatial.file_lock import take_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -93,7 +93,7 @@ class RecordingWriter:
 
     def _take_lock(self) -> None:
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(self._lock)
         except BlockingIOError as error:
             raise ContradaError(f"another broker records in {self.directory}: give each a directory") from error
 

@@ -15,7 +15,6 @@ it sweeps away what killed jobs left. OUT must be a directory that the driver an
 
 from __future__ import annotations
 
-import fcntl
 import json
 import secrets
 import shutil
@@ -42,6 +41,7 @@ from contrada.spark_jobs.second_pass import Placing, second_pass
 from contrada.spark_jobs.sources import read_subscriptions
 from contrada.spark_jobs.staging import QUARANTINE
 from contrada.spark_jobs.statistics import Grid, bucket_parts
+from contrada.spatial.file_lock import take_lock
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ def _alone(place: Path) -> Iterator[Path]:
     """A staging directory, while no one else builds this index."""
     with (place / _LOCK).open("w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(lock)
         except OSError:
             raise InvalidValue(f"{place}: another build is under way; wait for it, or choose another OUT") from None
         for left in place.glob(f"{_STAGING}*"):

@@ -8,7 +8,6 @@ is never replaced.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidValue
+from contrada.spatial.file_lock import take_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,7 +36,7 @@ def output(path: Path, mark: str) -> Iterator[Path]:
     replaced = path.with_name(f".{path.name}.replaced")
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(lock)
         except BlockingIOError as error:
             raise InvalidValue(f"another job is writing {path}: wait for it, or name another place") from error
         if replaced.exists() and not path.exists():

@@ -19,6 +19,7 @@ from contrada import errors
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ["broker", "client", "forwarding", "spark_jobs", "spatial"]
+LOOSE = ["__init__.py", "__main__.py", "errors.py", "py.typed"]
 
 
 def run(*command: str | Path) -> str:
@@ -33,7 +34,7 @@ def wheel(tmp_path_factory):
     leave = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for part in ["src", *PACKAGES]:
         shutil.copytree(ROOT / part, source / part, symlinks=True, ignore=leave)
-    for part in ["pyproject.toml", "README.md", "LICENSE"]:
+    for part in ["pyproject.toml", "setup.py", "README.md", "LICENSE"]:
         shutil.copy(ROOT / part, source)
     run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", source / "dist", source)
     (built,) = (source / "dist").iterdir()
@@ -100,3 +101,35 @@ def test_whatever_is_annotated_or_caught_is_public():
             returned = re.findall(r"\b[A-Z]\w+\b", str(inspect.signature(method).return_annotation))
             ours = set(returned) - {"Any", "Ints", "InterfaceT", "None", "Sequence", "Set"}
             assert ours <= set(contrada.__all__), (kind.__name__, method.__name__)
+
+
+@pytest.mark.parametrize("hook", ["build_wheel", "build_editable", "build_sdist"])
+def test_a_clone_without_symbolic_links_is_not_built(hook, tmp_path):
+    (tmp_path / "src" / "contrada").mkdir(parents=True)
+    for part in ["pyproject.toml", "setup.py", "README.md", "LICENSE", *(f"src/contrada/{name}" for name in LOOSE)]:
+        shutil.copy(ROOT / part, tmp_path / part)
+    for package in PACKAGES:  # what git writes for a link with core.symlinks = false
+        (tmp_path / "src" / "contrada" / package).write_text(f"../../{package}")
+        (tmp_path / package).mkdir()
+    code = f"import setuptools.build_meta as backend; backend.{hook}('dist')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.returncode != 0
+    assert "src/contrada/broker is no link to ../../broker" in done.stderr
+    assert not list(tmp_path.glob("dist/*"))
+
+
+@pytest.mark.parametrize(
+    "module", ["contrada.broker.server", "contrada.client.cli", "contrada.forwarding.recording_writer"]
+)
+def test_what_only_unix_has_is_loaded_only_where_it_is_used(module):
+    run(sys.executable, "-c", f"import sys; sys.modules.update(resource=None, fcntl=None); import {module}")
+
+
+def test_without_file_locks_recording_says_so(tmp_path):
+    code = "import sys; sys.modules['fcntl'] = None; from contrada.spatial.file_lock import take_lock; take_lock(0)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert "ContradaError: this system has no file locks" in done.stderr
+
+
+def test_the_package_runs_as_a_program():
+    assert run(sys.executable, "-m", "contrada", "--version") == f"contrada {contrada.__version__}\n"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrada.client.commands.common import Exit, say
+from contrada.client.commands.common import Exit, Quiet, say, teller
 
 if TYPE_CHECKING:
     from contrada.client.blocking import Client
@@ -28,6 +28,7 @@ def bench(
     ] = 1_000,
     seed: Annotated[int, typer.Option(help="Of the workload.")] = 1,
     url: Annotated[str | None, typer.Option("--url", "-u", help="Use this broker instead of a new one.")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Measure rate and latency end to end: one publisher, one subscriber, and a table of other subscriptions.
 
@@ -40,6 +41,7 @@ def bench(
     else:
         from contrada.client.commands.local import local_broker
 
+        teller(quiet)("starting a broker …")
         with local_broker() as address:
             report = measure(address, notifications, subscriptions, seed)
     console = Console()

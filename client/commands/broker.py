@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from contrada.client.commands.common import ConfigFile, say
+from contrada.client.commands.common import ConfigFile, Quiet, teller
 from contrada.client.settings import load
 
 EXAMPLES = (
@@ -48,7 +48,7 @@ def broker(
         float | None, typer.Option(help="Of an .npz: the distance beyond which nothing is similar.")
     ] = None,
     config: ConfigFile = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Log warnings and errors only.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C, then deliver what is queued and stop. Logs JSON lines to stderr."""
     import logging
@@ -77,4 +77,4 @@ def broker(
     options.update({name: value for name, value in given.items() if value is not None})
     settings = Settings.of(options)  # what is wrong with them should not wait for the kernels
     node = Broker(**{field.name: getattr(settings, field.name) for field in fields(settings)})
-    node.run(lambda: say(f"contrada broker {node.id} listens on {node.url}; stop it with Ctrl-C"))
+    node.run(lambda: teller(quiet)(f"contrada broker {node.id} listens on {node.url}; stop it with Ctrl-C"))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrada.client.commands.common import say
+from contrada.client.commands.common import Quiet, teller
 from contrada.errors import ContradaError, InvalidValue
 
 if TYPE_CHECKING:
@@ -30,21 +30,23 @@ def cluster(
     demo: Annotated[
         bool, typer.Option("--demo", help="Publish across the cluster, show what happened, and stop.")
     ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Start every broker of a file, each in a process of its own, until SIGTERM or Ctrl-C."""
     from contrada.forwarding.warm import compile_kernels
 
+    tell = teller(quiet)
     brokers = read(file)
     compile_kernels()  # once, or on a new installation all brokers would compile the same at once
     with ExitStack() as stack:
         processes = [stack.enter_context(_process(options)) for options in brokers.values()]
         _await_links(brokers)
         for name, options in brokers.items():
-            say(f"{name} listens on {options['listen']}")
+            tell(f"{name} listens on {options['listen']}")
         if demo:
             _show(brokers)
             return
-        say("the cluster is linked; look at it with: contrada status --cluster --url URL; stop it with Ctrl-C")
+        tell("the cluster is linked; look at it with: contrada status --cluster --url URL; stop it with Ctrl-C")
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         for process in processes:
             process.join()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import typer
 from contrada.client.settings import load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from contrada.client.blocking import Client
 
@@ -44,8 +45,9 @@ ServerKey = Annotated[
     str | None, typer.Option("--server-key", help="The broker's public key: its file (broker.toml) or 40 characters.")
 ]
 ConnectTimeout = Annotated[
-    float | None, typer.Option("--connect-timeout", min=0.001, help="Seconds to try to connect (5).")
+    float | None, typer.Option("--connect-timeout", min=0.001, help="Seconds to try to connect (15).")
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
 
 
 @contextmanager
@@ -56,16 +58,37 @@ def connected(
     key: Path | None = None,
     server_key: str | None = None,
     connect_timeout: float | None = None,
+    quiet: bool = False,
     **defaults: Any,
 ) -> Iterator[Client]:
-    """Connect as options, environment and file say."""
+    """Connect as options, environment and file say; tell how that goes."""
     from contrada.client.blocking import Client
 
     settings = load(config)
     given = {"key": key, "server_key": server_key, "connect_timeout": connect_timeout}
     options = {**defaults, **settings.client, **{name: value for name, value in given.items() if value is not None}}
-    with Client(settings.address(url), **options) as client:
+    with _telling(quiet), Client(settings.address(url), **options) as client:
         yield client
+
+
+class _Teller(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(f"contrada: {record.getMessage()}")
+
+
+@contextmanager
+def _telling(quiet: bool) -> Iterator[None]:
+    """Tell what the client logs: that nobody listens yet, that the connection was lost."""
+    log = logging.getLogger("contrada.client")
+    before = log.level
+    teller = _Teller()
+    log.addHandler(teller)
+    log.setLevel(logging.WARNING if quiet else logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+        log.removeHandler(teller)
 
 
 def examples(lines: tuple[str, ...]) -> str:
@@ -73,6 +96,11 @@ def examples(lines: tuple[str, ...]) -> str:
     from rich.markup import escape
 
     return "\n\n".join(["[bold]Examples[/bold]", *(f"  {escape(line)}" for line in lines)])
+
+
+def teller(quiet: bool) -> Callable[[str], None]:
+    """How a command tells the person how it goes: on stderr, or with --quiet not at all."""
+    return (lambda message: None) if quiet else say
 
 
 def say(message: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contrada.client.commands.common import Exit, say
+from contrada.client.commands.common import Exit, Quiet, teller
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,6 +25,7 @@ def demo(
     plain: Annotated[bool, typer.Option("--plain", help="Lines instead of a live screen.")] = False,
     seed: Annotated[int, typer.Option(help="Of facilities, posts and rain.")] = 2026,
     url: Annotated[str | None, typer.Option("--url", "-u", help="Use this broker instead of a new one.")] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Let storms pass over Florida and see who is warned, and why. Starts its own broker; ends by itself.
 
@@ -38,8 +39,8 @@ def demo(
     if url is not None:
         picture = _play(url, seconds, seed, console, plain)
     else:
-        say("starting a broker in a temporary directory (a first run compiles its kernels) …")
-        with local_broker("--quiet") as address:
+        teller(quiet)("starting a broker in a temporary directory (a first run compiles its kernels) …")
+        with local_broker() as address:
             picture = _play(address, seconds, seed, console, plain)
     if picture.wrong:
         raise typer.Exit(Exit.FAILURE)

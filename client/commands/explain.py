@@ -12,6 +12,7 @@ from contrada.client.commands.common import (
     ConnectTimeout,
     Exit,
     Key,
+    Quiet,
     ServerKey,
     Url,
     connected,
@@ -35,10 +36,17 @@ def explain(
     key: Key = None,
     server_key: ServerKey = None,
     connect_timeout: ConnectTimeout = None,
+    quiet: Quiet = False,
 ) -> None:
     """Tell why a recent notification did or did not reach a subscription (role admin). Exits with 1 if it did not."""
     with connected(
-        url, config, key=key, server_key=server_key, connect_timeout=connect_timeout, name=default_name("explain")
+        url,
+        config,
+        key=key,
+        server_key=server_key,
+        connect_timeout=connect_timeout,
+        name=default_name("explain"),
+        quiet=quiet,
     ) as client:
         document = client.explain(notification, subscription, session, timeout=30.0)
     if as_json:

@@ -12,12 +12,13 @@ from contrada.client.commands.common import (
     ConfigFile,
     ConnectTimeout,
     Key,
+    Quiet,
     ServerKey,
     Url,
     connected,
     default_name,
     examples,
-    say,
+    teller,
 )
 
 LOAD_EXAMPLES = ("contrada index load standing", "contrada index load standing --shard 0/3")
@@ -38,17 +39,24 @@ def load(
     key: Key = None,
     server_key: ServerKey = None,
     connect_timeout: ConnectTimeout = None,
+    quiet: Quiet = False,
 ) -> None:
     """Have a broker match by the index in PATH from now on, in place of any that it has. Prints what it holds, as JSON.
 
     If it cannot be opened the broker goes on with what it had.
     """
     with connected(
-        url, config, key=key, server_key=server_key, connect_timeout=connect_timeout, name=default_name("index")
+        url,
+        config,
+        key=key,
+        server_key=server_key,
+        connect_timeout=connect_timeout,
+        name=default_name("index"),
+        quiet=quiet,
     ) as client:
         document = client.index_load(path.absolute(), shard, timeout=_PATIENCE)
         _print(document)
-        say(f"{client.broker} matches by {document['filters']:,} filters of {document['path']}")
+        teller(quiet)(f"{client.broker} matches by {document['filters']:,} filters of {document['path']}")
 
 
 @index.command(epilog=examples(ADD_EXAMPLES))
@@ -61,10 +69,17 @@ def add(
     key: Key = None,
     server_key: ServerKey = None,
     connect_timeout: ConnectTimeout = None,
+    quiet: Quiet = False,
 ) -> None:
     """Put a subscription into a broker's loaded index. The files of the index stay as they are."""
     with connected(
-        url, config, key=key, server_key=server_key, connect_timeout=connect_timeout, name=default_name("index")
+        url,
+        config,
+        key=key,
+        server_key=server_key,
+        connect_timeout=connect_timeout,
+        name=default_name("index"),
+        quiet=quiet,
     ) as client:
         _print(client.index_add(id, interface, filter, timeout=30.0))
 
@@ -77,10 +92,17 @@ def remove(
     key: Key = None,
     server_key: ServerKey = None,
     connect_timeout: ConnectTimeout = None,
+    quiet: Quiet = False,
 ) -> None:
     """Take a subscription out of a broker's loaded index. The files of the index stay as they are."""
     with connected(
-        url, config, key=key, server_key=server_key, connect_timeout=connect_timeout, name=default_name("index")
+        url,
+        config,
+        key=key,
+        server_key=server_key,
+        connect_timeout=connect_timeout,
+        name=default_name("index"),
+        quiet=quiet,
     ) as client:
         _print(client.index_remove(id, timeout=30.0))
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from contrada.client.commands.common import say
+from contrada.client.commands.common import Quiet, teller
 
 EXAMPLES = (
     "contrada keygen broker",
@@ -23,6 +23,7 @@ def keygen(
         list[str] | None,
         typer.Option("--role", "-r", help="publish, subscribe, admin or peer; again for more (publish and subscribe)."),
     ] = None,
+    quiet: Quiet = False,
 ) -> None:
     """Make a key pair: NAME.toml (public, stays with the broker) and NAME.secret.toml (goes to its owner)."""
     from contrada.broker.keys import CLIENT_ROLES, generate
@@ -30,7 +31,7 @@ def keygen(
     public, secret = generate(directory, name, role or CLIENT_ROLES)
     print(public)
     print(secret)
-    say(
+    teller(quiet)(
         f"keep {secret.name} secret; the broker needs only {public.name}"
         if name != "broker"
         else f"start it with: contrada broker --keys {directory}"

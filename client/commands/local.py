@@ -35,7 +35,7 @@ def broker_process(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]
         # The package may be importable only from here, by a relative path.
         path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path if entry and Path(entry).exists())
         process = subprocess.Popen(
-            [sys.executable, "-m", "contrada.client.cli", "broker", *options],
+            [sys.executable, "-m", "contrada", "broker", *options],
             stderr=subprocess.PIPE,
             text=True,
             cwd=directory,

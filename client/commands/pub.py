@@ -59,7 +59,13 @@ def pub(
         sources = [_file(Path("-"))]
     count = 0
     with connected(
-        url, config, key=key, server_key=server_key, connect_timeout=connect_timeout, name=default_name("pub")
+        url,
+        config,
+        key=key,
+        server_key=server_key,
+        connect_timeout=connect_timeout,
+        name=default_name("pub"),
+        quiet=quiet,
     ) as client:
         if advertise is not None:
             client.advertise(advertise)

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrada.client.commands.common import ConfigFile, ConnectTimeout, Key, ServerKey, Url, connected, default_name
+from contrada.client.commands.common import (
+    ConfigFile,
+    ConnectTimeout,
+    Key,
+    Quiet,
+    ServerKey,
+    Url,
+    connected,
+    default_name,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,6 +70,7 @@ def status(
     key: Key = None,
     server_key: ServerKey = None,
     connect_timeout: ConnectTimeout = None,
+    quiet: Quiet = False,
 ) -> None:
     """Show what a broker is doing (role admin)."""
     from rich.console import Console
@@ -69,7 +79,13 @@ def status(
     looks = (count if watch else 1) or None
     draw = overlay_table if cluster else table
     with connected(
-        url, config, key=key, server_key=server_key, connect_timeout=connect_timeout, name=default_name("status")
+        url,
+        config,
+        key=key,
+        server_key=server_key,
+        connect_timeout=connect_timeout,
+        name=default_name("status"),
+        quiet=quiet,
     ) as client:
         console = Console()
         if not console.is_terminal:

@@ -13,11 +13,13 @@ from contrada.client.commands.common import (
     ConnectTimeout,
     Exit,
     Key,
+    Quiet,
     ServerKey,
     Url,
     connected,
     default_name,
     say,
+    teller,
 )
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ def sub(
     key: Key = None,
     server_key: ServerKey = None,
     connect_timeout: ConnectTimeout = None,
+    quiet: Quiet = False,
 ) -> None:
     """Subscribe and print notifications as JSON lines: {"id": …, "publisher": …, "notification": {…}}.
 
@@ -61,12 +64,18 @@ def sub(
     write = _pretty if pretty else _bare if bare else _line
     received = 0
     with connected(
-        url, config, key=key, server_key=server_key, connect_timeout=connect_timeout, name=default_name("sub")
+        url,
+        config,
+        key=key,
+        server_key=server_key,
+        connect_timeout=connect_timeout,
+        name=default_name("sub"),
+        quiet=quiet,
     ) as client:
         subscribe, wanted = (client.attach, attach) if filter is None else (client.subscribe, filter)
         assert wanted is not None
         subscription = subscribe(wanted, policy=policy, window=window, queue=queue)
-        say(f"subscription {subscription.id} of session {client.session} at {client.url}")
+        teller(quiet)(f"subscription {subscription.id} of session {client.session} at {client.url}")
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
             while count is None or received < count:

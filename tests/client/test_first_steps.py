@@ -1,0 +1,142 @@
+"""What a new user meets at the command line: completion, --quiet, and a broker that is not there, or not yet."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+import contrada
+from contrada.broker.addresses import host_name
+from contrada.broker.server import Broker
+from contrada.client import cli
+from contrada.client.core import Core
+from contrada.client.options import Options
+from tests.client.reference import make_broker
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+
+
+def contrada_(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "contrada", *words],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=110,
+    )
+
+
+# ---------------------------------------------------------------------------------------------- completion
+
+
+@pytest.mark.parametrize(("shell", "word"), [("bash", "complete"), ("zsh", "compdef"), ("fish", "complete")])
+def test_shells_get_a_script(shell: str, word: str) -> None:
+    script = contrada_(_CONTRADA_COMPLETE=f"source_{shell}", SHELL=f"/bin/{shell}")
+    assert script.returncode == 0, script.stderr
+    assert "_CONTRADA_COMPLETE" in script.stdout
+    assert word in script.stdout
+
+
+def test_commands_and_options_are_completed() -> None:
+    def completed(words: str) -> list[str]:
+        number = str(len(words.split(" ")) - 1)
+        told = contrada_(_CONTRADA_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=number)
+        return told.stdout.split()
+
+    assert completed("contrada s") == ["sub", "status"]
+    assert "--connect-timeout" in completed("contrada pub --c")
+
+
+# ---------------------------------------------------------------------------------------------- --quiet
+
+
+def leaves(commands: Any) -> list[Any]:
+    return [
+        leaf for each in commands.values() for leaf in (leaves(each.commands) if hasattr(each, "commands") else [each])
+    ]
+
+
+@pytest.mark.parametrize("command", leaves(COMMANDS), ids=lambda command: command.name)
+def test_every_command_can_be_quiet(command: Any) -> None:
+    assert any("--quiet" in parameter.opts for parameter in command.params)
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_quiet_is_quiet(quiet: bool, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTRADA_URL", url)
+    monkeypatch.chdir(tmp_path)
+    for words in (
+        ["sub", "n exists", "--timeout", "0"],
+        ["pub", '{"n": 1}'],
+        ["keygen", "alice"],
+        ["keygen", "broker"],
+    ):
+        told = CliRunner().invoke(cli.app, [*words, *["--quiet"] * quiet])
+        assert told.exit_code == 0, told.output
+        assert (told.stderr == "") is quiet, told.stderr
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_quiet_broker_says_nothing(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Broker, "run", lambda broker, ready: ready())
+    told = CliRunner().invoke(cli.app, ["broker", "--listen", "tcp://127.0.0.1:*", *["--quiet"] * quiet])
+    assert told.exit_code == 0
+    assert ("listens on" in told.stderr) is not quiet
+
+
+# ---------------------------------------------------------------------------------------------- nobody there
+
+
+def test_while_nobody_listens_the_command_says_so() -> None:
+    with make_broker() as broker:
+        gone = broker.url
+    told = contrada_("pub", "{}", "--url", gone, "--connect-timeout", "1.5")
+    assert told.returncode == 3
+    first, last = told.stderr.splitlines()
+    assert first.startswith(
+        f"contrada: nobody listens at {gone}, or not yet: a broker that is new on its machine first"
+    )
+    assert first.endswith("; trying for 2 s")
+    assert last.startswith(f"contrada: no connection after 1.5 s: nobody listens at {gone}")
+    told = contrada_("pub", "{}", "--url", gone, "--connect-timeout", "1.5", "--quiet")
+    assert told.stderr.splitlines() == [last]
+
+
+def test_a_reason_is_told_once_and_a_new_one_again(caplog: pytest.LogCaptureFixture) -> None:
+    core = Core(Options(connect_timeout=9.0), random=Random(1))
+    with caplog.at_level(logging.INFO, "contrada.client"):
+        core.start(0.0)
+        for reason in ("nobody listens", "nobody listens", "no such host", "no such host"):
+            core.lost(reason, 4.0)
+    assert caplog.messages == ["nobody listens; trying for 5 s", "no such host; trying for 5 s"]
+
+
+def test_a_host_that_cannot_be_found_is_named() -> None:
+    with pytest.raises(contrada.Disconnected, match=r"there is no host 'nowhere\.invalid'"):
+        contrada.Client("tcp://nowhere.invalid:7400", connect_timeout=3.0)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("tcp://broker.example:7400", "broker.example"),
+        ("tcp://localhost:7400", "localhost"),
+        ("tcp://127.0.0.1:7400", None),
+        ("tcp://[::1]:7400", None),
+        ("tcp://127.0.0.1:0;broker.example:7400", "broker.example"),
+        ("ipc:///run/contrada", None),
+    ],
+)
+def test_which_hosts_are_looked_up(url: str, name: str | None) -> None:
+    assert host_name(url) == name
