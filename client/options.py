@@ -48,7 +48,8 @@ class Options:
     close_timeout     how long closing waits for streamed publications and the broker's goodbye
     reconnect         whether a lost connection is made again and the subscriptions restored
     give_up_after     how long reconnecting is tried; None: for ever
-    backoff           pause after the first failed attempt; doubles up to `backoff_max`, then jittered to 50-100 %
+    backoff           pause after the first failed attempt; doubles with each, then jittered to 50-100 %
+    backoff_max       the longest such pause
     outstanding       notifications published and not yet acknowledged; publishing waits when they are so many
     key, server_key   CURVE: this client's secret key file, and the broker's public key (a file or its 40 characters)
     """
