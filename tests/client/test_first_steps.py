@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import sys
 from random import Random
@@ -22,6 +23,7 @@ from contrada.client.options import Options
 from tests.client.reference import make_broker
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
@@ -89,10 +91,17 @@ def test_quiet_is_quiet(quiet: bool, url: str, tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_a_quiet_broker_says_nothing(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Broker, "run", lambda broker, ready: ready())
+    def run(broker: Broker, ready: Callable[[], None]) -> None:
+        with broker:
+            ready()
+
+    levels: list[int] = []
+    monkeypatch.setattr(Broker, "run", run)
+    monkeypatch.setattr("contrada.broker.logs.configure", levels.append)
     told = CliRunner().invoke(cli.app, ["broker", "--listen", "tcp://127.0.0.1:*", *["--quiet"] * quiet])
     assert told.exit_code == 0
     assert ("listens on" in told.stderr) is not quiet
+    assert levels == [logging.WARNING if quiet else logging.INFO]
 
 
 # ---------------------------------------------------------------------------------------------- nobody there
@@ -107,10 +116,11 @@ def test_while_nobody_listens_the_command_says_so() -> None:
     assert first.startswith(
         f"contrada: nobody listens at {gone}, or not yet: a broker that is new on its machine first"
     )
-    assert first.endswith("; trying for 2 s")
-    assert last.startswith(f"contrada: no connection after 1.5 s: nobody listens at {gone}")
+    assert re.search(r"; trying for \d s$", first)
+    assert re.match(rf"contrada: no connection after [\d.]+ s: nobody listens at {gone}", last)
     told = contrada_("pub", "{}", "--url", gone, "--connect-timeout", "1.5", "--quiet")
-    assert told.stderr.splitlines() == [last]
+    assert told.stderr.startswith("contrada: no connection after")
+    assert told.stderr.count("\n") == 1
 
 
 def test_a_reason_is_told_once_and_a_new_one_again(caplog: pytest.LogCaptureFixture) -> None:
