@@ -192,12 +192,12 @@ def build_constraint(name: object, word: object, operand: object, limits: Limits
         keywords, within = _parts(operand, op, 2)
         if within is not None:
             within = region(within)
-        return Constraint(name, op, TextMatch(frozenset(keyword_list(keywords, limits)), within))
+        return Constraint(name, op, TextMatch(_words_of(keywords, limits), within))
     if op is Operator.SIMILAR:
         keywords, at, alpha, tau = _parts(operand, op, 4)
         if kind_of(_checked(at)) is not Kind.POINT:
             raise CodecError(f"similar is at a point, not {_describe(at)}")
-        return Constraint(name, op, Similar(frozenset(keyword_list(keywords, limits)), at, alpha, tau))
+        return Constraint(name, op, Similar(_words_of(keywords, limits), at, alpha, tau))
     if op is Operator.CONTAINS and type(operand) is str:
         length = len(operand.encode(errors="replace"))  # a lone surrogate is refused below
         if length > limits.pattern_length:
@@ -221,6 +221,16 @@ def keyword_list(keywords: object, limits: Limits) -> list[str]:
     if type(keywords) is not list or len(keywords) > limits.keywords:
         raise CodecError(f"keywords are an array of at most {limits.keywords} strings, not {_describe(keywords)}")
     return keywords
+
+
+def _words_of(keywords: object, limits: Limits) -> frozenset[str]:
+    """What decoded keywords of a constraint ask for; one of several words is read as these."""
+    from contrada.spatial.geotext import wanted_keywords
+
+    words = wanted_keywords(keyword_list(keywords, limits))
+    if len(words) > limits.keywords:
+        raise CodecError(f"keywords of {len(words)} words, more than the limit of {limits.keywords}")
+    return words
 
 
 def region(value: object) -> Region:

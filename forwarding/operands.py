@@ -175,9 +175,9 @@ class Roads(Protocol):
 
 
 def _keywords(keywords: str | Iterable[str]) -> frozenset[str]:
-    from contrada.spatial.geotext import check_keywords
+    from contrada.spatial.geotext import wanted_keywords
 
-    checked = check_keywords(keywords)
+    checked = wanted_keywords(keywords)
     if not checked:
         raise InvalidValue("matches and similar need at least one keyword")
     return checked

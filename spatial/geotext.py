@@ -1,16 +1,19 @@
 """Geotext: a set of keywords with a place, which is a point or a box.
 
-A message's text becomes keywords through `tokenise`, the one place where that is decided: Unicode compatibility
-normalisation and case folding (so `iPad`, `IPAD` and full-width `ｉＰａｄ` are one word), then the maximal runs of
-letters, digits, combining marks and underscores. No stemming and no stop words: a publisher or subscriber who wants
-them gives another function, or the keywords themselves. Keywords given one by one are normalised but not split.
+`tokenise` is the one place where it is decided what a word is, for messages and for those who wait for them: Unicode
+compatibility normalisation and case folding (so `iPad`, `IPAD` and full-width `ｉＰａｄ` are one word), then the maximal
+runs of letters, digits, combining marks and underscores. No stemming and no stop words: a publisher who wants them
+gives another function, or keywords instead of a text.
+
+Keywords given one by one are read in the same way, each as a short text: `AT&T` is the words `at` and `t`, on both
+sides. So every keyword of a `GeoText` and of a constraint is a word that `tokenise` leaves as it is.
 """
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final, TypeAlias
-from unicodedata import category, normalize
+from unicodedata import category, combining, is_normalized, normalize
 
 from contrada.errors import InvalidValue
 from contrada.spatial.point import Point
@@ -23,7 +26,38 @@ if TYPE_CHECKING:
     Tokeniser: TypeAlias = Callable[[str], Iterable[str]]
 
 MAX_KEYWORD: Final = 255
+MOST_MARKS: Final = 30  # combining marks on one character, as in Unicode's stream-safe text format
 _ASCII_WORD: Final = re.compile(r"[0-9a-z_]+")
+_WORDS_AND_BREAKS: Final = b"0123456789_abcdefghijklmnopqrstuvwxyz\n"
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_REMEMBERED: Final = 1 << 16  # characters; hostile texts would fill memory with what each of a million is
+
+
+class _Separators(dict[int, int]):
+    """What each character is replaced by: itself if words have it, else a space. For `str.translate`."""
+
+    def __missing__(self, code: int) -> int:
+        character = chr(code)
+        # `\w` leaves out combining marks, and so would cut words of Hindi or Thai in pieces.
+        of_word = character.isalnum() or character == "_" or category(character)[0] == "M"
+        if len(self) < _REMEMBERED:
+            self[code] = code if of_word else 32
+        return code if of_word else 32
+
+
+class _Marks(dict[int, int]):
+    """`m` for characters that normalisation sorts, being marks on another; `.` for all others."""
+
+    def __missing__(self, code: int) -> int:
+        sign = ord("m" if combining(normalize("NFKD", chr(code))[0]) else ".")
+        if len(self) < _REMEMBERED:
+            self[code] = sign
+        return sign
+
+
+_SEPARATORS: Final = _Separators()
+_MARKS: Final = _Marks()
+_TOO_MANY_MARKS: Final = re.compile(f"m{{{MOST_MARKS + 1},}}")
 
 
 def fold(text: str) -> str:
@@ -31,10 +65,27 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     while True:
-        folded = normalize("NFKC", normalize("NFKC", text).casefold())
+        folded = normalize("NFKC", _normalised(text).casefold())
         if folded == text:
             return folded
         text = folded
+
+
+def _normalised(text: str) -> str:
+    """NFKC, in time linear in the text: of more than `MOST_MARKS` marks in a row, which Python sorts, the rest goes."""
+    if is_normalized("NFKC", text):
+        return text
+    kept, end = [], 0
+    for run in _TOO_MANY_MARKS.finditer(text.translate(_MARKS)):
+        kept.append(text[end : run.start() + MOST_MARKS])
+        end = run.end()
+    return normalize("NFKC", "".join((*kept, text[end:])))
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text, in order, folded, of whatever length."""
+    folded = fold(text)
+    return _ASCII_WORD.findall(folded) if folded.isascii() else folded.translate(_SEPARATORS).split()
 
 
 def tokenise(text: str) -> list[str]:
@@ -43,35 +94,86 @@ def tokenise(text: str) -> list[str]:
     >>> tokenise("iPad on SALE: 50% off!")
     ['ipad', 'on', 'sale', '50', 'off']
     """
-    folded = fold(text)
-    if folded.isascii():
-        words = _ASCII_WORD.findall(folded)
-    else:
-        # `\w` leaves out combining marks, and so would cut words of Hindi or Thai in pieces.
-        words = "".join(c if c.isalnum() or c == "_" or category(c)[0] == "M" else " " for c in folded).split()
-    return [word for word in words if len(word) <= MAX_KEYWORD]
+    return [word for word in _words(text) if len(word) <= MAX_KEYWORD]
 
 
 def check_keywords(keywords: str | Iterable[str], tokenise: Tokeniser = tokenise) -> frozenset[str]:
-    """Keywords of a text, or keywords given one by one, folded; `InvalidValue` for what is not a keyword."""
-    words = tokenise(keywords) if isinstance(keywords, str) else keywords
-    checked = set()
+    """The words that a message has, of a text or of keywords given one by one. `InvalidValue` for what is neither.
+
+    What `tokenise` gives is read like keywords given one by one. Those without a word in them are left out.
+
+    >>> sorted(check_keywords(["AT&T", "wi-fi", "!"]))
+    ['at', 'fi', 't', 'wi']
+    """
+    listed = _listed(tokenise(keywords) if isinstance(keywords, str) else keywords)
+    plain = _plain(listed)
+    if plain is not None:
+        return plain
+    _refuse_unreadable(listed)
+    return _short_enough(_words("\n".join(listed)))
+
+
+def wanted_keywords(keywords: str | Iterable[str]) -> frozenset[str]:
+    """The words that a constraint asks for, as `check_keywords` reads them; but here each must have a word.
+
+    >>> sorted(wanted_keywords(["New York", "hotel"]))
+    ['hotel', 'new', 'york']
+    """
+    listed = _listed([keywords] if isinstance(keywords, str) else keywords)
+    plain = _plain(listed)
+    if plain is not None:
+        return plain
+    _refuse_unreadable(listed)
+    words: list[str] = []
+    for keyword in listed:
+        its = _words(keyword)
+        if not its:
+            raise InvalidValue(
+                f"keyword {keyword[:MAX_KEYWORD]!r} has neither letters nor digits, and no text is read as having it: "
+                "leave it out"
+            )
+        words += its
+    return _short_enough(words)
+
+
+def _listed(keywords: Iterable[str]) -> list[str]:
     try:
-        listed = list(words)
+        return list(keywords)
     except TypeError:
         raise InvalidValue(f"keywords are a text or strings, not {type(keywords).__name__}") from None
-    for word in listed:
-        if not isinstance(word, str):
-            raise InvalidValue(f"a keyword is a string, not {type(word).__name__}")
-        folded = fold(word).strip()
-        if not folded:
+
+
+def _plain(listed: list[str]) -> frozenset[str] | None:
+    """The keywords if each is a word as it is. Those that our encoder wrote nearly always are, and come in thousands.
+
+    So all are looked at together.
+    """
+    try:
+        text = "\n".join(listed)
+    except TypeError:
+        return None
+    if not text.isascii() or text.encode().translate(None, _WORDS_AND_BREAKS):
+        return None
+    if "\n\n" in text or text[:1] == "\n" or text[-1:] == "\n" or text.count("\n") + 1 != len(listed):
+        return None  # one is empty, or holds a line break
+    return frozenset(listed) if max(map(len, listed)) <= MAX_KEYWORD else None
+
+
+def _refuse_unreadable(listed: list[str]) -> None:
+    for keyword in listed:
+        if not isinstance(keyword, str):
+            raise InvalidValue(f"a keyword is a string, not {type(keyword).__name__}")
+        if not keyword or keyword.isspace():
             raise InvalidValue("a keyword must not be blank")
-        if len(folded) > MAX_KEYWORD:
-            raise InvalidValue(f"a keyword has at most {MAX_KEYWORD} characters; this one has {len(folded)}")
-        if not folded.isascii() and any("\ud800" <= c <= "\udfff" for c in folded):
-            raise InvalidValue(f"keyword {folded!r} holds a lone surrogate, which cannot be encoded as UTF-8")
-        checked.add(folded)
-    return frozenset(checked)
+        if not keyword.isascii() and _SURROGATE.search(keyword):
+            raise InvalidValue(f"keyword {keyword[:MAX_KEYWORD]!r} holds a lone surrogate, which is no character")
+
+
+def _short_enough(words: list[str]) -> frozenset[str]:
+    longest = max(map(len, words), default=0)
+    if longest > MAX_KEYWORD:
+        raise InvalidValue(f"a keyword has at most {MAX_KEYWORD} characters; this one has {longest}")
+    return frozenset(words)
 
 
 class GeoText:
