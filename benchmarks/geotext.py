@@ -2,6 +2,7 @@
 
     python -m benchmarks.geotext --quick                                  # everything, small: does it run?
     python -m benchmarks.geotext --paper 4 --only fig12 --size 5000000    # one figure, at the paper's size
+    python -m benchmarks.geotext --only orders                            # orders of subscribing, growth from empty
     python -m benchmarks.geotext --world places --data DIR                # real names at real places
 
 Worlds: `zipf` as the papers print (geotext_workloads.py), `thinned` with its most frequent words thinned out, `places`
@@ -13,14 +14,18 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from benchmarks import geotext_paper2, geotext_paper3, geotext_paper4
+from benchmarks import geotext_orders, geotext_paper2, geotext_paper3, geotext_paper4
 from benchmarks.geotext_workloads import Places, Synthetic, World
 from benchmarks.harness import Report, data_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PAPERS = {2: geotext_paper2.FIGURES, 3: geotext_paper3.FIGURES, 4: geotext_paper4.FIGURES}
+PAPERS = {
+    2: geotext_paper2.FIGURES,
+    3: geotext_paper3.FIGURES,
+    4: {**geotext_paper4.FIGURES, "orders": geotext_orders.sample_orders},
+}
 
 
 def _world(name: str, data: Path | None, parser: argparse.ArgumentParser) -> World:

@@ -71,6 +71,8 @@ class Limits:
     pattern_length: int = 256  # of `contains`: a search may compare so many bytes at every place of a text
     vertices: int = 10_000  # validating a hostile ring takes time quadratic in this: 0.2 s
     keywords: int = 4096
+    wanted: int = 256  # keywords that one constraint asks for
+    text: int = 1 << 18  # bytes of all geotext of a notification: reading and looking up words takes 0.2 µs each
     filters: int = 1024
     constraints: int = 256
     set_size: int = 4096
@@ -91,6 +93,14 @@ class Limits:
         }
 
     @cached_property
+    def _unpacking_notification(self) -> dict[str, Any]:
+        """As `_unpacking`, geotext left packed: how much there is of it is known when all has been seen."""
+        hook = self._ext_hook
+        return self._unpacking | {
+            "ext_hook": lambda code, data: msgpack.ExtType(code, data) if code == GEOTEXT else hook(code, data)
+        }
+
+    @cached_property
     def _ext_hook(self) -> Callable[[int, bytes], Value]:
         return lambda code, data: _decode_ext(code, data, self)
 
@@ -103,6 +113,8 @@ NO_LIMITS: Final = Limits(
     pattern_length=_MOST,
     vertices=_MOST,
     keywords=_MOST,
+    wanted=_MOST,
+    text=_MOST,
     filters=_MOST,
     constraints=_MOST,
     set_size=_MOST,
@@ -119,12 +131,13 @@ def encode_notification(notification: Mapping[str, object]) -> bytes:
 
 def decode_notification(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Value]:
     """The notification that `encode_notification` wrote; `CodecError` for anything else."""
-    notification = _unpack(data, limits)
+    notification = _unpack(data, limits, limits._unpacking_notification)
     if type(notification) is not dict:
         raise CodecError(f"a notification is a map, not {_describe(notification)}")
     if _map_length(data) != len(notification):
         raise CodecError("a notification with a repeated name")
     longest = limits.name_length
+    texts = 0
     for name, value in notification.items():
         if type(name) is not str or not 0 < len(name) <= longest:
             raise CodecError(_wrong_name(name, longest))
@@ -135,6 +148,11 @@ def decode_notification(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[st
         elif kind is float:
             if value - value != 0.0:
                 raise CodecError(f"attribute {name!r}: {value} is not finite")
+        elif kind is msgpack.ExtType:
+            texts += len(value.data)
+            if texts > limits.text:
+                raise CodecError(f"attribute {name!r}: {texts} bytes of geotext, more than the limit of {limits.text}")
+            notification[name] = _unpacked(_decode_ext, value.code, value.data, limits)
         elif kind not in _SELF_CONTAINED and not _is_spatial(value):
             raise CodecError(f"attribute {name!r}: {_describe(value)} is not a value")
     return cast("dict[str, Value]", notification)
@@ -192,11 +210,14 @@ def build_constraint(name: object, word: object, operand: object, limits: Limits
         keywords, within = _parts(operand, op, 2)
         if within is not None:
             within = region(within)
-        return Constraint(name, op, TextMatch(_words_of(keywords, limits), within))
+        words, make = _words_of(keywords, limits), TextMatch.trusted if limits is NO_LIMITS else TextMatch
+        return Constraint(name, op, make(words, within))
     if op is Operator.SIMILAR:
         keywords, at, alpha, tau = _parts(operand, op, 4)
         if kind_of(_checked(at)) is not Kind.POINT:
             raise CodecError(f"similar is at a point, not {_describe(at)}")
+        if limits is NO_LIMITS:
+            return Constraint(name, op, Similar.trusted(_words_of(keywords, limits), at, alpha, tau))
         return Constraint(name, op, Similar(_words_of(keywords, limits), at, alpha, tau))
     if op is Operator.CONTAINS and type(operand) is str:
         length = len(operand.encode(errors="replace"))  # a lone surrogate is refused below
@@ -224,13 +245,28 @@ def keyword_list(keywords: object, limits: Limits) -> list[str]:
 
 
 def _words_of(keywords: object, limits: Limits) -> frozenset[str]:
-    """What decoded keywords of a constraint ask for; one of several words is read as these."""
+    """What decoded keywords of a constraint ask for; one of several words is read as these.
+
+    Those of our own files stay as they are: an index of an earlier version has them so.
+    """
     from contrada.spatial.geotext import wanted_keywords
 
-    words = wanted_keywords(keyword_list(keywords, limits))
-    if len(words) > limits.keywords:
-        raise CodecError(f"keywords of {len(words)} words, more than the limit of {limits.keywords}")
-    return words
+    listed = keyword_list(keywords, limits)
+    if limits is NO_LIMITS and listed and all(type(keyword) is str for keyword in listed):
+        return frozenset(listed)
+    most = min(limits.wanted, limits.keywords)
+    if len(listed) <= most:
+        _refuse_long(listed, limits)
+        words = wanted_keywords(listed)
+        if len(words) <= most:
+            return words
+    raise CodecError(f"a constraint asks for more keywords than the limit of {most}")
+
+
+def _refuse_long(listed: list[str], limits: Limits) -> None:
+    length = sum([len(keyword) for keyword in listed if type(keyword) is str])
+    if length > limits.text:
+        raise CodecError(f"keywords of {length} characters, more than the limit of {limits.text}")
 
 
 def region(value: object) -> Region:
@@ -299,12 +335,17 @@ def _constraint_array(constraint: Constraint) -> list[object]:
 # Decoding.
 
 
-def _unpack(data: bytes, limits: Limits) -> Any:
+def _unpack(data: bytes, limits: Limits, options: dict[str, Any] | None = None) -> Any:
+    size = _unpacked(len, data)
+    if size > limits.size:
+        raise CodecError(f"{size} bytes, more than the limit of {limits.size}")
+    return _unpacked(msgpack.unpackb, data, **(options or limits._unpacking))
+
+
+def _unpacked(decode: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What a decoder makes of its arguments; `CodecError` for whatever is wrong with them."""
     try:
-        size = len(data)
-        if size > limits.size:
-            raise CodecError(f"{size} bytes, more than the limit of {limits.size}")
-        return msgpack.unpackb(data, **limits._unpacking)
+        return decode(*arguments, **options)
     except CodecError:
         raise
     except _MALFORMED as error:
@@ -335,7 +376,10 @@ def _decode_ext(code: int, data: bytes, limits: Limits) -> Value:
         if code == GEOTEXT:
             options = limits._unpacking | {"ext_hook": _decode_place}  # a place holds no geotext in turn
             place, keywords = _parts(msgpack.unpackb(data, **options), "geotext", 2)
-            return make_geotext(keyword_list(keywords, limits), place)
+            text = make_geotext(keyword_list(keywords, limits), place)
+            if len(text.keywords) > limits.keywords:
+                raise CodecError(f"geotext of {len(text.keywords)} words, more than the limit of {limits.keywords}")
+            return text
         return _decode_place(code, data)
     except InvalidValue as error:
         raise CodecError(str(error)) from None

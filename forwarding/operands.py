@@ -165,6 +165,14 @@ class Similar:
                 raise InvalidValue(f"{name} must be a number from 0 to 1, not {number!r}")
             object.__setattr__(self, name, check_float(float(cast("float", number))))
 
+    @classmethod
+    def trusted(cls, keywords: frozenset[str], at: Point, alpha: float, tau: float) -> Similar:
+        """Make one of parts that were checked before: for filters from our own files."""
+        made = object.__new__(cls)
+        for name, part in (("keywords", keywords), ("at", at), ("alpha", alpha), ("tau", tau)):
+            object.__setattr__(made, name, part)
+        return made
+
 
 class Roads(Protocol):
     """What evaluating `similar` asks of a road network."""

@@ -1,9 +1,9 @@
 """Geotext: a set of keywords with a place, which is a point or a box.
 
 `tokenise` is the one place where it is decided what a word is, for messages and for those who wait for them: Unicode
-compatibility normalisation and case folding (so `iPad`, `IPAD` and full-width `ｉＰａｄ` are one word), then the maximal
-runs of letters, digits, combining marks and underscores. No stemming and no stop words: a publisher who wants them
-gives another function, or keywords instead of a text.
+compatibility normalisation and case folding (so `iPad`, `IPAD` and full-width `ｉＰａｄ` are one word), then the
+maximal runs of letters, digits, combining marks and underscores. No stemming and no stop words: a publisher who wants
+them gives another function, or keywords instead of a text.
 
 Keywords given one by one are read in the same way, each as a short text: `AT&T` is the words `at` and `t`, on both
 sides. So every keyword of a `GeoText` and of a constraint is a word that `tokenise` leaves as it is.
@@ -30,6 +30,7 @@ MOST_MARKS: Final = 30  # combining marks on one character, as in Unicode's stre
 _ASCII_WORD: Final = re.compile(r"[0-9a-z_]+")
 _WORDS_AND_BREAKS: Final = b"0123456789_abcdefghijklmnopqrstuvwxyz\n"
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_BLOCK: Final = (MAX_KEYWORD + 1) // 2
 _REMEMBERED: Final = 1 << 16  # characters; hostile texts would fill memory with what each of a million is
 
 
@@ -152,11 +153,13 @@ def _plain(listed: list[str]) -> frozenset[str] | None:
         text = "\n".join(listed)
     except TypeError:
         return None
-    if not text.isascii() or text.encode().translate(None, _WORDS_AND_BREAKS):
+    if not text or not text.isascii() or text.encode().translate(None, _WORDS_AND_BREAKS):
         return None
     if "\n\n" in text or text[:1] == "\n" or text[-1:] == "\n" or text.count("\n") + 1 != len(listed):
         return None  # one is empty, or holds a line break
-    return frozenset(listed) if max(map(len, listed)) <= MAX_KEYWORD else None
+    # A word that is too long has a block of half its length to itself: blocks are far fewer than words.
+    crowded = all("\n" in text[at : at + _BLOCK] for at in range(0, len(text) - _BLOCK + 1, _BLOCK))
+    return frozenset(listed) if crowded or max(map(len, listed)) <= MAX_KEYWORD else None
 
 
 def _refuse_unreadable(listed: list[str]) -> None:

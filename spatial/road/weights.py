@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue, shown
-from contrada.spatial.geotext import check_keywords
+from contrada.spatial.geotext import check_keywords, wanted_keywords
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,7 +38,10 @@ class KeywordWeights:
         self.other = _checked(other, "other words")
         self._known: dict[str, float] = {}
         for word, weight in items:
-            (folded,) = check_keywords([word])
+            words = wanted_keywords([word])
+            if len(words) > 1:
+                raise InvalidValue(f"{shown(word)} is read as the words {sorted(words)}: each has a weight of its own")
+            (folded,) = words
             if folded in self._known:
                 raise InvalidValue(f"the word {folded!r} has two weights: words are compared folded")
             self._known[folded] = _checked(weight, f"the word {folded!r}")

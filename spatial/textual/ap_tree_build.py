@@ -73,6 +73,27 @@ class Settings(NamedTuple):
 
 
 @kernel
+def sampled(slots: NDArray[np.int32]) -> NDArray[np.int32]:
+    """At most `SAMPLE` of the slots: one of each of as many runs of nearly equal length, at a hashed place in it.
+
+    Slots come in the order of subscribing, which may have a period (sixteen cities in turn): every k-th of them would
+    be one city's.
+    """
+    count = slots.size
+    if count <= SAMPLE:
+        return slots.copy()
+    chosen = np.empty(SAMPLE, np.int32)
+    for i in range(SAMPLE):
+        first, end = i * count // SAMPLE, (i + 1) * count // SAMPLE
+        mixed = (i + 1) * 6364136223846793005 + count * 3202034522624059733  # wraps around, as the next does
+        mixed ^= mixed >> 29
+        mixed *= 3202034522624059733
+        mixed ^= mixed >> 32
+        chosen[i] = slots[first + (mixed & 0x7FFFFFFF) % (end - first)]
+    return chosen
+
+
+@kernel
 def _keyword_plan(
     rows: Rows, sample: NDArray[np.int32], offset: int, refining: bool, count: int, settings: Settings
 ) -> tuple[float, NDArray[np.int32]]:
@@ -298,8 +319,7 @@ def build_subtree(
         if settings.first == TRIE:
             kind, cuts, xs, ys = _trie_plan(rows, mine, offset, region, universe, depth, settings)
         elif count > settings.leaf:
-            step = max(1, count // SAMPLE)
-            sample = mine[::step].copy()
+            sample = sampled(mine)
             keyword_cost, cuts = _judge_keywords(rows, sample, offset, refining, count, settings)
             grid_score = grid_share = np.inf
             if depth < DEEPEST_GRID:

@@ -74,8 +74,12 @@ class Vocabulary:
 
     def lookup(self, tokens: Iterable[str]) -> NDArray[np.int32]:
         """Distinct ids of a message's tokens in ascending order. Tokens that no subscription holds are dropped."""
-        found = {*map(self._ids.get, tokens)}  # one probe each: most of them miss the processor's caches
-        found.discard(None)
+        found: set[int | None]
+        if isinstance(tokens, frozenset) and len(self._ids) < len(tokens):
+            found = {self._ids[word] for word in self._ids if word in tokens}
+        else:
+            found = {*map(self._ids.get, tokens)}  # one probe each: most of them miss the processor's caches
+            found.discard(None)
         if self.df[WILDCARD]:
             found.add(WILDCARD)
         return np.array(sorted(cast("set[int]", found)), np.int32)

@@ -42,7 +42,7 @@ REGIONS = (
     Region([(0, 0), (4, 0), (4, 4), (2, 2), (0, 4)]),
     Region([(0, 0), (8, 0), (8, 8), (0, 8)]),
 )
-WORDS = ("ipad", "sale", "café", "東京")
+WORDS = ("ipad", "sale", "café", "東京", "AT&T", "on sale")
 PLACES = (*POINTS[:4], Box(0, 0, 1, 1), Box(3, 3, 5, 5))
 
 RELATIONS = tuple(op for op in Operator if op.mask and op is not Operator.CONTAINS)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.attr import attr
 from contrada.forwarding.codec import (
+    NO_LIMITS,
     Limits,
     decode_filter,
     decode_notification,
@@ -351,6 +352,41 @@ def test_a_long_pattern_of_contains_is_refused() -> None:
     for text in ("é" * 129, "x" * 257):
         with pytest.raises(CodecError, match="contains a string of"):
             decode_filter(encode_filter(attr("s").contains(text)))
+
+
+def test_keywords_as_earlier_versions_wrote_them_are_read_as_words() -> None:
+    """They folded listed keywords and did not split them."""
+    filter_ = [[["x", "matches", [["at&t", "new york"], None]]]]
+    assert decode_filter(msgpack.packb(filter_)) == attr("x").matches(["at", "t", "new", "york"])
+    place = msgpack.ExtType(1, bytes(16))
+    similar = [[["x", "similar", [["wi-fi"], place, 0.4, 0.7]]]]
+    assert decode_filter(msgpack.packb(similar)) == attr("x").similar(["wi", "fi"], at=(0, 0))
+    post = {"x": msgpack.ExtType(4, msgpack.packb([place, ["at&t", "&&&", "sale"]]))}
+    assert decode_notification(msgpack.packb(post)) == {"x": GeoText("at t sale", at=(0, 0))}
+    with pytest.raises(CodecError, match="'&&&' has neither letters nor digits"):
+        decode_filter(msgpack.packb([[["x", "matches", [["&&&"], None]]]]))
+    for own in (filter_, [[["x", "matches", [["&&&"], None]]]], similar):
+        assert encode_filter(decode_filter(msgpack.packb(own), NO_LIMITS)) == msgpack.packb(own)
+
+
+def test_one_keyword_of_many_words_counts_as_many() -> None:
+    place = msgpack.ExtType(1, bytes(16))
+    words = " ".join(f"w{i}" for i in range(5000))
+    with pytest.raises(CodecError, match="limit of 4096"):
+        decode_notification(msgpack.packb({"x": msgpack.ExtType(4, msgpack.packb([place, [words]]))}))
+    for keywords in ([words[:2000]], [f"w{i}" for i in range(257)]):
+        with pytest.raises(CodecError, match="limit of 256"):
+            decode_filter(msgpack.packb([[["x", "matches", [keywords, None]]]]))
+
+
+def test_geotext_of_a_notification_is_bounded_together() -> None:
+    """Words cost time by their number, whatever attributes they are spread over."""
+    some = {f"a{i}": GeoText([f"w{n:06d}" for n in range(4096)], at=(0, 0)) for i in range(7)}
+    assert decode_notification(encode_notification(some)) == some
+    some["b"] = GeoText([f"w{n:06d}" for n in range(4096)], at=(0, 0))
+    with pytest.raises(CodecError, match="bytes of geotext, more than the limit of 262144"):
+        decode_notification(encode_notification(some))
+    assert decode_notification(encode_notification(some), NO_LIMITS) == some
 
 
 def test_limits_bound_every_size() -> None:

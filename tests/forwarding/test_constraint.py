@@ -12,7 +12,9 @@ from hypothesis import given
 
 from contrada.errors import ContradaError, InvalidValue
 from contrada.forwarding.attr import attr
+from contrada.forwarding.codec import decode_filter, encode_filter
 from contrada.forwarding.constraint import Constraint, Operator
+from contrada.forwarding.language import parse
 from contrada.forwarding.operands import Similar, TextMatch, ValueSet
 from contrada.forwarding.values import INT_MAX, INT_MIN, Kind, check_notification, check_value, kind_of
 from contrada.spatial.geotext import GeoText
@@ -73,6 +75,34 @@ def test_geotext_matches_all_keywords_and_intersecting_places() -> None:
     assert wanted.holds(GeoText("ipad", within=Box(2, 2, 9, 9)))
     assert not wanted.holds(GeoText("ipad", within=Box(3, 3, 9, 9)))
     assert attr("x").matches("ipad").matches({"x": GeoText("ipad", at=(99, 99))})
+
+
+@pytest.mark.parametrize("phrase", ["AT&T", "wi-fi", "new york", "e-book", "NEW  York!"])
+def test_a_listed_keyword_is_found_in_the_text_that_has_it(phrase: str) -> None:
+    """One of several words asks for all of them, in any order, on both sides and through every form of a filter."""
+    post = GeoText(f"free {phrase} here", at=(1, 1))
+    wanted = parse(f'x matches {{"{phrase}"}} within BOX(0 0, 5 5)')
+    assert wanted == attr("x").matches([phrase], within=Box(0, 0, 5, 5)) == attr("x").matches(phrase, Box(0, 0, 5, 5))
+    assert wanted.matches({"x": post})
+    assert wanted.matches({"x": GeoText(["free", phrase], at=(1, 1))})
+    assert not wanted.matches({"x": GeoText(phrase[:2], at=(1, 1))})
+    assert parse(str(wanted)) == decode_filter(encode_filter(wanted)) == wanted
+    assert attr("x").similar([phrase], at=(1, 2)) == parse(f'x similar {{"{phrase}"}} at POINT(1 2) alpha 0.4 tau 0.7')
+
+
+def test_covering_looks_at_words_and_not_at_how_they_were_listed() -> None:
+    city, both = parse('x matches {"New York"}'), parse('x matches {"york", "new", "hotel"}')
+    assert city == parse('x matches {"york", "new"}')
+    assert city.covers(both)
+    assert not both.covers(city)
+    assert parse('x matches {"new"}').covers(city)
+
+
+@pytest.mark.parametrize("what", ["matches {%s}", "similar {%s} at POINT(0 0) alpha 0.4 tau 0.7"])
+def test_a_keyword_without_a_word_is_refused_by_name(what: str) -> None:
+    for keywords in ('"&&&"', '"sale", "&&&"'):
+        with pytest.raises(ContradaError, match="'&&&' has neither letters nor digits"):
+            parse("x " + what % keywords)
 
 
 def test_a_time_without_a_zone_is_refused_when_compared() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.errors import InvalidValue
-from contrada.spatial.geotext import GeoText, check_keywords, fold, tokenise
+from contrada.spatial.geotext import MOST_MARKS, GeoText, check_keywords, fold, tokenise, wanted_keywords
 from contrada.spatial.point import Point
 from contrada.spatial.region import Box, Region
 
@@ -48,8 +48,49 @@ def test_keywords_of_keywords_are_the_same(text: str) -> None:
     assert check_keywords(keywords) == keywords
 
 
-def test_keywords_given_one_by_one_are_not_split() -> None:
-    assert GeoText(["New York", " iPad "], at=(0, 0)).keywords == {"new york", "ipad"}
+PHRASES = ["AT&T", "wi-fi", "New York", "e-book", " iPad ", "C++", "🎉party", "a\nb", "x", "Straße-NORD", "ﬁ\u0301ne"]
+
+
+@pytest.mark.parametrize("keyword", PHRASES)
+def test_a_listed_keyword_is_read_as_a_text_is(keyword: str) -> None:
+    words = frozenset(tokenise(keyword))
+    assert words
+    assert GeoText([keyword], at=(0, 0)).keywords == GeoText(keyword, at=(0, 0)).keywords == words
+    assert wanted_keywords([keyword]) == wanted_keywords(keyword) == words
+
+
+@given(st.lists(st.one_of(st.sampled_from(PHRASES), st.text(st.characters(exclude_categories=["Cs"]), max_size=12))))
+def test_lists_are_read_word_by_word(listed: list[str]) -> None:
+    listed = [keyword for keyword in listed if keyword.strip()]
+    each = [frozenset(tokenise(keyword)) for keyword in listed]
+    assert check_keywords(listed) == frozenset().union(*each)
+    if all(each):
+        assert wanted_keywords(listed) == frozenset().union(*each)
+    else:
+        with pytest.raises(InvalidValue, match="neither letters nor digits"):
+            wanted_keywords(listed)
+
+
+def test_keywords_without_a_word_are_left_out_of_messages_and_refused_where_they_are_asked_for() -> None:
+    assert GeoText(["sale", "&&&", "🎉"], at=(0, 0)).keywords == {"sale"}
+    for asked in ("&&&", ["sale", "&&&"], ["🎉"]):
+        with pytest.raises(InvalidValue, match="neither letters nor digits"):
+            wanted_keywords(asked)
+
+
+def test_a_word_too_long_is_never_dropped_from_what_is_asked_for() -> None:
+    for asked in (f"new {'x' * 256}", ["new", "x" * 256], ["y" * 100] * 40 + ["x" * 300]):
+        with pytest.raises(InvalidValue, match="at most 255"):
+            wanted_keywords(asked)
+    assert wanted_keywords(["x" * 255, "y" * 255]) == {"x" * 255, "y" * 255}
+
+
+def test_marks_without_end_are_cut_and_not_sorted() -> None:
+    """Python sorts the marks of a character by insertion: a hundred thousand of them would take minutes."""
+    folded = fold("a" + "\u0301\u0316" * 100_000 + "b" + "\uff9e\u0316" * 50_000)
+    assert len(folded) < 2 * MOST_MARKS + 10
+    assert fold(folded) == folded
+    assert fold("e\u0301\u0316") == fold("e\u0316\u0301") == "é\u0316"
 
 
 def test_words_that_no_one_can_ask_for_are_left_out() -> None:
