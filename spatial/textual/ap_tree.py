@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _EVERYWHERE = (-np.inf, -np.inf, np.inf, np.inf)
+_FAR = (-1e99, -1e99, 1e99, 1e99)
 _PRIORITIES = {"cost": ADAPTIVE, "keyword": KEYWORD_FIRST, "space": SPATIAL_FIRST, "trie": TRIE}
 
 
@@ -124,7 +125,9 @@ class APTree(StoredIndex):
         if slots.size:
             self._universe = np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])
         else:
-            self._universe = np.zeros(4)
+            # What will come is not known: the rim of every grid then reaches as far as coordinates do. A universe that
+            # is too small takes boxes that only cross a line for such that span a cell.
+            self._universe = np.array(_FAR)
         self._arena = np.zeros(FIRST_BLOCK + 24 * max(8, slots.size), np.int32)
         self._meta = np.zeros(META_SIZE, np.int64)
         self._meta[USED] = FIRST_BLOCK

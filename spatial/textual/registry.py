@@ -28,7 +28,7 @@ _HOME: Final = {
 }
 
 NAMES: Final = tuple(_HOME)
-DEFAULT: Final = "rk-tree"  # the fastest in every message group that benchmarks/geotext.py measures
+DEFAULT: Final = "rk-tree"  # the fastest on the papers' worlds; not where regions are tiny (docs/geotext.md)
 
 
 def textual_index(name: str) -> type[StoredIndex]:

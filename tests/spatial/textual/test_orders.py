@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from contrada.spatial.textual.ap_tree import APTree
 from contrada.spatial.textual.ap_tree_build import SAMPLE, sampled
+from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.rk_tree import RankedKeyTree
 
 Boxes = NDArray[np.float64]
@@ -51,6 +52,26 @@ def test_any_order_costs_at_most_half_as_much_again_as_shuffled(kind: type[APTre
     for name, order in orders.items():
         assert counted(kind, boxes[order], words[order]) <= 1.5 * base, name
     assert counted(kind, boxes, words, again=True) <= 1.5 * base, "rebuilt"
+
+
+@pytest.mark.parametrize("kind", [APTree, RankedKeyTree])
+def test_grown_from_empty_is_nearly_as_good_as_built(kind: type[APTree]) -> None:
+    rng = np.random.default_rng(3)
+    centres, halves = 100 + rng.random((4_000, 2)), rng.uniform(0.01, 0.1, (4_000, 2))
+    tree = kind()
+    for i, (low, high) in enumerate(zip(centres - halves, centres + halves, strict=True)):
+        box = (float(low[0]), float(low[1]), float(high[0]), float(high[1]))
+        tree.insert(Subscription(i, frozenset({f"w{i % 4}"}), box))
+    tree._check()
+    work = []
+    for _ in range(2):
+        total = 0
+        for x, y in centres[::20].tolist():
+            tree.search({"w0", "w1", "w2", "w3"}, (x, y, x, y))
+            total += tree.counters.nodes + tree.counters.verified
+        work.append(total)
+        tree.rebuild()
+    assert work[0] <= 1.4 * work[1]
 
 
 @pytest.mark.parametrize("count", [SAMPLE + 1, 16 * SAMPLE, 17 * SAMPLE, 100_000, 1_000 * SAMPLE])
