@@ -27,12 +27,13 @@ from contrada.forwarding.index.reading import (
 from contrada.spatial.point import Point
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from contrada.forwarding.index.names import Names
     from contrada.forwarding.values import Value
 
 _PADDING: Final = bytes(PADDING)
+SLICE_BYTES: Final = 1 << 17  # a region of the most vertices that clients may send is one and a quarter times this
 
 
 def read_plain(bodies: Sequence[bytes], names: Names) -> tuple[Batch, Values, int, list[int]]:
@@ -61,6 +62,21 @@ def read_plain(bodies: Sequence[bytes], names: Names) -> tuple[Batch, Values, in
     for name, place in out.points[: cursor[T_POINTS]].tolist():
         values.add(name, layout.POINT, Point(*floats[place : place + 2].tolist()))
     return batch, values, cursor[T_WIDEST], out.left[: count - cursor[T_READ]].tolist()
+
+
+def slices(bodies: Sequence[bytes], most: int = SLICE_BYTES) -> Iterator[slice]:
+    """Cut bodies into runs that are matched without a pause: of at most so many bytes, or of one body.
+
+    What a body costs to read and match is in proportion to its size, for a given table.
+    """
+    start, size = 0, 0
+    for place, body in enumerate(bodies):
+        if place > start and size + len(body) > most:
+            yield slice(start, place)
+            start, size = place, 0
+        size += len(body)
+    if start < len(bodies):
+        yield slice(start, len(bodies))
 
 
 def decode_some(bodies: Sequence[bytes], places: Iterable[int]) -> tuple[list[dict[str, Value]], dict[int, CodecError]]:

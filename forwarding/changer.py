@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 
 from contrada.errors import InvalidValue
+from contrada.forwarding.covering_budget import CoveringBudget
 from contrada.forwarding.encode import Writer, as_ints, encode_constraint
 from contrada.forwarding.index import layout
 from contrada.forwarding.index.adding import I_COUNT
@@ -49,6 +50,7 @@ class Changer:
         self._interfaces = parts.interfaces
         self._types = parts.types
         self._room: Ints = np.empty(64, np.int64)
+        self.budget = CoveringBudget()
         self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
         self._waiting: dict[int, dict[int, None]] | None = None  # in bulk: handles to be posted, by kind
 
@@ -56,9 +58,11 @@ class Changer:
     def in_bulk(self) -> Iterator[None]:
         """Post to plugged-in types at the end of the block, all at once. Nothing is matched meanwhile."""
         self._waiting = {}
+        before, self.budget = self.budget, CoveringBudget(bulk=True)
         try:
             yield
         finally:
+            self.budget = before
             waiting, self._waiting = self._waiting, None
             for kind, handles in waiting.items():
                 self._types[kind].post_many(list(handles))
@@ -69,6 +73,7 @@ class Changer:
         `weigh` says for which of them plugged-in types are asked about covers; all unless it is given.
         """
         self._fresh.clear()
+        self.budget.earn(len(pairs))
         try:
             batch, needed, owners, void = self._encode(pairs)
         except BaseException:
@@ -97,6 +102,7 @@ class Changer:
                 pairs.append((filters.interfaces[filters.owners[place]], other))
                 places.append(place - start)
                 place, other = next(others)
+            self.budget.earn(end - start)
             rows = np.stack((codes[start:end], values[start:end]), axis=1)
             batch, needed, void = self._with_others(rows, pairs, places)
             self._place(batch, needed, owners[start:end], void, filters.weigh[start:end])
@@ -166,7 +172,7 @@ class Changer:
             redundant: tuple[Constraint, ...] = ()
             unsatisfiable = False
             if self._simplify and len(constraints) > 1 and _repeats_a_name(constraints) and self._is_exact(each):
-                constraints, redundant, unsatisfiable = split_redundant(each)
+                constraints, redundant, unsatisfiable = split_redundant(each, self.budget)
             for constraint in constraints:
                 name = constraint.name
                 encode_constraint(writer, names.get(name) or number(name), constraint, self._handle)
@@ -210,7 +216,7 @@ class Changer:
 
     def _weigh(self, rows: Ints) -> None:
         """Let plugged-in types decide whether new filters cover, or are covered."""
-        weigher = Weigher(self._store.index, self._types)
+        weigher = Weigher(self._store.index, self._types, self.budget)
         for row in rows.tolist():
             last = self._store.index.filters[row]
             word = int(self._store.index.words[int(last[layout.F_CODE]) + (int(last[layout.F_SIZE]) & _LOW_HALF) - 1])

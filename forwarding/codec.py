@@ -36,7 +36,7 @@ from contrada.forwarding.operands import Similar, TextMatch, ValueSet
 from contrada.forwarding.values import INT_MAX, INT_MIN, MAX_NAME, Kind, check_notification, check_value, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from contrada.forwarding.filter import Expression
     from contrada.forwarding.values import Value
@@ -69,7 +69,7 @@ class Limits:
     name_length: int = MAX_NAME
     string_length: int = 1 << 20
     pattern_length: int = 256  # of `contains`: a search may compare so many bytes at every place of a text
-    vertices: int = 10_000  # validating a hostile ring takes time quadratic in this: 0.2 s
+    vertices: int = 10_000
     keywords: int = 4096
     wanted: int = 256  # keywords that one constraint asks for
     text: int = 1 << 18  # bytes of all geotext of a notification: reading and looking up words takes 0.2 µs each
@@ -106,6 +106,7 @@ class Limits:
 
 
 DEFAULT_LIMITS: Final = Limits()
+_READ_AT_ONCE: Final = 1 << 16  # bytes of filters: some thousand vertices, a few milliseconds
 _MOST: Final = 1 << 31
 NO_LIMITS: Final = Limits(
     size=_MOST,
@@ -176,6 +177,20 @@ def encode_filter(expression: Expression) -> bytes:
 def decode_filter(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Filter | Predicate:
     """The filter, or the predicate of several, that `encode_filter` wrote."""
     return build_predicate(_unpack(data, limits), limits, _constraint_of)
+
+
+def prepare_filters(encoded: Sequence[bytes], limits: Limits = DEFAULT_LIMITS) -> list[Filter | Predicate]:
+    """As `decode_filter` of each: reading and validating, nothing else. May run in any thread.
+
+    Validating a ring takes O(n log n) in compiled code that does not hold the interpreter: a server that has others to
+    serve leaves what is `costly` to a thread, and holds back what the same client sends meanwhile.
+    """
+    return [decode_filter(each, limits) for each in encoded]
+
+
+def costly(encoded: Sequence[bytes]) -> bool:
+    """Whether reading these filters may take longer than a server should make others wait: they are some size."""
+    return sum(map(len, encoded)) > _READ_AT_ONCE
 
 
 def build_predicate(

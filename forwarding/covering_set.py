@@ -3,29 +3,35 @@
 A broker tells its neighbour only those. Each filter is either *shown* or *hidden* under one shown filter that covers
 it. `add` and `remove` return the change of the shown set; removing a shown filter shows those it hid, unless another
 shown filter covers them. Invariants (`_check`): every hidden filter is covered by the shown filter it hangs under,
-and no shown filter is covered by another that was there when it came.
+and no shown filter is covered by another that was there when it came, unless the budget (`covering_budget`) did not
+suffice to find out: then more is shown than need be.
 
 To find who covers whom without asking every pair, each filter has an envelope, two coordinates per name: bounds within
 which the coordinates of every matching value lie, and the span of its witnesses' coordinates (`witness.py`). A number's
 coordinates are (number, 0), a string's (hash, 0), a place's the centre of its box. If g covers f, then f's witnesses
-match g, so their span lies within g's bounds. Filters of the same names share a table, so both questions, who may cover
-f and whom may f cover, are asked of an index over their envelopes (`envelope_index.py`); `covers` decides for the few
-that pass. A filter without witnesses is a candidate for everything.
+match g, so their span lies within g's bounds. A region that intersects another may have its centre anywhere, a point
+may not: so there are two coordinates more, in which only points are placed and bounds are those of matching points.
 
-Cost of a change: two searches per table whose names fit, plus `covers` on the candidates.
+Filters of the same names share a table, so both questions, who may cover f and whom may f cover, are asked of an index
+over their envelopes (`envelope_index.py`); `covers` decides for the few that pass. A filter without witnesses is a
+candidate for everything.
+
+Cost of a change: two searches per table whose names fit, plus `covers` on the candidates, as far as the budget goes.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 from zlib import crc32
 
 from contrada.forwarding.constraint import Constraint, Operator
+from contrada.forwarding.covering import covers
+from contrada.forwarding.covering_budget import CoveringBudget
 from contrada.forwarding.values import Kind, kind_of, microseconds
 from contrada.forwarding.witness import witnesses
-from contrada.spatial.relation import COVERED_BY, EQUALS, INSIDE
+from contrada.spatial.relation import COVERED_BY, DISJOINT, EQUALS, INSIDE
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -36,7 +42,11 @@ if TYPE_CHECKING:
 K = TypeVar("K", bound="Hashable")
 
 _WITHIN_MASK: Final = 1 << INSIDE | 1 << COVERED_BY | 1 << EQUALS
-_ANYWHERE: Final = (-math.inf, math.inf)
+_COORDINATES: Final = 4  # of each name
+_ANYWHERE: Final = ((-math.inf, math.inf),) * _COORDINATES
+_NO_LOW: Final = (-math.inf,) * _COORDINATES
+_NO_HIGH: Final = (math.inf,) * _COORDINATES
+_NO_SAMPLE: Final = ((math.inf, math.inf), (-math.inf, -math.inf))  # a span that is within any bounds
 
 
 class Shown(NamedTuple):
@@ -54,6 +64,7 @@ class CoveringSet(Generic[K]):
         self._hides: dict[K, set[K]] = {}  # of every shown key, those hidden under it
         self._hidden_under: dict[K, K] = {}
         self._tables: dict[frozenset[str], _Table[K]] = {}
+        self.budget = CoveringBudget()
 
     @property
     def shown(self) -> dict[K, Filter]:
@@ -69,11 +80,13 @@ class CoveringSet(Generic[K]):
         if key in self._filters:
             raise KeyError(f"{key!r} is in the set")
         self._filters[key] = f
+        self.budget.earn()
         return self._place(key, _envelope(f))
 
     def remove(self, key: K) -> Shown:
         """Remove a filter; `KeyError` when it is not there."""
         f = self._filters.pop(key)
+        self.budget.earn()
         if key in self._hidden_under:
             self._hides[self._hidden_under.pop(key)].discard(key)
             return Shown((), ())
@@ -100,7 +113,7 @@ class CoveringSet(Generic[K]):
         for names, table in self._tables.items():
             if names <= envelope.names:
                 for other in table.may_cover(envelope):
-                    if self._filters[other].covers(f):
+                    if covers(self._filters[other], f, self.budget):
                         self._hides[other].add(key)
                         self._hidden_under[key] = other
                         return Shown((), ())
@@ -109,7 +122,7 @@ class CoveringSet(Generic[K]):
             for names, table in self._tables.items()
             if envelope.names <= names
             for other in table.may_be_covered_by(envelope)
-            if f.covers(self._filters[other])
+            if covers(f, self._filters[other], self.budget)
         ]
         self._hides[key] = set()
         for other in beneath:
@@ -152,32 +165,37 @@ class CoveringSet(Generic[K]):
             table._check()
 
 
+_Place: TypeAlias = "tuple[float, ...]"
+
+
 class _Envelope(NamedTuple):
-    """Bounds (low, high) and span of the witnesses (least, most) of one filter: per name, two coordinates."""
+    """Bounds (low, high) and span of the witnesses (least, most) of one filter: per name, four coordinates."""
 
     names: frozenset[str]
-    low: dict[str, tuple[float, float]]
-    high: dict[str, tuple[float, float]]
-    least: dict[str, tuple[float, float]] | None
-    most: dict[str, tuple[float, float]] | None
+    low: dict[str, _Place]
+    high: dict[str, _Place]
+    least: dict[str, _Place] | None
+    most: dict[str, _Place] | None
 
     @classmethod
     def of(cls, f: Filter) -> _Envelope:
-        low: dict[str, tuple[float, float]] = {}
-        high: dict[str, tuple[float, float]] = {}
+        low: dict[str, _Place] = {}
+        high: dict[str, _Place] = {}
         for constraint in f.constraints:
-            (x1, x2), (y1, y2) = _bounds(constraint)
-            a, b = low.get(constraint.name, (-math.inf, -math.inf)), high.get(constraint.name, (math.inf, math.inf))
-            low[constraint.name] = (max(a[0], x1), max(a[1], y1))
-            high[constraint.name] = (min(b[0], x2), min(b[1], y2))
+            lows, highs = zip(*_bounds(constraint), strict=True)
+            low[constraint.name] = tuple(map(max, low.get(constraint.name, _NO_LOW), lows))
+            high[constraint.name] = tuple(map(min, high.get(constraint.name, _NO_HIGH), highs))
         examples = witnesses(f)
         if examples is None:
             return cls(f.names, low, high, None, None)
-        least, most = {}, {}
+        least: dict[str, _Place] = {}
+        most: dict[str, _Place] = {}
         for name, values in examples.items():
             xs, ys = zip(*map(_coordinates, values), strict=True)
-            least[name] = (min(xs), min(ys))
-            most[name] = (max(xs), max(ys))
+            lower, upper = (min(xs), min(ys)), (max(xs), max(ys))
+            points = all(kind_of(value) is Kind.POINT for value in values)
+            least[name] = lower + (lower if points else _NO_SAMPLE[0])
+            most[name] = upper + (upper if points else _NO_SAMPLE[1])
         return cls(f.names, low, high, least, most)
 
 
@@ -202,22 +220,23 @@ def _coordinates(value: Value) -> tuple[float, float]:
     return x1 / 2 + x2 / 2, y1 / 2 + y2 / 2
 
 
-def _bounds(constraint: Constraint) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Bounds, x then y, of the coordinates of every value on which the constraint holds."""
+def _bounds(constraint: Constraint) -> tuple[tuple[float, float], ...]:
+    """Bounds of the coordinates of every value, and then of every point, on which the constraint holds: x, y, x, y."""
     known: Any = constraint.value
     if constraint.op is Operator.EQ:
         x, y = _coordinates(known)
-        return (x, x), (y, y)
+        return ((x, x), (y, y)) * 2
     if constraint.kind in (Kind.NUMBER, Kind.TIME):
         x, _ = _coordinates(known)
         if constraint.op in (Operator.LT, Operator.LE):
-            return (-math.inf, x), _ANYWHERE
+            return (-math.inf, x), *_ANYWHERE[1:]
         if constraint.op in (Operator.GT, Operator.GE):
-            return (x, math.inf), _ANYWHERE
-    elif constraint.kind is Kind.REGION and constraint.mask & ~_WITHIN_MASK == 0:
+            return (x, math.inf), *_ANYWHERE[1:]
+    elif constraint.kind is Kind.REGION and not constraint.mask >> DISJOINT & 1:
         x1, y1, x2, y2 = known.bounds
-        return (x1, x2), (y1, y2)
-    return _ANYWHERE, _ANYWHERE
+        within = ((x1, x2), (y1, y2))
+        return within * 2 if constraint.mask & ~_WITHIN_MASK == 0 else (*_ANYWHERE[:2], *within)
+    return _ANYWHERE
 
 
 class _Table(Generic[K]):
@@ -227,7 +246,7 @@ class _Table(Generic[K]):
         from contrada.forwarding.envelope_index import EnvelopeIndex  # loads the compiler
 
         self._names = names
-        self._index = EnvelopeIndex(2 * len(names))
+        self._index = EnvelopeIndex(_COORDINATES * len(names))
         self._numbers: dict[K, int] = {}
         self._keys: dict[int, K] = {}
 
@@ -260,8 +279,9 @@ class _Table(Generic[K]):
         found = self._index.within(self._flat(envelope.low, -math.inf), self._flat(envelope.high, math.inf))
         return [self._keys[number] for number in found]
 
-    def _flat(self, by_name: dict[str, tuple[float, float]], absent: float = 0.0) -> list[float]:
-        return [coordinate for name in self._names for coordinate in by_name.get(name, (absent, absent))]
+    def _flat(self, by_name: dict[str, _Place], absent: float = 0.0) -> list[float]:
+        nowhere = (absent,) * _COORDINATES
+        return [coordinate for name in self._names for coordinate in by_name.get(name, nowhere)]
 
     def _check(self) -> None:
         assert self._keys == {number: key for key, number in self._numbers.items()}

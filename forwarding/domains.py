@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.covering_budget import CoveringBudget
     from contrada.forwarding.operands import Scalar, ValueSet
     from contrada.forwarding.values import Kind
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class Domain(Protocol):
     """A non-empty set of values, or what is known of it."""
 
-    def implies(self, constraint: Constraint) -> bool:
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
         """Whether every value of the domain satisfies the constraint. True is certain."""
         ...
 
@@ -33,18 +34,21 @@ class FiniteDomain:
     def __init__(self, values: Iterable[Scalar]) -> None:
         self.values = tuple(values)
 
-    def implies(self, constraint: Constraint) -> bool:
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
         """Whether the constraint holds on each value."""
+        budget.spend(len(self.values))
         return all(constraint.holds(value) for value in self.values)
 
 
-def finite_domain(kind: Kind, constraints: list[Constraint]) -> FiniteDomain | None:
+def finite_domain(kind: Kind, constraints: list[Constraint], budget: CoveringBudget) -> FiniteDomain | None:
     """The domain of constraints of which one is `=` or `in`: its values that satisfy the others."""
     first = next(c for c in constraints if c.op in (Operator.EQ, Operator.IN))
     if first.op is Operator.EQ:
         candidates = [cast("Scalar", first.value)]
     else:
         candidates = [value for its, value in cast("ValueSet", first.value).members if its is kind]
+        if len(constraints) > 1:
+            budget.spend(len(candidates) * (len(constraints) - 1))
     return _satisfying(candidates, constraints)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.constraint import Constraint
-from contrada.forwarding.values import check_notification
+from contrada.forwarding.values import Kind, check_notification
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -213,6 +213,19 @@ def as_filters(expression: Expression | str) -> tuple[Filter, ...]:
 
         return parse(expression).filters
     return (_as_filter(expression),)
+
+
+def vertices_of(filter: Filter) -> int:
+    """How many vertices the regions of a filter have: what it costs to take in, beyond its constraints."""
+    vertices = 0
+    for constraint in filter.constraints:
+        value: Any = constraint.value
+        if constraint.kind is Kind.GEOTEXT:
+            value = getattr(value, "within", None)
+        elif constraint.kind is not Kind.REGION:
+            continue
+        vertices += 0 if value is None else len(value)
+    return vertices
 
 
 def _distinct(things: Iterable[Any], what: str) -> tuple[Any, ...]:

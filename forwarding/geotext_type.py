@@ -105,11 +105,10 @@ class GeotextType(PlainType):
         self._signs.reserve(handle + 1)
         self._signs.array[handle] = sign
 
-    def may_cover(self, first: Ints, second: Ints) -> NDArray[np.bool_]:
-        """Whether all keywords of the first might be among the second's."""
-        signs = self._signs.array
-        included: NDArray[np.bool_] = signs[first] & ~signs[second] == 0
-        return included
+    def promise(self, handle: int, others: Ints, *, above: bool) -> NDArray[np.float64]:
+        """Whether all keywords of the coverer might be among the other's."""
+        mine, theirs = self._signs.array[handle], self._signs.array[others]
+        return np.where((theirs & ~mine if above else mine & ~theirs) == 0, 1.0, 0.0)
 
     def post(self, handle: int) -> None:
         """Put a constraint into the index of its name."""

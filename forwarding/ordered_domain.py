@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.covering_budget import CoveringBudget
     from contrada.forwarding.domains import Domain
 
 
@@ -57,8 +58,9 @@ class OrderedDomain:
         self._interval = interval
         self._constraints = constraints
 
-    def implies(self, constraint: Constraint) -> bool:
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
         """Whether every value of the domain satisfies the constraint."""
+        budget.spend(1)
         op, value = constraint.op, constraint.value
         lo, hi = self._interval
         interval = _interval(self._chain, constraint)

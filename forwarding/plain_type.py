@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.forwarding.constraint import Constraint
+from contrada.forwarding.covering import covers
+from contrada.forwarding.filter import Filter
 from contrada.forwarding.records import POSTED, Records
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contrada.forwarding.covering_budget import CoveringBudget
     from contrada.forwarding.index.layout import Ints
     from contrada.forwarding.plugged import Settings
 
@@ -87,13 +90,14 @@ class PlainType:
             held[i] = answer
         return held
 
-    def covers(self, first: int, second: int) -> bool:
+    def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:
         """Whether the second handle's constraint implies the first's."""
-        return self.constraint(first, "x").covers(self.constraint(second, "x"))
+        one, two = self.constraint(first, "x"), self.constraint(second, "x")
+        return covers(Filter((one,)), Filter((two,)), budget)
 
-    def may_cover(self, first: Ints, second: Ints) -> NDArray[np.bool_]:
-        """Ask about every pair."""
-        return np.ones(len(first), np.bool_)
+    def promise(self, handle: int, others: Ints, *, above: bool) -> NDArray[np.float64]:
+        """Any is as likely as any other."""
+        return np.ones(len(others))
 
     def __len__(self) -> int:
         """How many handles there are."""

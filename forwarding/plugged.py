@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.covering_budget import CoveringBudget
     from contrada.forwarding.index.layout import Ints
     from contrada.spatial.relate import Discretization
     from contrada.spatial.road.network import RoadNetwork
@@ -91,12 +92,18 @@ class PluggedType(Protocol):
         """For each pair, whether `values[number]` satisfies the constraint of the handle."""
         ...
 
-    def covers(self, first: int, second: int) -> bool:
-        """Whether whatever satisfies the second handle's constraint satisfies the first's. May miss some."""
+    def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:
+        """Whether whatever satisfies the second handle's constraint satisfies the first's. May miss some.
+
+        Raises `OutOfBudget` when that would cost too much.
+        """
         ...
 
-    def may_cover(self, first: Ints, second: Ints) -> NDArray[np.bool_]:
-        """For each pair of handles, whether `covers` is worth asking: false only where it would be."""
+    def promise(self, handle: int, others: Ints, *, above: bool) -> NDArray[np.float64]:
+        """How likely each of the others covers a handle (`above`), or is covered by it, told cheaply.
+
+        0 is a certain no, infinity a certain yes.
+        """
         ...
 
     def __len__(self) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from contrada.forwarding.arena import Arena
+from contrada.forwarding.covering_budget import OF_REGIONS
 from contrada.forwarding.packed_columns import distinct, relation_texts
 from contrada.forwarding.plain_type import PlainType, nested, numbered, within
 from contrada.forwarding.records import POSTED, Records
@@ -19,8 +20,9 @@ from contrada.spatial import ring_arena
 from contrada.spatial._jit import kernel
 from contrada.spatial.cr_tree import CRTree
 from contrada.spatial.exact import relate_rings
+from contrada.spatial.mbr import POSSIBLE, relate_boxes
 from contrada.spatial.point import Point
-from contrada.spatial.rcc8 import covers
+from contrada.spatial.rcc8 import COMPOSITION, covering_relations
 from contrada.spatial.region import Region, ring_of
 from contrada.spatial.relate import EXACT, Uniform, pack
 from contrada.spatial.relation import DISJOINT, INSIDE, MEETS
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.covering_budget import CoveringBudget
     from contrada.forwarding.index.layout import Floats, Ints
     from contrada.forwarding.packed_columns import Relations
     from contrada.forwarding.plugged import Settings
@@ -191,13 +194,29 @@ class RegionType(PlainType):
         )
         return held
 
-    def covers(self, first: int, second: int) -> bool:
+    def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:
         """Whether the relations to the two regions imply it. Sampled relations imply nothing for certain."""
         if self.settings.discretization != EXACT:
             return False
-        _, one, a = self._records.get(first)
-        _, two, b = self._records.get(second)
-        return covers(one.mask, cast("Region", a), two.mask, cast("Region", b))
+        budget.spend(OF_REGIONS)
+        (promise,) = self.promise(second, np.array([first]), above=True).tolist()
+        if promise in (0.0, np.inf):
+            return bool(promise)
+        rows = self._rows.array
+        budget.spend(0, int(rows[first, _EDGES] + rows[second, _EDGES]))
+        code = _relate_rows(self._heap.array.view(np.float64), rows, second, first)
+        return bool(covering_relations(int(rows[first, _MASK]), int(rows[second, _MASK])) >> code & 1)
+
+    def promise(self, handle: int, others: Ints, *, above: bool) -> NDArray[np.float64]:
+        """What the MBRs say; where they leave it open, the more unlike the regions are in size, the likelier.
+
+        Which of the two has to be within the other depends on the relations asked for, and the MBRs see to that. Of
+        regions whose MBRs are around a given one, the widest are the least likely to leave some of it out.
+        """
+        promises = np.zeros(len(others))
+        if self.settings.discretization == EXACT:
+            _promise(self._heap.array.view(np.float64), self._rows.array, handle, others, above, promises)
+        return promises
 
     def _check(self) -> None:
         super()._check()
@@ -226,6 +245,62 @@ def _store_rings(coords: Floats, ends: Ints, heap: Floats, state: Ints, rows: In
         rows[i, _BLOCK] = ring_arena.store(heap, state, xy)
         rows[i, _EDGES] = edges
         start = ends[i]
+
+
+@kernel
+def _relate_rows(heap: Floats, rows: Ints, a: int, b: int) -> int:
+    """The code of the relation of one constraint's region to another's."""
+    axy = ring_xy(heap, rows[a, _BLOCK], rows[a, _EDGES])
+    aboxes = ring_boxes(heap, rows[a, _BLOCK], rows[a, _EDGES])
+    bxy = ring_xy(heap, rows[b, _BLOCK], rows[b, _EDGES])
+    return relate_rings(axy, aboxes, bxy, ring_boxes(heap, rows[b, _BLOCK], rows[b, _EDGES]))
+
+
+@kernel
+def _is_box(heap: Floats, block: int, edges: int) -> bool:
+    """Whether a stored ring, canonical as it is, is an axis-parallel rectangle."""
+    return (
+        edges == 4
+        and heap[block + 1] == heap[block + 3]
+        and heap[block + 2] == heap[block + 4]
+        and (heap[block + 5] == heap[block + 7] and heap[block + 6] == heap[block])
+    )
+
+
+@kernel
+def _promise(heap: Floats, rows: Ints, handle: int, others: Ints, above: bool, promises: Floats) -> None:
+    """See `RegionType.promise`."""
+    for i in range(others.shape[0]):
+        a, b = (handle, others[i]) if above else (others[i], handle)  # whether b covers a
+        a_edges, b_edges = rows[a, _EDGES], rows[b, _EDGES]
+        a_box = rows[a, _BLOCK] + ring_arena.ring_size(a_edges) - 4  # the last of its boxes is the MBR
+        b_box = rows[b, _BLOCK] + ring_arena.ring_size(b_edges) - 4
+        ax1, ay1, ax2, ay2 = heap[a_box], heap[a_box + 1], heap[a_box + 2], heap[a_box + 3]
+        bx1, by1, bx2, by2 = heap[b_box], heap[b_box + 1], heap[b_box + 2], heap[b_box + 3]
+        code = relate_boxes(ax1, ay1, ax2, ay2, bx1, by1, bx2, by2)
+        possible = POSSIBLE[code]
+        if _is_box(heap, rows[a, _BLOCK], a_edges) and _is_box(heap, rows[b, _BLOCK], b_edges):
+            possible = 1 << code
+        yes = no = False
+        for k in range(8):
+            if possible >> k & 1:
+                left = 0  # the relations to b's region that a's constraint leaves possible
+                for r in range(8):
+                    if rows[a, _MASK] >> r & 1:
+                        left |= COMPOSITION[r][k]
+                if left & ~rows[b, _MASK]:
+                    no = True
+                else:
+                    yes = True
+        if not yes:
+            promises[i] = 0.0
+        elif not no:
+            promises[i] = np.inf
+        else:
+            a_area, b_area = (ax2 - ax1) * (ay2 - ay1), (bx2 - bx1) * (by2 - by1)
+            least = min(a_area, b_area)
+            # Areas of tiny boxes may be too small for a double, and those of huge ones too large.
+            promises[i] = min(max(a_area, b_area) / least, 1e300) if 0.0 < least < np.inf else 1.0
 
 
 @kernel

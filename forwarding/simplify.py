@@ -15,6 +15,7 @@ import numpy as np
 
 from contrada.forwarding.constraint import Operator
 from contrada.forwarding.covering import covers, is_satisfiable
+from contrada.forwarding.covering_budget import UNLIMITED, OutOfBudget
 from contrada.forwarding.filter import Filter
 from contrada.forwarding.index import layout
 from contrada.forwarding.index.changing import cover_filter, single_plugs, weigh_filter
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.covering_budget import CoveringBudget
     from contrada.forwarding.index.layout import Index, Ints
     from contrada.forwarding.plugged import PluggedType
 
@@ -34,7 +36,9 @@ _BELOW: Final = (Operator.LT, Operator.LE)
 _ABOVE: Final = (Operator.GT, Operator.GE)
 
 
-def split_redundant(filter: Filter) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], bool]:
+def split_redundant(
+    filter: Filter, budget: CoveringBudget = UNLIMITED
+) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], bool]:
     """A filter's needed constraints, its redundant ones (rule 2), and whether nothing satisfies it (rule 1)."""
     needed: list[Constraint] = []
     redundant: list[Constraint] = []
@@ -43,7 +47,7 @@ def split_redundant(filter: Filter) -> tuple[tuple[Constraint, ...], tuple[Const
         if len(together) == 1 or _is_range(together):
             needed += together
             continue
-        if not is_satisfiable(Filter(together)):
+        if not is_satisfiable(Filter(together), budget):
             return filter.constraints, (), True
         if len(together) > _TOGETHER:
             needed += together
@@ -51,7 +55,7 @@ def split_redundant(filter: Filter) -> tuple[tuple[Constraint, ...], tuple[Const
         kept = list(together)
         for constraint in together:
             others = [each for each in kept if each is not constraint]
-            if others and covers(Filter((constraint,)), Filter(others)):
+            if others and covers(Filter((constraint,)), Filter(others), budget):
                 kept = others
                 redundant.append(constraint)
         needed += kept
@@ -69,38 +73,50 @@ def _is_range(constraints: tuple[Constraint, ...]) -> bool:
 
 
 class Weigher:
-    """Decides what the kernels could not about filters with constraints of plugged-in types."""
+    """Decides what the kernels could not about filters with constraints of plugged-in types, within a budget."""
 
-    def __init__(self, index: Index, types: Mapping[int, PluggedType]) -> None:
+    def __init__(self, index: Index, types: Mapping[int, PluggedType], budget: CoveringBudget) -> None:
         self._index = index
         self._types = types
+        self._budget = budget
         self._room: Ints = np.empty(16, np.int64)
         self._found: Ints = np.empty(2 * _CANDIDATES, np.int64)
+        self._tags: Ints = np.empty(_CANDIDATES, np.int64)
+        self._handles: Ints = np.empty(_CANDIDATES, np.int64)
 
     def weigh(self, f: int, events: Ints) -> None:
         """Cover an active filter by another, or others by it, where the types say so."""
         counts = weigh_filter(self._index, f, self._room, self._found)
         mine = self._plugged(f)
-        for g in self._sifted(mine, self._found[: counts % 1000], above=True):
+        for g in self._promising(mine, self._found[: counts % 1000], above=True):
             if self._covers(self._plugged(g), mine):
                 cover_filter(self._index, f, g, events)
                 return
-        for g in self._sifted(mine, self._found[_CANDIDATES : _CANDIDATES + counts // 1000], above=False):
+        for g in self._promising(mine, self._found[_CANDIDATES : _CANDIDATES + counts // 1000], above=False):
             if self._covers(mine, self._plugged(g)):
                 cover_filter(self._index, g, f, events)
 
-    def _sifted(self, mine: list[tuple[int, int]], found: Ints, *, above: bool) -> list[int]:
-        """Of the filters found, those that might cover (`above`), or be covered by, the one with these constraints."""
+    def _promising(self, mine: list[tuple[int, int]], found: Ints, *, above: bool) -> list[int]:
+        """Of the filters found, those that might cover (`above`), or be covered by, the one with these constraints.
+
+        The most promising come first, for the budget may not suffice for all.
+        """
         if len(mine) != 1 or not len(found):
             return found.tolist()  # type: ignore[no-any-return]
         tag, handle = mine[0]
-        tags, handles = np.empty(len(found), np.int64), np.empty(len(found), np.int64)
+        tags, handles = self._tags[: len(found)], self._handles[: len(found)]
         single_plugs(self._index, found, tags, handles)
         same = tags == tag
-        others, own = handles[same], np.full(np.count_nonzero(same), handle)
         plugged = self._types[tag & 255]
-        same[same] = plugged.may_cover(others, own) if above else plugged.may_cover(own, others)
-        return found[same | (tags == -1)].tolist()  # type: ignore[no-any-return]
+        if same.all():
+            promises = plugged.promise(handle, handles, above=above)
+        else:
+            promises = np.where(tags == -1, 1.0, 0.0)
+            promises[same] = plugged.promise(handle, handles[same], above=above)
+        chosen = np.flatnonzero(promises)
+        if len(chosen) > 1:
+            chosen = chosen[np.argsort(-promises[chosen], kind="stable")]
+        return found[chosen].tolist()  # type: ignore[no-any-return]
 
     def _plugged(self, f: int) -> list[tuple[int, int]]:
         """The tags and handles of a filter's constraints of plugged-in types. They are its last words, one each."""
@@ -120,7 +136,11 @@ class Weigher:
         return list(zip(rows[:, layout.O_TAG].tolist(), rows[:, layout.O_KEY].tolist(), strict=True))
 
     def _covers(self, first: list[tuple[int, int]], second: list[tuple[int, int]]) -> bool:
-        return all(
-            any(tag == other and (a == b or self._types[tag & 255].covers(a, b)) for other, b in second)
-            for tag, a in first
-        )
+        budget = self._budget
+        try:
+            return all(
+                any(tag == other and (a == b or self._types[tag & 255].covers(a, b, budget)) for other, b in second)
+                for tag, a in first
+            )
+        except OutOfBudget:
+            return False

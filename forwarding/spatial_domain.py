@@ -15,22 +15,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from contrada.forwarding.constraint import Operator
+from contrada.forwarding.covering_budget import OF_REGIONS
 from contrada.forwarding.values import Kind
-from contrada.spatial import rcc8, relation
+from contrada.spatial import mbr, rcc8, relation
+from contrada.spatial.region import Box
 from contrada.spatial.relate import relate
 from contrada.spatial.relation import Relation
 
 if TYPE_CHECKING:
     from contrada.forwarding.constraint import Constraint
+    from contrada.forwarding.covering_budget import CoveringBudget
     from contrada.forwarding.domains import Domain
     from contrada.forwarding.operands import Similar, TextMatch
     from contrada.spatial.region import Region
 
 _OF_POINTS: Final = Relation.INSIDE.mask | Relation.MEETS.mask | Relation.DISJOINT.mask
-_WITHIN: Final = (Relation.INSIDE, Relation.COVERED_BY, Relation.EQUALS)
+_WITHIN: Final = Relation.INSIDE.mask | Relation.COVERED_BY.mask | Relation.EQUALS.mask
 
 
-def spatial_domain(kind: Kind, constraints: list[Constraint]) -> Domain | None:
+def spatial_domain(kind: Kind, constraints: list[Constraint], budget: CoveringBudget) -> Domain | None:
     """The domain of constraints on points, regions or geotext, none of them `=` or `in`."""
     if kind is Kind.GEOTEXT:
         return GeotextDomain(constraints)
@@ -41,7 +44,30 @@ def spatial_domain(kind: Kind, constraints: list[Constraint]) -> Domain | None:
             region = cast("Region", constraint.value)
             masks[region] = masks.get(region, possible) & constraint.mask
     domain = RelationDomain(possible, masks, constraints)
-    return None if any(not domain.relations_to(region) & mask for region, mask in masks.items()) else domain
+    if not all(masks.values()):
+        return None
+    # One region in some relation to the value leaves something possible; several may contradict one another.
+    if len(masks) > 1 and any(not domain.relations_to(region, budget) & mask for region, mask in masks.items()):
+        return None
+    return domain
+
+
+def relation_in(wanted: int, a: Region, b: Region, budget: CoveringBudget) -> bool:
+    """Whether the relation of two regions is in a set. Vertices are paid for, where the MBRs do not tell."""
+    budget.spend(OF_REGIONS)
+    possible = relations_by_mbr(a, b)
+    if not possible & wanted or not possible & ~wanted:
+        return bool(possible & wanted)
+    budget.spend(0, len(a) + len(b))
+    return bool(relate(a, b).mask & wanted)
+
+
+def relations_by_mbr(a: Region, b: Region) -> int:
+    """The relations of two regions that their MBRs leave possible; of boxes, one."""
+    if a is b:
+        return Relation.EQUALS.mask
+    code = mbr.relate_boxes(*a.bounds, *b.bounds)
+    return 1 << code if type(a) is Box and type(b) is Box else mbr.POSSIBLE[code]
 
 
 class RelationDomain:
@@ -54,20 +80,31 @@ class RelationDomain:
         self._masks = masks
         self._constraints = constraints
 
-    def relations_to(self, region: Region) -> int:
+    def relations_to(self, region: Region, budget: CoveringBudget) -> int:
         """The relations to a region that the constraints leave possible, one by one composed and then intersected."""
         possible = self._possible
         for mine, mask in self._masks.items():
-            possible &= rcc8.compose(mask, relate(mine, region).mask)
+            budget.spend(OF_REGIONS)
+            relations = relations_by_mbr(mine, region)
+            if relations & (relations - 1):
+                budget.spend(0, len(mine) + len(region))
+                relations = relate(mine, region).mask
+            possible &= rcc8.compose(mask, relations)
         return possible
 
-    def implies(self, constraint: Constraint) -> bool:
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
         """Whether every value of the domain satisfies the constraint."""
         if constraint.op is Operator.NE:
+            budget.spend(len(self._constraints))
             return not all(mine.holds(cast("Any", constraint.value)) for mine in self._constraints)
         if constraint.kind is not Kind.REGION:
             return False
-        return not self.relations_to(cast("Region", constraint.value)) & ~constraint.mask
+        region = cast("Region", constraint.value)
+        if len(self._masks) == 1:
+            ((mine, mask),) = self._masks.items()
+            wanted = rcc8.covering_relations(constraint.mask | relation.ALL & ~self._possible, mask)
+            return relation_in(wanted, mine, region, budget)
+        return not self.relations_to(region, budget) & ~constraint.mask
 
 
 class GeotextDomain:
@@ -79,8 +116,9 @@ class GeotextDomain:
         self._matches = [cast("TextMatch", c.value) for c in constraints if c.op is Operator.MATCHES]
         self._similar = [cast("Similar", c.value) for c in constraints if c.op is Operator.SIMILAR]
 
-    def implies(self, constraint: Constraint) -> bool:
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
         """Whether every geotext of the domain satisfies the constraint."""
+        budget.spend(1)
         if constraint.op is Operator.SIMILAR:
             wanted = cast("Similar", constraint.value)
             return any(
@@ -95,4 +133,7 @@ class GeotextDomain:
             return False
         if match.within is None:
             return True
-        return any(mine.within is not None and relate(mine.within, match.within) in _WITHIN for mine in self._matches)
+        return any(
+            mine.within is not None and relation_in(_WITHIN, mine.within, match.within, budget)
+            for mine in self._matches
+        )

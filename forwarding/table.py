@@ -29,7 +29,7 @@ from contrada.forwarding.changer import Changer
 from contrada.forwarding.columns import Columns, encode_columns
 from contrada.forwarding.encode import as_ints, encode_notifications
 from contrada.forwarding.explain import Explanation, explain
-from contrada.forwarding.filter import as_filters
+from contrada.forwarding.filter import as_filters, vertices_of
 from contrada.forwarding.index import layout
 from contrada.forwarding.index.adding import I_FIRST
 from contrada.forwarding.interfaces import InterfaceT
@@ -56,6 +56,8 @@ _T = TypeVar("_T")
 _ADD: Final = 256  # filters added, and
 _MATCH: Final = 1024  # notifications matched, before others get their turn
 _FEW: Final = 4  # bodies below which entering compiled code once more costs more than it saves
+PIECE: Final = 64  # filters that one step of `adding` adds, and
+_VERTICES: Final = 256  # vertices that count as one filter more
 _SLOT: Final = (1 << 32) - 1
 
 
@@ -130,6 +132,23 @@ class ForwardingTable(Generic[InterfaceT]):
                     self.remove(id)
             raise
         return [ids[start:end] for start, end in _runs(accumulate(counts))]
+
+    def adding(self, interface: Hashable, filter: Expression | str) -> Iterator[list[int]]:
+        """As `add`, a piece at each step: the ids of the piece. For callers who have others to serve in between.
+
+        A piece is some tens of filters, or fewer of many vertices, and takes some milliseconds. Filters of the pieces
+        so far match already. Who stops early removes the interface, or the ids there are.
+        """
+        piece: list[tuple[Hashable, Filter]] = []
+        room = PIECE
+        for each in as_filters(filter):
+            cost = 1 + vertices_of(each) // _VERTICES
+            if piece and cost > room:
+                yield self._add(piece)
+                piece, room = [], PIECE
+            piece.append((interface, each))
+            room -= cost
+        yield self._add(piece)
 
     @classmethod
     def packed(

@@ -10,7 +10,7 @@ locating one corner tells which. So a child is
 - *inside*, no edge touching it and its corner inside: every relation below is contains, that list is copied;
 - otherwise descended into. In a leaf, the MBRs rule relations out (`mbr`, the corrected Table 2) and an entry
   whose constraints each want none, or all, of those left is decided there. What remains is evaluated, by the edges
-  at hand.
+  at hand, or when these are very many by `relate_rings`, which looks at a sixteenth of them and stops at a crossing.
 
 So the cost follows the query's boundary and the size of the answer, not its area. Beyond paper 1, section 4.1: the
 second list and the edges (the paper matches disjoint lists only, by MBR).
@@ -84,6 +84,8 @@ _M: Final = 1 << MEETS
 _O: Final = 1 << OVERLAPS
 _I: Final = 1 << INSIDE
 _CT: Final = 1 << CONTAINS
+
+_MANY: Final = 1024  # edges at hand in a leaf, beyond which the runs of the whole ring are quicker to look through
 
 _ERROR: Final = 4e-16  # above Shewchuk's bound for an orientation in doubles, (3 + 16u)u with u = 2**-53
 _ROUNDING: Final = 4e-15  # above the error, relative to the coordinates, of a point sampled on an edge
@@ -269,6 +271,14 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
                 continue
             if _decided(entry_of, constraint_of, child, allowed):
                 count = _emit(entry_of, constraint_of, child, allowed, out, count)
+                continue
+            if mode == EXACTLY and bounds[top + 1] - bounds[top] > _MANY:
+                block, ring = entry_of[child, BLOCK], entry_of[child, EDGES]
+                relation = relate_rings(axy, aboxes, ring_xy(heap, block, ring), ring_boxes(heap, block, ring))
+                before = count
+                count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
+                evaluated += 1
+                by_evaluation += count - before
                 continue
         low, high = bounds[top], bounds[top + 1]
         end = high

@@ -21,6 +21,7 @@ sound for points as well, and need no table of their own.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from contrada.spatial.relate import relate
@@ -74,6 +75,12 @@ def compose(first: int, second: int) -> int:
         for k in codes(second):
             possible |= COMPOSITION[r][k]
     return possible
+
+
+@cache  # there are 2**16 at most, and few in use
+def covering_relations(mask1: int, mask2: int) -> int:
+    """The set of those relations of R2 to R1 with which `mask1` to R1 covers `mask2` to R2."""
+    return sum(1 << k for k in range(8) if not compose(mask2, 1 << k) & ~mask1)
 
 
 def covers(mask1: int, region1: Region, mask2: int, region2: Region) -> bool:
