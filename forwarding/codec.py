@@ -253,9 +253,12 @@ def listed(items: object, what: str, most: int) -> list[Any]:
 
 
 def keyword_list(keywords: object, limits: Limits) -> list[str]:
-    """Decoded keywords, within limits; whether each is a keyword is left to what takes them."""
+    """Decoded keywords, within limits: strings; whether each is a keyword is left to what takes them."""
     if type(keywords) is not list or len(keywords) > limits.keywords:
         raise CodecError(f"keywords are an array of at most {limits.keywords} strings, not {_describe(keywords)}")
+    for keyword in keywords:
+        if type(keyword) is not str:
+            raise CodecError(f"a keyword is a string, not {_describe(keyword)}")
     return keywords
 
 
