@@ -43,10 +43,9 @@ from contrada.broker.messages import (
     Unsubscribe,
     Welcome,
 )
-from contrada.broker.offences import Offences
 from contrada.broker.overlay.frames import decode_peer
 from contrada.broker.overlay.messages import Change, Digest, Forward, LinkStates, Replace
-from contrada.broker.ports import Codec, Refusal, Table
+from contrada.broker.ports import Codec, Mishap, Refusal, Table
 from contrada.broker.subscription import Publication, Subscription
 from contrada.broker.wire import Code, Role
 from contrada.errors import ProtocolError, Refused
@@ -88,7 +87,7 @@ class Core(Indexing):
         self._measured = (now, 0, 0)
         self._ticked = now
         self._identify = identify
-        self._offences = Offences(settings.bad_frames, settings.ban, settings.sessions)
+        self._hearing = ("", 0)  # the type of the message that is being heeded, and its session
 
     # -- events ------------------------------------------------------------------------------------------
 
@@ -96,6 +95,16 @@ class Core(Indexing):
         """Take in one message. `user` is the key that the transport has verified, None without security."""
         self._now = now
         self.counters["received"] += 1
+        self._hearing = "an unread message", 0
+        self.turns.enter()
+        try:
+            self._heed(connection, user, frames, now)
+        except Exception as error:
+            self._fail(connection, frames, error)
+        finally:
+            self.turns.leave(*self._hearing)
+
+    def _heed(self, connection: bytes, user: str | None, frames: Sequence[bytes], now: float) -> None:
         if self._offences.is_banned(connection, now):
             return
         session = self._sessions.get(connection)
@@ -112,6 +121,7 @@ class Core(Indexing):
         except ProtocolError as error:
             self._bad_frame(connection, session, str(error), request_of(frames))
             return
+        self._hearing = type(message).__name__.upper(), session.number if session is not None else 0
         if type(message) is Hello and not self.is_dialled(connection):
             self._hello(connection, user, message)
         elif session is None:
@@ -126,6 +136,20 @@ class Core(Indexing):
             except Refusal as refusal:
                 self._answer(session, Error(getattr(message, "request", 0), refusal.code, str(refusal)))
                 self.counters["refused"] += 1
+
+    def _fail(self, connection: bytes, frames: Sequence[bytes], error: Exception) -> None:
+        """What a message led to raised what it should not have: refuse the message, and keep everybody else going.
+
+        Of a link it is not known what the two ends now think of one another: it ends, and is made anew.
+        """
+        session = self._sessions.get(connection)
+        self._mishap(self._hearing[0], session, error)
+        reason = str(Mishap(error))
+        if session is not None and session.link is not None:
+            self._attempt("ending a link", None, self._end, session, Code.INTERNAL, reason)
+        else:
+            request = request_of(frames)
+            self._attempt("refusing", session, self._strike, connection, session, Code.INTERNAL, reason, request)
 
     def refuse(self, connection: bytes, now: float) -> None:
         """Turn away a connection that chose its own name, which may be somebody else's."""
@@ -144,23 +168,30 @@ class Core(Indexing):
             for session in self._sessions.values():  # who was not listened to cannot be called silent
                 session.heard += stall
         self._ticked = now
+        self._tracebacks = 0
+        self.turns.enter()
         for session in list(self._sessions.values()):
-            silence = now - session.heard
-            if silence >= (settings.timeout if session.link is None else settings.link_timeout):
-                self._end(session, Code.SILENT, f"nothing was heard for {silence:.1f} s")
-                continue
-            if silence >= settings.heartbeat and now - session.pinged >= settings.heartbeat:
-                session.pinged = now
-                self._answer(session, Ping(0))
-            if session.dropping and not session.congested:
-                session.report_drops()
-                self._soil(session)
-            stuck = next((s for s in session.waiting if self._is_stuck(s)), None)
-            if stuck is not None:
-                self._slow(stuck, f"took nothing for {settings.block_timeout} s while publishers waited for it")
-        self._tick_links(now)
+            self._attempt("tick", session, self._tick_session, session, now)
+        self._attempt("tick of links", None, self._tick_links, now)
         self._offences.expire(now)
         self._measure(now)
+        self.turns.leave("tick")
+
+    def _tick_session(self, session: Session, now: float) -> None:
+        settings = self.settings
+        silence = now - session.heard
+        if silence >= (settings.timeout if session.link is None else settings.link_timeout):
+            self._end(session, Code.SILENT, f"nothing was heard for {silence:.1f} s")
+            return
+        if silence >= settings.heartbeat and now - session.pinged >= settings.heartbeat:
+            session.pinged = now
+            self._answer(session, Ping(0))
+        if session.dropping and not session.congested:
+            session.report_drops()
+            self._soil(session)
+        stuck = next((s for s in session.waiting if self._is_stuck(s)), None)
+        if stuck is not None:
+            self._slow(stuck, f"took nothing for {settings.block_timeout} s while publishers waited for it")
 
     def stop(self, now: float) -> None:
         """Begin to shut down: no new sessions, subscriptions or publications; what is queued still goes out."""
@@ -170,8 +201,11 @@ class Core(Indexing):
     def goodbye(self) -> None:
         """End every session with a BYE behind what is already on its way."""
         for session in list(self._sessions.values()):
-            session.report_drops()
-            self._close(session, Bye("the broker is shutting down"))
+            self._attempt("goodbye", session, self._leave, session)
+
+    def _leave(self, session: Session) -> None:
+        session.report_drops()
+        self._close(session, Bye("the broker is shutting down"))
 
     # -- messages ----------------------------------------------------------------------------------------
 
@@ -293,19 +327,7 @@ class Core(Indexing):
     def _bad_frame(self, connection: bytes, session: Session | None, reason: str, request: int) -> None:
         self.counters["bad_frames"] += 1
         log.warning("bad frame", extra={"session": session.number if session else None, "reason": reason})
-        strikes = self._offences.strike(connection, self._now)
-        if strikes:
-            self.counters["banned"] += 1
-            reason = f"{strikes} bad frames, the last: {reason}"
-            if session is not None:
-                self._end(session, Code.BANNED, reason)
-            else:
-                self._farewell(connection, Error(0, Code.BANNED, reason, fatal=True))
-        elif session is not None:
-            session.bad_frames += 1
-            self._answer(session, Error(request, Code.BAD_FRAME, reason))
-        else:
-            self._farewell(connection, Error(request, Code.BAD_FRAME, reason))
+        self._strike(connection, session, Code.BAD_FRAME, reason, request)
 
     def _is_stuck(self, subscription: Subscription) -> bool:
         since = subscription.full_since

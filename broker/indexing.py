@@ -171,7 +171,8 @@ class Indexing(Subscribing):
         self._attachments[handle] = standing
         self._unrecorded.add(handle)
         if len(standing.attached) == 1:
-            self._spread_name(standing)
+            with self._undone_if_it_fails(subscription):
+                self._spread_name(standing)
         self._answer(session, Ack((Acked(message.request),)))
 
     def _withdraw_filters(self, subscription: Subscription) -> None:
@@ -215,8 +216,8 @@ class Indexing(Subscribing):
                 self._act(self.router.subscribe(each))
 
     def _unspread_name(self, standing: Standing) -> None:
-        while standing.spread:
-            self._act(self.router.unsubscribe(standing.spread.pop()))
+        unwanted, standing.spread = standing.spread, []
+        self.leftovers.put(lambda each: self._act(self.router.unsubscribe(each)), unwanted)
 
     # -- loading and changing ----------------------------------------------------------------------------
 

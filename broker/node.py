@@ -5,6 +5,8 @@ bytes, so that a flood delays nobody for long), matches it as one batch, and sen
 
     poll ─▶ receive* ─▶ turn ─▶ (commit) ─▶ flush ─▶ (tick) ─▶ poll
 
+The core answers for its own mishaps; what fails here costs a turn, is logged and counted, and the loop goes on.
+
 The ROUTER is mandatory and never blocks: a full connection and a vanished one are reported to the core instead of
 swallowed by ZeroMQ. With keys, the ZAP handler runs in the same loop: a key that is not in the directory never gets
 through the handshake (PROTOCOL.md, Security). ZeroMQ lets clients choose the name of their connection, and so take
@@ -29,6 +31,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from contrada.broker.core import Core, Identity
 from contrada.broker.index_loader import IndexLoader
+from contrada.broker.keepalive import keepalive
 from contrada.broker.keys import KeyDirectory
 from contrada.broker.overlay.dealers import Dealers
 from contrada.broker.recorder import Recorder
@@ -51,10 +54,13 @@ _TURN_MESSAGES = 512
 _TURN_NOTIFICATIONS = 2048
 _TURN_BYTES = 8 << 20
 _TURN_SECONDS = 0.01  # some messages take milliseconds
+_LEFTOVER_SECONDS = 0.002  # of a turn for what nobody waits for
 _SEND_QUEUE = 128  # messages in a connection's buffer before it counts as full
 _RECEIVE_QUEUE = 64
 _COPY_BYTES = 64 << 10  # longer frames are shared with ZeroMQ instead of copied
 _PATIENCE = 0.8  # of the shutdown timeout for delivering; the rest is for ZeroMQ to empty its buffers
+_PAUSE = 0.002  # after a turn that failed, and longer if the next one fails too,
+_LONGEST_PAUSE = 0.25  # so that a lasting failure does not fill the log
 _OWN_NAME = 5  # bytes of a connection's name that ZeroMQ made: a zero, and a number
 _EVERYONE = Identity("", frozenset(Role))
 _HANDSHAKE_FAILURES = {
@@ -87,6 +93,7 @@ class Node:
             first_sequence=time.time_ns() // 1000,
             now=time.monotonic(),
         )
+        self.core.leftovers.seconds = _LEFTOVER_SECONDS
         metrics.watch(self.core)
         self._recorder: Recorder | None = None
         self._loader = IndexLoader(self._wake, roads)
@@ -98,6 +105,8 @@ class Node:
         self._wake_read.setblocking(False)
         self._wake_write.setblocking(False)
         self._stopping = threading.Event()
+        self._next_tick = 0.0
+        self.turned: float | None = None  # when the loop last came round, by the monotonic clock; None before the first
         self._context = zmq.Context()
         self._poller = zmq.Poller()
         self._peers = self.core.transport = Dealers(self._context, self._poller, keys, self._transport_options())
@@ -147,8 +156,7 @@ class Node:
             zmq.RCVHWM: _RECEIVE_QUEUE,
             zmq.MAXMSGSIZE: self.settings.limits.message_bytes,
             zmq.HANDSHAKE_IVL: 10_000,
-            zmq.HEARTBEAT_IVL: int(self.settings.heartbeat * 1000),
-            zmq.HEARTBEAT_TIMEOUT: int(self.settings.timeout * 1000),
+            **keepalive(self.settings.heartbeat, self.settings.timeout),
         }
 
     def stop(self) -> None:
@@ -191,31 +199,47 @@ class Node:
         for readable in (self._router, self._monitor, self._wake_read, *([self._zap] if self._secure else [])):
             poller.register(readable, zmq.POLLIN)
         log.info("listening", extra={"url": self.url, "broker": core.id, "secure": self._secure})
-        period = min(self.settings.heartbeat / 4, 0.25)
-        next_tick = time.monotonic()
+        self._next_tick = self.turned = time.monotonic()
+        failures = 0
         while not self._stopping.is_set():
-            next_look = min(next_tick, core.retry_at) if core.congested else next_tick
-            wait = 0.0 if core.busy else max(0.0, next_look - time.monotonic())
-            ready = dict(poller.poll(ceil(wait * 1000)))
-            if self._wake_read.fileno() in ready:
-                self._woken()
-            if self._zap in ready:
-                self._vouch()
-            if self._monitor in ready:
-                self._note_failures()
-            if self._router in ready:
-                self._receive()
-            if self._peers:
-                self._peers.receive(ready, core)
-            now = time.monotonic()
-            core.turn(now)
+            try:
+                self._turn()
+                failures = 0
+            except Exception as error:
+                if self._context.closed:
+                    raise
+                core.mishap("turn", error)
+                failures += 1
+                self._stopping.wait(min(_PAUSE * failures, _LONGEST_PAUSE))
+
+    def _turn(self) -> None:
+        """Wait for something to do, and do it."""
+        core = self.core
+        next_look = min(self._next_tick, core.retry_at) if core.congested else self._next_tick
+        wait = 0.0 if core.busy else max(0.0, next_look - time.monotonic())
+        ready = dict(self._poller.poll(ceil(wait * 1000)))
+        core.turns.begin()
+        if self._wake_read.fileno() in ready:
+            self._woken()
+        if self._zap in ready:
+            self._vouch()
+        if self._monitor in ready:
+            self._note_failures()
+        if self._router in ready:
+            self._receive()
+        if self._peers:
+            self._peers.receive(ready, core)
+        now = time.monotonic()
+        core.turn(now)
+        self._flush()
+        if now >= self._next_tick:
+            self._next_tick = now + min(self.settings.heartbeat / 4, 0.25)
+            core.tick(now)
             self._flush()
-            if now >= next_tick:
-                next_tick = now + period
-                core.tick(now)
-                self._flush()
-                if self._recorder is not None:
-                    self._recorder.tick(now)
+            if self._recorder is not None:
+                self._recorder.tick(now)
+        self.turned = time.monotonic()
+        core.turns.end(self.turned)
 
     def _woken(self) -> None:
         """Another thread has something for this one."""
@@ -267,16 +291,12 @@ class Node:
                 connection = receive(zmq.NOBLOCK)
             except zmq.Again:
                 return
-            user: str | None = None
-            if self._secure:
-                frame = receive(copy=False)
-                user = str(frame.get("User-Id"))
-                frames = [frame.bytes]
-            else:
-                frames = [receive()]
+            first = receive(copy=False) if self._secure else None
+            frames = [receive() if first is None else first.bytes]
             while more(zmq.RCVMORE):
                 frames.append(receive())
-            if connection[0] or len(connection) != _OWN_NAME:
+            user = None if first is None else str(first.get("User-Id"))
+            if connection[:1] != b"\0" or len(connection) != _OWN_NAME:
                 core.refuse(connection, now)
                 continue
             core.receive(connection, user, frames, now)

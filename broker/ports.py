@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from contrada.errors import ContradaError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.wire import Code
-    from contrada.errors import ContradaError
 
 
 class Table(Protocol):
@@ -42,6 +43,13 @@ class Codec(NamedTuple):
 
     notification: Callable[[bytes], Mapping[str, Any]]
     filter: Callable[[bytes], Any]
+
+
+class Mishap(ContradaError):
+    """What the broker says of a message on which it failed: a mistake of the broker's, or of what it is built on."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(f"the broker failed on it ({type(error).__name__}): its log says how; please report it")
 
 
 class Refusal(Exception):

@@ -13,21 +13,30 @@ State, and who owns it:
     _ended, _gone    handles of subscriptions that ended while a batch was handed out: since the journal was last told
                      of notifications, and before; kept only for the journal
     _unrecorded      handles that the journal is not told of: neighbours', and attachments to standing interfaces
+    _leaving         handles whose filters are still in the table while `leftovers` takes them out: they match nothing
 
 The `journal`, if there is one, is told of every subscription, every accepted notification with its receivers, and every
 drop, in the order in which the table sees them: replaying it gives the same receivers.
+
+Whatever raises here or in what is called, that is not a refusal, is a mishap: logged with its traceback, counted, and
+paid for by the session it happened to, never by the others.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter, deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from contrada.broker.frames import encode
+from contrada.broker.leftovers import Leftovers
 from contrada.broker.messages import Error
+from contrada.broker.offences import Offences
+from contrada.broker.ports import Mishap
 from contrada.broker.recent import Recent
 from contrada.broker.session import Sent, Session
+from contrada.broker.turns import Turns
 from contrada.broker.wire import Code
 
 if TYPE_CHECKING:
@@ -45,6 +54,7 @@ ENDED: Final = "ended"  # why a queue was lost: its subscription ended first
 _EXPLAINED = 100  # filters of one subscription, at most: it may have thousands
 _UNREAD = 4096  # messages that a congested client may leave unread before its session is ended
 _UNHEARD = 16  # answers that a connection without a session may leave unread before it gets no more
+_TRACEBACKS = 16  # logged between two ticks: more are only counted
 _RETRY = 0.002  # seconds before congested connections are tried again,
 _RETRY_EACH = 0.00005  # and more for each of them: stuck clients must not take the time of the others
 
@@ -79,6 +89,11 @@ class Sessions:
         self._unrecorded: set[int] = set()
         self._unsaid: dict[bytes, tuple[float, deque[Sequence[bytes]]]] = {}  # until when to try
         self.retry_at = now
+        self.turns = Turns()
+        self.leftovers = Leftovers(lambda error: self._mishap("leftovers", None, error))
+        self._leaving: set[int] = set()
+        self._offences = Offences(settings.bad_frames, settings.ban, settings.sessions)
+        self._tracebacks = 0
 
     @property
     def sessions(self) -> Mapping[int, Session]:
@@ -98,7 +113,7 @@ class Sessions:
     @property
     def busy(self) -> bool:
         """Whether another turn would make progress even if nothing arrives."""
-        return bool(self._dirty) or any(session.backlogged for session in self._backlog)
+        return bool(self._dirty or self.leftovers) or any(session.backlogged for session in self._backlog)
 
     @property
     def congested(self) -> bool:
@@ -107,15 +122,17 @@ class Sessions:
 
     def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
         """Hand over what is ready. A connection that is full keeps the rest; one that is gone loses its session."""
+        self.turns.enter()
         if self._farewells:
             self._part(send)  # before the dirty: a connection may have said HELLO again
         dirty, self._dirty = self._dirty, []
         for session in dirty:
             session.dirty = False
             if session.open:
-                self._flush(session, send)
+                self._attempt("sending", session, self._flush, session, send)
         if self.congested and self._now >= self.retry_at:
             self._retry(send)
+        self.turns.leave("sending")
 
     def _part(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
         """Send last messages; what a full connection does not take waits its turn, for as long as a silent client."""
@@ -123,16 +140,24 @@ class Sessions:
         for connection, frames in farewells:
             if connection in self._unsaid:
                 self._unsaid[connection][1].append(frames)
-            elif send(connection, frames) is Sent.FULL:
+            elif self._say(send, connection, frames) is Sent.FULL:
                 self._unsaid[connection] = self._now + self.settings.timeout, deque((frames,))
+
+    def _say(self, send: Callable[[bytes, Sequence[bytes]], Sent], connection: bytes, frames: Sequence[bytes]) -> Sent:
+        """Send to a connection without a session."""
+        try:
+            return send(connection, frames)
+        except Exception as error:
+            self._mishap("sending", None, error)
+            return Sent.GONE
 
     def _retry(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
         for session in list(self._congested):
-            self._flush(session, send)
+            self._attempt("sending", session, self._flush, session, send)
         for connection, (deadline, waiting) in list(self._unsaid.items()):
             outcome = Sent.OK
             while waiting and outcome is Sent.OK:
-                outcome = send(connection, waiting[0])
+                outcome = self._say(send, connection, waiting[0])
                 if outcome is Sent.OK:
                     waiting.popleft()
             if not waiting or outcome is Sent.GONE or self._now >= deadline:
@@ -145,6 +170,7 @@ class Sessions:
 
     def _acknowledge(self, publication: Publication) -> None:
         session = publication.session
+        publication.settled = True
         session.held -= len(publication.bodies)
         session.held_bytes -= publication.size
         if session.open:
@@ -201,30 +227,90 @@ class Sessions:
         self._backlog.pop(session, None)
         self._congested.pop(session, None)
         for subscription in list(session.subscriptions.values()):
-            self._drop_subscription(subscription)
+            self._attempt("ending a subscription", session, self._drop_subscription, subscription)
 
     def _drop_subscription(self, subscription: Subscription) -> None:
+        """End a subscription: it is gone when this returns. Its filters follow when there is time for them."""
         session = subscription.session
+        del session.subscriptions[subscription.id]
+        session.filter_bytes -= subscription.filter_bytes
+        self._subscriptions.pop(subscription.handle, None)
+        session.waiting.pop(subscription, None)
+        session.dropping.pop(subscription, None)
+        self._withdraw_filters(subscription)
+        self._release(subscription, ended=True)
         if self.journal is not None:
             if subscription.queue:
                 self.journal.dropped(subscription.handle, ENDED, [parcel.id for parcel in subscription.queue])
             self.journal.unsubscribed(subscription.handle)
             self._ended.add(subscription.handle)
-        del session.subscriptions[subscription.id]
-        session.filter_bytes -= subscription.filter_bytes
-        del self._subscriptions[subscription.handle]
-        self._withdraw_filters(subscription)
-        session.waiting.pop(subscription, None)
-        session.dropping.pop(subscription, None)
-        self._release(subscription, ended=True)
 
     def _withdraw_filters(self, subscription: Subscription) -> None:
         """Match nothing more for a subscription."""
-        self.table.remove_interface(subscription.handle)
+        self._withdraw_later(subscription.handle, subscription.filters, self._forget_filter())
+
+    def _withdraw_later(self, handle: int, filters: Sequence[int], forget: Callable[[int], None]) -> None:
+        """Let an interface match nothing from here on, and take its filters out when there is time for it."""
+
+        def done() -> None:
+            self._leaving.discard(handle)
+            with suppress(
+                KeyError
+            ):  # none is left; unless adding failed half-way
+                self.table.remove_interface(handle)
+
+        self._leaving.add(handle)
+        self.leftovers.put(forget, filters, done)
+
+    def _forget_filter(self) -> Callable[[int], None]:
+        """What is to be done with each filter of a subscription that ends now."""
+        return self.table.remove
 
     def explained(self, subscription: Subscription, notification: Any) -> list[Any]:
         """Constraint by constraint, why each filter of a subscription matches or does not; of many, the first."""
         return [self.table.explain(notification, id) for id in subscription.filters[:_EXPLAINED]]
+
+    # -- mishaps -----------------------------------------------------------------------------------------
+
+    def mishap(self, doing: str, error: Exception) -> None:
+        """Something around the core raised what it should not have."""
+        self._mishap(doing, None, error)
+
+    def _mishap(self, doing: str, session: Session | None, error: Exception) -> None:
+        """Count what should not have been raised, and log where it was."""
+        self.counters["internal_errors"] += 1
+        self._tracebacks += 1
+        if self._tracebacks <= _TRACEBACKS:
+            number = session.number if session is not None else None
+            log.error("internal error", extra={"doing": doing, "session": number}, exc_info=error)
+
+    def _attempt(self, doing: str, session: Session | None, function: Callable[..., object], *arguments: Any) -> None:
+        """Do something for a session, which ends if that raises; nobody else is to feel it."""
+        try:
+            function(*arguments)
+        except Exception as error:
+            self._mishap(doing, session, error)
+            if session is not None and session.open:
+                try:
+                    self._end(session, Code.INTERNAL, str(Mishap(error)))
+                except Exception as again:
+                    self._mishap("ending a session", session, again)
+
+    def _strike(self, connection: bytes, session: Session | None, code: Code, reason: str, request: int) -> None:
+        """Answer what a connection did; too many of that end its session, and it is ignored for a while."""
+        strikes = self._offences.strike(connection, self._now)
+        if strikes:
+            self.counters["banned"] += 1
+            reason = f"{strikes} bad frames, the last: {reason}"
+            if session is not None:
+                self._end(session, Code.BANNED, reason)
+            else:
+                self._farewell(connection, Error(0, Code.BANNED, reason, fatal=True))
+        elif session is not None:
+            session.bad_frames += 1
+            self._answer(session, Error(request, code, reason))
+        else:
+            self._farewell(connection, Error(request, code, reason))
 
     def _close(self, session: Session, last: Message) -> None:
         """End a session with a last message, behind what is already on its way."""

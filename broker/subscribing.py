@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from contrada.broker.messages import Ack, Acked, Attach, Subscribe, Unsubscribe
@@ -13,6 +13,8 @@ from contrada.broker.wire import Code
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from contrada.broker.session import Session
 
 
@@ -24,21 +26,35 @@ class Subscribing(Advertising):
         if not self._may_begin(session, message):
             return
         handle = self._next_handle
+        ids: list[int] = []
         try:
             filters = [self.codec.filter(encoded) for encoded in message.filters]
-            ids = [id for expression in filters for id in self.table.add(handle, expression)]
-        except ContradaError as error:
-            with suppress(KeyError):  # nothing was added yet
-                self.table.remove_interface(handle)
-            raise Refusal(Code.BAD_FILTER, str(error)) from error
+            for expression in filters:
+                ids += self.table.add(handle, expression)
+        except Exception as error:
+            self._withdraw_later(handle, ids, self.table.remove)
+            self._next_handle += 1
+            if isinstance(error, ContradaError):
+                raise Refusal(Code.BAD_FILTER, str(error)) from error
+            raise
         subscription = self._begin(session, message)
         subscription.filters = ids
         subscription.filter_bytes = size
         session.filter_bytes += size
         if self.journal is not None:
             self.journal.subscribed(handle, session.publisher, session.number, subscription.id, message.filters)
-        self._spread(ids)
+        with self._undone_if_it_fails(subscription):
+            self._spread(ids)
         self._answer(session, Ack((Acked(message.request),)))
+
+    @contextmanager
+    def _undone_if_it_fails(self, subscription: Subscription) -> Iterator[None]:
+        """End a subscription again if what makes it whole raises."""
+        try:
+            yield
+        except Exception:
+            self._drop_subscription(subscription)
+            raise
 
     def _unsubscribe(self, session: Session, message: Unsubscribe) -> None:
         subscription = session.subscriptions.get(message.subscription)

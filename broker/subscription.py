@@ -39,7 +39,7 @@ class Publication:
     `sequence` once it is matched.
     """
 
-    __slots__ = ("bodies", "request", "run", "sequence", "session", "size", "waiting")
+    __slots__ = ("bodies", "request", "run", "sequence", "session", "settled", "size", "waiting")
 
     def __init__(self, session: Session, request: int, bodies: tuple[bytes, ...], size: int) -> None:
         self.session = session
@@ -48,6 +48,7 @@ class Publication:
         self.bodies = bodies
         self.size = size
         self.waiting = 0
+        self.settled = False  # acknowledged or refused
         self.run: Run | None = None  # where they came from, when a neighbour sent them
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from contrada.broker.messages import Error
 from contrada.broker.parcel import Parcel
+from contrada.broker.ports import Mishap
 from contrada.broker.recent import ENTRY_BYTES
 from contrada.broker.sessions import ENDED, Sessions
 from contrada.broker.subscription import Publication
@@ -35,7 +36,11 @@ class Switchboard(Sessions):
         self._now = now
         self._match()
         for session in list(self._backlog):
-            self._drain(session)
+            self._attempt("draining", session, self._drain, session)
+        if self.leftovers:
+            self.turns.enter()
+            self.leftovers.work()
+            self.turns.leave("leftovers")
 
     def _match(self) -> None:
         """Match and queue everything that is pending, then acknowledge what no queue holds back."""
@@ -43,28 +48,76 @@ class Switchboard(Sessions):
             return
         pending, self._pending = self._pending, []
         self._pending_count = 0
+        heaviest = pending[0] if len(pending) == 1 else max(pending, key=lambda each: each.size)
+        self.turns.enter()
+        try:
+            self._match_together(pending)
+        except Exception as error:
+            self._mishap("matching", None, error)
+            self._lose(pending, error)
+        finally:
+            self.turns.leave("matching", heaviest.session.number)
+
+    def _match_together(self, pending: Sequence[Publication]) -> None:
         bodies = pending[0].bodies if len(pending) == 1 else [body for each in pending for body in each.bodies]
-        matches, refused = self._find(bodies)
+        matches, refused = self._find_safely(bodies)
+        if leaving := self._leaving:
+            matches = [handles if leaving.isdisjoint(handles) else handles - leaving for handles in matches]
         self._ended.clear()
         self._gone.clear()
         start = 0
         for publications in _by_client(pending):
             end = start + sum([len(each.bodies) for each in publications])
-            if len(publications) > 1 and not refused and self._have_room(matches[start:end]):
-                self._hand_out_together(publications, tuple(bodies[start:end]), matches[start:end])
-                start = end
-                continue
-            for publication in publications:
-                end = start + len(publication.bodies)
-                matched = matches[start:end]
-                wrong = {at - start: refused[at] for at in range(start, end) if at in refused} if refused else None
-                if wrong:
-                    matched = self._refuse(publication, wrong, matched)
-                start = end
-                if publication.bodies:
-                    self._hand_out(publication, matched)
-                    if not publication.waiting:
-                        self._acknowledge(publication)
+            try:
+                if len(publications) > 1 and not refused and self._have_room(matches[start:end]):
+                    self._hand_out_together(publications, tuple(bodies[start:end]), matches[start:end])
+                else:
+                    self._hand_out_each(publications, start, matches, refused)
+            except Exception as error:
+                self._mishap("handing out", publications[0].session, error)
+                self._lose(publications, error)
+            start = end
+
+    def _hand_out_each(
+        self,
+        publications: Sequence[Publication],
+        start: int,
+        matches: Sequence[AbstractSet[int]],
+        refused: Mapping[int, ContradaError],
+    ) -> None:
+        """Hand out publications whose notifications begin at `start` among those matched, one after another."""
+        for publication in publications:
+            end = start + len(publication.bodies)
+            matched = matches[start:end]
+            wrong = {at - start: refused[at] for at in range(start, end) if at in refused} if refused else None
+            if wrong:
+                matched = self._refuse(publication, wrong, matched)
+            start = end
+            if publication.bodies:
+                self._hand_out(publication, matched)
+                if not publication.waiting:
+                    self._acknowledge(publication)
+
+    def _find_safely(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
+        """As `_find`; what makes it raise is found by halves and refused alone."""
+        try:
+            return self._find(bodies)
+        except Exception as error:
+            if len(bodies) == 1:
+                self._mishap("matching", None, error)
+                return [frozenset()], {0: Mishap(error)}
+        half = len(bodies) // 2
+        found, refused = self._find_safely(bodies[:half])
+        more, wrong = self._find_safely(bodies[half:])
+        return [*found, *more], {**refused, **{half + place: error for place, error in wrong.items()}}
+
+    def _lose(self, publications: Sequence[Publication], error: Exception) -> None:
+        """Refuse those that were neither acknowledged nor refused yet. Queues that hold one back will let go of it."""
+        for publication in publications:
+            if not publication.settled and not publication.waiting and publication.bodies:
+                all_of_it = dict.fromkeys(range(len(publication.bodies)), Mishap(error))
+                self._refuse(publication, all_of_it, [frozenset()] * len(publication.bodies))
+                publication.settled = True
 
     def _have_room(self, matched: Sequence[AbstractSet[int]]) -> bool:
         """Whether everybody can be given these notifications at once, so that none will hold back its publisher."""
@@ -86,13 +139,18 @@ class Switchboard(Sessions):
     ) -> Sequence[AbstractSet[int]]:
         """Take what cannot be read out of a publication, or all of it; what matched of the rest."""
         session, count = publication.session, len(publication.bodies)
+        publication.settled = True
         session.held -= count
         session.held_bytes -= publication.size
         self.counters["refused"] += 1
         if session.open:
             place = min(wrong)
             which = f"notification {place} of {count}: " if count > 1 else ""
-            self._answer(session, Error(publication.request, Code.BAD_NOTIFICATION, f"{which}{wrong[place]}"))
+            if isinstance(wrong[place], Mishap):
+                reason = f"{which}{wrong[place]}"
+                self._strike(session.connection, session, Code.INTERNAL, reason, publication.request)
+            else:
+                self._answer(session, Error(publication.request, Code.BAD_NOTIFICATION, f"{which}{wrong[place]}"))
         publication.bodies = ()
         return ()
 

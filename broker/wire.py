@@ -95,3 +95,4 @@ class Code(StrEnum):
     SILENT = "silent"  # nothing was heard for the liveness timeout
     SHUTTING_DOWN = "shutting-down"
     BANNED = "banned"  # too many bad frames
+    INTERNAL = "internal"  # the broker failed on it, and goes on: its log says how

@@ -16,6 +16,7 @@ import zmq
 from zmq.utils.monitor import parse_monitor_message
 
 from contrada.broker.addresses import host_name, is_address
+from contrada.broker.keepalive import keepalive
 from contrada.client.events import Fault
 from contrada.errors import Disconnected, InvalidValue
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from contrada.client.options import Key, Options
 
 LINGER_MS = 2_000
+KEEPALIVE = keepalive(heartbeat=5.0, timeout=30.0)  # a broker's own come with WELCOME, when the socket is long open
 _LONGEST_WAIT = 3600.0  # seconds; whoever waits longer looks again
 _Z85 = re.compile(r"[0-9a-zA-Z.\-:+=^!/*?&<>()\[\]{}@%$#]{40}")
 # A failed handshake ends in DISCONNECTED without HANDSHAKE_SUCCEEDED before it, whatever made it fail.
@@ -76,6 +78,8 @@ class Transport:
             socket.reconnect_ivl_max = 2_000
             socket.setsockopt(zmq.HANDSHAKE_IVL, 5_000)
             socket.setsockopt(zmq.IPV6, int("[" in self.url))
+            for option, value in KEEPALIVE.items():
+                socket.setsockopt(option, value)
             if self._secrets is not None:
                 socket.curve_serverkey, socket.curve_publickey, socket.curve_secretkey = self._secrets
             self.monitor = socket.get_monitor_socket(_WATCHED)

@@ -37,9 +37,9 @@ class Advertising(Relaying):
             filters = [f for encoded in message.filters for f in as_filters(self.codec.filter(encoded))]
         except ContradaError as error:
             raise Refusal(Code.BAD_FILTER, str(error)) from error
+        self._promise(filters)
         session.advertisements[message.advertisement] = filters, size
         session.filter_bytes += size
-        self._promise(filters)
         self._answer(session, Ack((Acked(message.request),)))
 
     def _unadvertise(self, session: Session, message: Unadvertise) -> None:
@@ -75,8 +75,16 @@ class Advertising(Relaying):
 
     def _promise(self, filters: Sequence[Filter]) -> None:
         if self._awake and self.router.advertisements:
-            self._act(self.router.advertise(*filters))
+            promised = []
+            try:
+                for each in filters:
+                    promised.append(each)
+                    self._act(self.router.advertise(each))
+            except Exception:
+                self._withdraw(promised)
+                raise
 
     def _withdraw(self, filters: Sequence[Filter]) -> None:
+        """When there is time for it: nobody misses anything while neighbours still hold an advertisement."""
         if self._awake and self.router.advertisements:
-            self._act(self.router.unadvertise(*filters))
+            self.leftovers.put(lambda each: self._act(self.router.unadvertise(each)), filters)

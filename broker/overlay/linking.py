@@ -37,7 +37,7 @@ from contrada.forwarding.codec import encode_filter
 from contrada.forwarding.filter import Filter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from contrada.broker.settings import Settings
 
@@ -267,8 +267,11 @@ class Linking(Switchboard):
             session.waiting.pop(link.outlet, None)
             session.dropping.pop(link.outlet, None)
         super()._remove(session)
-        if link is None:
-            return
+        if link is not None:
+            self._attempt("ending a link", None, self._unlink, link)
+
+    def _unlink(self, link: Neighbour) -> None:
+        """The session of a link has ended."""
         link.totals["forwarded"] += link.outlet.delivered
         link.totals["lost"] += len(link.outlet.queue)
         link.totals["unconfirmed"] += max(0, WINDOW - link.outlet.credit)
@@ -298,8 +301,7 @@ class Linking(Switchboard):
                     interest.filters[action.key] = []
                     log.error("bad filter", extra={"neighbour": action.neighbour, "reason": str(error)})
             else:
-                for id in self.interests[action.neighbour].filters.pop(action.key):
-                    self.table.remove(id)
+                self.leftovers.put(self.table.remove, self.interests[action.neighbour].filters.pop(action.key))
         if self.router.tree_links != self._tree_links:
             self._tree_links = self.router.tree_links
             for neighbour in self.neighbours.values():
@@ -380,7 +382,11 @@ class Linking(Switchboard):
         if self._awake:
             self._act(self.router.subscribe(*map(self.table.filter, filters)))
 
-    def _drop_subscription(self, subscription: Subscription) -> None:
-        if self._awake:
-            self._act(self.router.unsubscribe(*map(self.table.filter, subscription.filters)))
-        super()._drop_subscription(subscription)
+    def _forget_filter(self) -> Callable[[int], None]:
+        return self._unspread if self._awake else super()._forget_filter()
+
+    def _unspread(self, id: int) -> None:
+        """A client wants a filter of the table no more."""
+        unwanted = self.table.filter(id)
+        self.table.remove(id)
+        self._act(self.router.unsubscribe(unwanted))

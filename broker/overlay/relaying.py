@@ -95,6 +95,7 @@ class Relaying(Linking):
             super()._acknowledge(publication)
             return
         session = publication.session
+        publication.settled = True
         session.held -= len(publication.bodies)
         session.held_bytes -= publication.size
         link.credit += len(publication.bodies)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from contrada.broker import logs
 from contrada.broker.metrics import Metrics, serve
@@ -16,12 +18,27 @@ from contrada.broker.ports import Codec
 from contrada.broker.settings import Settings
 from tests.naive.delivery import NaiveTable, read_filter, read_notification
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contrada.errors import CodecError
+
+
+class GatedTable(NaiveTable):
+    """Matching a notification with an attribute `gate`, the path of a FIFO, takes until the FIFO's writer closes it."""
+
+    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[list[set[int]], dict[int, CodecError]]:
+        for body in bodies:
+            if b"gate" in body:
+                Path(read_notification(body)["gate"]).read_bytes()
+        return super().match_bodies(bodies)
+
 
 def main() -> None:
     logs.configure()
     settings = Settings.of({"listen": "tcp://127.0.0.1:*", **json.loads(sys.argv[1])})
     metrics = Metrics()
-    node = Node(settings, NaiveTable(), Codec(read_notification, read_filter), metrics)
+    node = Node(settings, GatedTable(), Codec(read_notification, read_filter), metrics)
     signal.signal(signal.SIGTERM, lambda *_: node.stop())
     endpoint = serve(metrics, settings.metrics) if settings.metrics else None
     print(json.dumps({"url": node.url, "metrics": endpoint.url if endpoint else None}), flush=True)

@@ -32,8 +32,10 @@ class NaiveTable:
         del self.interfaces[interface]
 
     def remove(self, id: int) -> None:
-        for filters in self.interfaces.values():
+        for interface, filters in list(self.interfaces.items()):
             filters[:] = [each for each in filters if each[0] != id]
+            if not filters:
+                del self.interfaces[interface]
 
     def filter(self, id: int) -> tuple[str, Any]:
         return next((name, value) for filters in self.interfaces.values() for i, name, value in filters if i == id)
