@@ -30,6 +30,7 @@ def status(core: Core, now: float) -> dict[str, Any]:
         "subscriptions": len(core.subscriptions),
         "queued": queued,
         "rates": dict(core.rates),
+        "turns": core.turns.document(now),
         "totals": {**core.counters, "dropped": sum(core.drops.values())},
         "clients": [_client(session, now) for session in sessions[:LIST_LENGTH]],
         "table": plain(core.table.stats()),

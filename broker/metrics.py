@@ -1,28 +1,28 @@
 """Prometheus metrics of one broker, in a registry of its own.
 
 Counters and gauges are read from the core when Prometheus asks, so that the hot path pays nothing for them; only the
-match time is observed, once per batch.
+match time is observed, once per batch, and that of each turn.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from contrada.broker.overlay import report
-from contrada.errors import ContradaError, InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from prometheus_client.metrics_core import Metric
 
     from contrada.broker.core import Core
     from contrada.broker.ports import Table
+    from contrada.errors import ContradaError
 
 COUNTERS = {
     "received": "Messages received, heartbeats included",
@@ -40,6 +40,7 @@ COUNTERS = {
     "unattended": "Those of them to whose interface nobody was attached",
     "recorded_bytes": "Bytes written to the recording",
     "record_failures": "Times that the recording could not be written or synced",
+    "internal_errors": "Times that the broker failed on something and went on: see its log",
 }
 
 
@@ -83,6 +84,12 @@ class Metrics:
             buckets=[2**k for k in range(12)],
             registry=self.registry,
         )
+        self.turn_seconds = Histogram(
+            "contrada_turn_seconds",
+            "Time of one turn of the loop, from what arrived to what was sent",
+            buckets=[1e-4 * 2**k for k in range(16)],
+            registry=self.registry,
+        )
         self._core: Core | None = None
 
     def timed(self, table: Table) -> TimedTable:
@@ -92,6 +99,7 @@ class Metrics:
     def watch(self, core: Core) -> None:
         """Expose a core's counters and gauges."""
         self._core = core
+        core.turns.observe = self.turn_seconds.observe
         for name in COUNTERS:
             core.counters.setdefault(name, 0)  # so that `status` shows what has not happened, too
         self.registry.register(self)
@@ -124,6 +132,11 @@ class Metrics:
         }
         for name, (text, value) in gauges.items():
             yield GaugeMetricFamily(f"contrada_{name}", text, value=value)
+        worst = core.turns.worst
+        text = "Time of the longest turn so far; what took most of it, a type of message or a step, for which session"
+        longest = GaugeMetricFamily("contrada_longest_turn_seconds", text, labels=["step", "session"])
+        longest.add_metric([worst.step.what, str(worst.step.session)], worst.seconds)
+        yield longest
         yield from self._links(core)
 
     @staticmethod
@@ -136,28 +149,3 @@ class Metrics:
                 for row in rows:
                     family.add_metric([row["neighbour"]], float(row[name]))
                 yield family
-
-
-class MetricsServer(NamedTuple):
-    """A running HTTP endpoint."""
-
-    url: str
-    close: Callable[[], None]
-
-
-def serve(metrics: Metrics, address: str) -> MetricsServer:
-    """Serve the registry over HTTP at HOST:PORT; port 0 picks a free one."""
-    host, colon, port = address.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65_535:
-        raise InvalidValue(f"{address!r} is not an address for metrics: expected HOST:PORT, as in 127.0.0.1:9464")
-    try:
-        server, thread = start_http_server(int(port), host or "127.0.0.1", registry=metrics.registry)
-    except OSError as error:
-        raise ContradaError(f"metrics cannot be served on {address}: {error}") from error
-
-    def close() -> None:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-    return MetricsServer(f"http://{host or '127.0.0.1'}:{server.server_port}/metrics", close)

@@ -40,7 +40,7 @@ from contrada.broker.wire import Code, Role
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from contrada.broker.indexing import Loaded
     from contrada.broker.metrics import Metrics
@@ -159,6 +159,27 @@ class Node:
             **keepalive(self.settings.heartbeat, self.settings.timeout),
         }
 
+    def checks(self) -> dict[str, Callable[[], str]]:
+        """What an orchestrator may ask, from any thread: each says what is wrong, or nothing."""
+        return {"/healthz": self._unhealthy, "/readyz": self._unready}
+
+    def _unhealthy(self) -> str:
+        turned = self.turned
+        if turned is None:
+            return ""  # it has not begun, which takes as long as it takes
+        idle = time.monotonic() - turned
+        longest = max(self.settings.timeout, 1.0)
+        return f"the loop has not come round for {idle:.1f} s" if idle > longest else ""
+
+    def _unready(self) -> str:
+        if self.turned is None:
+            return "the broker does not serve yet"
+        if self._stopping.is_set():
+            return "the broker is shutting down"
+        if self.settings.index is not None and self.core.loaded is None:
+            return f"the index {self.settings.index} is not loaded"
+        return self._unhealthy()
+
     def stop(self) -> None:
         """Ask the loop to shut down; from any thread, or a signal handler."""
         self._stopping.set()
@@ -199,7 +220,7 @@ class Node:
         for readable in (self._router, self._monitor, self._wake_read, *([self._zap] if self._secure else [])):
             poller.register(readable, zmq.POLLIN)
         log.info("listening", extra={"url": self.url, "broker": core.id, "secure": self._secure})
-        self._next_tick = self.turned = time.monotonic()
+        self._next_tick = time.monotonic()
         failures = 0
         while not self._stopping.is_set():
             try:

@@ -10,8 +10,9 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
+from contrada.broker.http import HttpServer, serve
 from contrada.broker.index_loader import open_index
-from contrada.broker.metrics import Metrics, MetricsServer, serve
+from contrada.broker.metrics import Metrics
 from contrada.broker.node import Node
 from contrada.broker.ports import Codec
 from contrada.broker.settings import Settings
@@ -48,7 +49,7 @@ class Broker:
             table = _new_table(roads)
         self._node = Node(self.settings, table, codec, self._metrics, index, roads)
         self._thread: threading.Thread | None = None
-        self._endpoint: MetricsServer | None = None
+        self._endpoint: HttpServer | None = None
 
     @property
     def url(self) -> str:
@@ -108,7 +109,7 @@ class Broker:
 
     def _serve_metrics(self) -> None:
         if self.settings.metrics is not None and self._endpoint is None:
-            self._endpoint = serve(self._metrics, self.settings.metrics)
+            self._endpoint = serve(self._metrics, self.settings.metrics, self._node.checks())
             log.info("metrics", extra={"url": self._endpoint.url})
 
     def _close_metrics(self) -> None:

@@ -235,9 +235,9 @@ class Sessions:
         del session.subscriptions[subscription.id]
         session.filter_bytes -= subscription.filter_bytes
         self._subscriptions.pop(subscription.handle, None)
+        self._withdraw_filters(subscription)
         session.waiting.pop(subscription, None)
         session.dropping.pop(subscription, None)
-        self._withdraw_filters(subscription)
         self._release(subscription, ended=True)
         if self.journal is not None:
             if subscription.queue:
@@ -254,9 +254,7 @@ class Sessions:
 
         def done() -> None:
             self._leaving.discard(handle)
-            with suppress(
-                KeyError
-            ):  # none is left; unless adding failed half-way
+            with suppress(KeyError):  # none is left; unless adding failed half-way
                 self.table.remove_interface(handle)
 
         self._leaving.add(handle)

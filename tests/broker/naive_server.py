@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contrada.broker import logs
-from contrada.broker.metrics import Metrics, serve
+from contrada.broker.http import serve
+from contrada.broker.metrics import Metrics
 from contrada.broker.node import Node
 from contrada.broker.ports import Codec
 from contrada.broker.settings import Settings
@@ -40,7 +41,7 @@ def main() -> None:
     metrics = Metrics()
     node = Node(settings, GatedTable(), Codec(read_notification, read_filter), metrics)
     signal.signal(signal.SIGTERM, lambda *_: node.stop())
-    endpoint = serve(metrics, settings.metrics) if settings.metrics else None
+    endpoint = serve(metrics, settings.metrics, node.checks()) if settings.metrics else None
     print(json.dumps({"url": node.url, "metrics": endpoint.url if endpoint else None}), flush=True)
     node.run()
     if endpoint:

@@ -224,7 +224,8 @@ def test_bad_settings_are_named(options, reason):
 
 
 def test_an_endpoint_in_use_is_an_error_in_words(tmp_path, context):
-    from contrada.broker.metrics import Metrics, serve
+    from contrada.broker.http import serve
+    from contrada.broker.metrics import Metrics
     from contrada.broker.node import Node
     from contrada.broker.ports import Codec
     from tests.naive.delivery import NaiveTable, read_filter, read_notification
