@@ -16,14 +16,14 @@ _PROBES: Final = 3
 
 
 def keepalive(heartbeat: float, timeout: float) -> dict[int, int]:
-    """Options of a socket: probe a connection that is silent for `timeout` seconds, and give up what is not answered.
+    """Options of a socket: probe a connection that is silent for `timeout` seconds, and give it up if nobody answers.
 
-    TCP probes only when it has nothing to send; data that nobody acknowledges for `timeout` ends a connection as well.
+    TCP probes only when it has nothing to send; what nobody acknowledges it sends again, for as long as the system is
+    set to. A shorter time for that (`ZMQ_TCP_MAXRT`) would also cut off those who are merely slow to read.
     """
     return {
         zmq.TCP_KEEPALIVE: 1,
         zmq.TCP_KEEPALIVE_IDLE: max(1, ceil(timeout)),
         zmq.TCP_KEEPALIVE_INTVL: max(1, ceil(heartbeat)),
         zmq.TCP_KEEPALIVE_CNT: _PROBES,
-        zmq.TCP_MAXRT: max(1, ceil(timeout * 1000)),
     }
