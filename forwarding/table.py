@@ -133,13 +133,13 @@ class ForwardingTable(Generic[InterfaceT]):
             raise
         return [ids[start:end] for start, end in _runs(accumulate(counts))]
 
-    def adding(self, interface: Hashable, filter: Expression | str) -> Iterator[list[int]]:
+    def adding(self, interface: InterfaceT, filter: Expression | str) -> Iterator[list[int]]:
         """As `add`, a piece at each step: the ids of the piece. For callers who have others to serve in between.
 
         A piece is some tens of filters, or fewer of many vertices, and takes some milliseconds. Filters of the pieces
         so far match already. Who stops early removes the interface, or the ids there are.
         """
-        piece: list[tuple[Hashable, Filter]] = []
+        piece: list[tuple[InterfaceT, Filter]] = []
         room = PIECE
         for each in as_filters(filter):
             cost = 1 + vertices_of(each) // _VERTICES
