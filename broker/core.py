@@ -314,7 +314,12 @@ class Core(Indexing):
         owner = self._numbers.get(message.session or session.number)
         subscription = owner.subscriptions.get(message.subscription) if owner else None
         if owner is None or subscription is None:
+            number = message.session or session.number
             whose = f"session {message.session}" if message.session else "this session"
+            if (number, message.subscription) in self.ended:
+                raise Refusal(Code.UNKNOWN, f"subscription {message.subscription} of {whose} has ended")
+            if owner is None and number < self._next_session:
+                raise Refusal(Code.UNKNOWN, f"{whose} has ended, and its subscriptions with it")
             raise Refusal(Code.UNKNOWN, f"{whose} has no subscription {message.subscription}")
         try:
             document = explain(self, subscription, message.notification)

@@ -54,6 +54,7 @@ ENDED: Final = "ended"  # why a queue was lost: its subscription ended first
 _EXPLAINED = 100  # filters of one subscription, at most: it may have thousands
 _UNREAD = 4096  # messages that a congested client may leave unread before its session is ended
 _UNHEARD = 16  # answers that a connection without a session may leave unread before it gets no more
+_REMEMBERED = 10_000  # subscriptions that have ended, for EXPLAIN
 _TRACEBACKS = 16  # logged between two ticks: more are only counted
 _RETRY = 0.002  # seconds before congested connections are tried again,
 _RETRY_EACH = 0.00005  # and more for each of them: stuck clients must not take the time of the others
@@ -87,6 +88,7 @@ class Sessions:
         self._ended: set[int] = set()
         self._gone: set[int] = set()
         self._unrecorded: set[int] = set()
+        self.ended: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)  # session and id of subscriptions, latest last
         self._unsaid: dict[bytes, tuple[float, deque[Sequence[bytes]]]] = {}  # until when to try
         self.retry_at = now
         self.turns = Turns()
@@ -233,6 +235,7 @@ class Sessions:
         """End a subscription: it is gone when this returns. Its filters follow when there is time for them."""
         session = subscription.session
         del session.subscriptions[subscription.id]
+        self.ended.append((session.number, subscription.id))
         session.filter_bytes -= subscription.filter_bytes
         self._subscriptions.pop(subscription.handle, None)
         self._withdraw_filters(subscription)

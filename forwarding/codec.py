@@ -176,7 +176,14 @@ def encode_filter(expression: Expression) -> bytes:
 
 def decode_filter(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Filter | Predicate:
     """The filter, or the predicate of several, that `encode_filter` wrote."""
-    return build_predicate(_unpack(data, limits), limits, _constraint_of)
+    try:
+        document = _unpack(data, limits)
+    except CodecError as error:
+        if "max_array_len" not in str(error):
+            raise
+        most = f"a predicate has at most {limits.filters} filters, each of at most {limits.constraints} constraints"
+        raise CodecError(f"{error}; {most}") from None
+    return build_predicate(document, limits, _constraint_of)
 
 
 def prepare_filters(encoded: Sequence[bytes], limits: Limits = DEFAULT_LIMITS) -> list[Filter | Predicate]:
@@ -247,8 +254,10 @@ def listed(items: object, what: str, most: int) -> list[Any]:
     """A decoded array of at least one and at most so many items."""
     if type(items) is not list:
         raise CodecError(f"{what}: an array is needed, not {_describe(items)}")
-    if not 0 < len(items) <= most:
-        raise CodecError(f"{what}: {len(items)}, not 1 to {most}")
+    if not items:
+        raise CodecError(f"{what}: none, and at least one is needed")
+    if len(items) > most:
+        raise CodecError(f"{what}: {len(items)}, more than the limit of {most}")
     return items
 
 

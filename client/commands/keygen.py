@@ -21,14 +21,18 @@ def keygen(
     directory: Annotated[Path, typer.Option("--directory", "-d", help="The key directory.")] = Path("keys"),
     role: Annotated[
         list[str] | None,
-        typer.Option("--role", "-r", help="publish, subscribe, admin or peer; again for more (publish and subscribe)."),
+        typer.Option(
+            "--role",
+            "-r",
+            help="publish, subscribe, admin or peer; again for more (publish and subscribe; a broker: none).",
+        ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Make a key pair: NAME.toml (public, stays with the broker) and NAME.secret.toml (goes to its owner)."""
-    from contrada.broker.keys import CLIENT_ROLES, generate
+    from contrada.broker.keys import BROKER, CLIENT_ROLES, generate
 
-    public, secret = generate(directory, name, role or CLIENT_ROLES)
+    public, secret = generate(directory, name, role or (() if name == BROKER else CLIENT_ROLES))
     print(public)
     print(secret)
     teller(quiet)(

@@ -715,3 +715,23 @@ def test_the_journal_of_a_batch_in_which_a_session_ends():
     assert journal.live.keys() == {quick}
     assert (len(journal.routed[slow]), len(journal.routed[quick])) == (1, 6)
     journal._check(top.core)
+
+
+def test_explain_says_of_a_subscription_that_it_has_ended():
+    top = TableTop()
+    top.connect(b"a", b"b")
+    number = next(s.number for s in top.core.sessions.values() if s.name == "b")
+    top.subscribe(b"b", 1, "x")
+    top.subscribe(b"b", 2, "x")
+    top.say(b"b", Unsubscribe(5, 1))
+
+    def asked(session, subscription):
+        top.say(b"a", Explain(9, NotificationId("b-1", 1), session, subscription))
+        return next(m.reason for m in top.heard(b"a") if isinstance(m, Error))
+
+    assert asked(number, 1) == f"subscription 1 of session {number} has ended"
+    assert asked(number, 7) == f"session {number} has no subscription 7"
+    top.say(b"b", Bye())
+    assert asked(number, 2) == f"subscription 2 of session {number} has ended"
+    assert asked(number, 7) == f"session {number} has ended, and its subscriptions with it"
+    assert asked(99, 1) == "session 99 has no subscription 1"

@@ -304,3 +304,15 @@ def test_no_fields_of_a_message_are_more_than_refused(fields, kind, is_peer):
     top.core.turn(0.0)
     top.core.tick(0.0)
     assert top.core.counters["internal_errors"] == 0
+
+
+def test_a_predicate_above_the_limit_is_refused_with_the_limit():
+    one = ["a", "=", 1]
+    for count in (1025, 4097):
+        top = stranger(*ALL)
+        top.say(b"evil", Subscribe(1, 1, (msgpack.packb([[one]] * count),), Policy.BLOCK, 1))
+        top.core.flush(top.send)
+        (refused,) = refusals(top.inbox[b"evil"])
+        assert refused.code == Code.BAD_FILTER
+        assert str(count) in refused.reason
+        assert "1024" in refused.reason

@@ -234,3 +234,15 @@ def test_an_endpoint_in_use_is_an_error_in_words(tmp_path, context):
         Node(Settings(listen=process.url), NaiveTable(), Codec(read_notification, read_filter), Metrics())
     with pytest.raises(InvalidValue, match="HOST:PORT"):
         serve(Metrics(), "nonsense")
+
+
+def test_a_brokers_own_key_has_no_clients_roles(tmp_path):
+    from typer.testing import CliRunner
+
+    from contrada.client.cli import app
+
+    runner = CliRunner()
+    for name in ("broker", "alice"):
+        assert runner.invoke(app, ["keygen", name, "--directory", str(tmp_path)]).exit_code == 0
+    assert "roles = []" in (tmp_path / "broker.toml").read_text()
+    assert 'roles = ["publish", "subscribe"]' in (tmp_path / "alice.toml").read_text()
