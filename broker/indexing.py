@@ -175,11 +175,12 @@ class Indexing(Subscribing):
                 self._spread_name(standing)
         self._answer(session, Ack((Acked(message.request),)))
 
-    def _withdraw_filters(self, subscription: Subscription) -> None:
+    def _withdraw_filters(self, subscription: Subscription, forget: Callable[[int], None]) -> None:
         standing = self._attachments.pop(subscription.handle, None)
         if standing is None:
-            super()._withdraw_filters(subscription)
+            super()._withdraw_filters(subscription, forget)
             return
+        self._leaving.discard(subscription.handle)
         standing.attached.remove(subscription.handle)
         self._unrecorded.remove(subscription.handle)
         if not standing.attached:
@@ -321,7 +322,7 @@ class Indexing(Subscribing):
             assert standing.attached or standing.handle
             assert not standing.handle or _FIRST <= standing.handle < self._handles
             assert standing.attached == {h for h, each in self._attachments.items() if each is standing}
-            assert standing.attached <= self._subscriptions.keys()
+            assert standing.attached <= self._subscriptions.keys() | self._leaving
             assert standing.attached or not standing.spread
         assert self._attachments.keys() <= self._unrecorded
 

@@ -228,8 +228,17 @@ class Sessions:
         del self._numbers[session.number]
         self._backlog.pop(session, None)
         self._congested.pop(session, None)
-        for subscription in list(session.subscriptions.values()):
-            self._attempt("ending a subscription", session, self._drop_subscription, subscription)
+        gone = list(session.subscriptions.values())
+        session.subscriptions.clear()
+        self._leaving.update([subscription.handle for subscription in gone])
+        forget = self._forget_filter()
+        self.leftovers.put(lambda subscription: self._withdraw_filters(subscription, forget), gone)
+        for subscription in gone:
+            self._subscriptions.pop(subscription.handle, None)
+        for subscription in gone:
+            if subscription.held or self.journal is not None:
+                self._attempt("ending a subscription", session, self._settle, subscription)
+        self.ended.extend([(session.number, subscription.id) for subscription in gone[-_REMEMBERED:]])
 
     def _drop_subscription(self, subscription: Subscription) -> None:
         """End a subscription: it is gone when this returns. Its filters follow when there is time for them."""
@@ -238,9 +247,14 @@ class Sessions:
         self.ended.append((session.number, subscription.id))
         session.filter_bytes -= subscription.filter_bytes
         self._subscriptions.pop(subscription.handle, None)
-        self._withdraw_filters(subscription)
+        self._leaving.add(subscription.handle)
+        self._withdraw_filters(subscription, self._forget_filter())
         session.waiting.pop(subscription, None)
         session.dropping.pop(subscription, None)
+        self._settle(subscription)
+
+    def _settle(self, subscription: Subscription) -> None:
+        """Let go of the publishers that waited for a subscription that has ended, and tell the journal."""
         self._release(subscription, ended=True)
         if self.journal is not None:
             if subscription.queue:
@@ -248,9 +262,9 @@ class Sessions:
             self.journal.unsubscribed(subscription.handle)
             self._ended.add(subscription.handle)
 
-    def _withdraw_filters(self, subscription: Subscription) -> None:
-        """Match nothing more for a subscription."""
-        self._withdraw_later(subscription.handle, subscription.filters, self._forget_filter())
+    def _withdraw_filters(self, subscription: Subscription, forget: Callable[[int], None]) -> None:
+        """Have the filters of a subscription that is leaving taken out, each by `forget`."""
+        self._withdraw_later(subscription.handle, subscription.filters, forget)
 
     def _withdraw_later(self, handle: int, filters: Sequence[int], forget: Callable[[int], None]) -> None:
         """Let an interface match nothing from here on, and take its filters out when there is time for it."""

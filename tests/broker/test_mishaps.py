@@ -169,11 +169,14 @@ def test_a_session_that_cannot_be_ticked_drained_or_sent_to_ends_alone(top):
 
 
 def test_a_client_whose_end_fails_is_gone_all_the_same(top):
-    top.subscribe(b"evil", 1, "x")
+    top.subscribe(b"evil", 1, "y", credit=0, queue=1)
     top.subscribe(b"evil", 2, "x")
-    top.core._release = broken()
+    top.publish(b"pub", 1, "y", "y")
+    top.turn()
+    top.core._settle = broken()
     top.say(b"evil", Bye())
-    del top.core._release
+    del top.core._settle
+    assert top.core.counters["internal_errors"] == 1
     assert served(top)
     assert len(top.core.subscriptions) == 1
 
