@@ -336,6 +336,36 @@ def contains(report: Report, quick: bool) -> None:
             report.target("substrings, 100,000 patterns: pyahocorasick / ours, per text", theirs / ours, 1)
             report.target("substrings, 100,000 patterns: pyahocorasick / ours, one change", built * 1e3 / changed, 100)
     report.table("Substrings: 200 letters of text against patterns of 4 to 15", rows)
+    rows = []
+    for name, some, text in alike():
+        for beside in (False, True):
+            table = ForwardingTable(simplify=False)
+            conditions = [attr("text").contains(each) & (attr("kind") == 1) for each in some]
+            table.add_many(
+                [(i, both if beside else attr("text").contains(some[i])) for i, both in enumerate(conditions)]
+            )
+            took = spent(lambda t=table, s=text: t.match({"kind": 1, "text": s})) * 1e3 / len(text) * 1e6
+            rows.append({"patterns": name, "verified only": beside, "ms per million letters": took})
+    report.table("Substrings made to resemble the text, of up to 256 letters", rows)
+    report.target(
+        "substrings made to resemble the text: 50 ms / the worst million letters",
+        50 / max(row["ms per million letters"] for row in rows),
+        1,
+    )
+
+
+def alike() -> Iterator[tuple[str, list[str], str]]:
+    """Sets of patterns, and a text of a million letters that each of them nearly is everywhere."""
+    text = "a" * 1_000_000
+    yield "64 runs of one letter", ["a" * n for n in range(193, 257)], text
+    for count in (64, 10_000):
+        others = [chr(letter) for letter in range(33, 127) if letter != ord("a")]
+        some = ["a" * (255 - i % 128) + others[i // 128] + "a" * (i % 128) for i in range(count)]
+        yield f"{count:,} that differ from the text in one letter", some, text
+    a, b = "a", "ab"
+    while len(b) < 1_000_000:
+        a, b = b, b + a
+    yield "1,020 Fibonacci words", [b[:n] + end for n in range(1, 256) for end in ("", "a", "b", "c")], b[:1_000_000]
 
 
 def main() -> int:

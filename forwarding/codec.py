@@ -68,7 +68,7 @@ class Limits:
     attributes: int = 256
     name_length: int = MAX_NAME
     string_length: int = 1 << 20
-    pattern_length: int = 256  # of `contains`: a search may compare so many bytes at every place of a text
+    pattern_length: int = 256  # of `contains`: each doubling costs a search one more probe at every place of a text
     vertices: int = 10_000
     keywords: int = 4096
     wanted: int = 256  # keywords that one constraint asks for

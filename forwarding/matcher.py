@@ -66,7 +66,7 @@ def match_encoded(
 def _run(batch: Batch, values: Values, widest: int, store: Store, types: Types, whole: bool) -> tuple[Scratch, Ints]:
     """Scratch with the answers, to be given back, and where each notification's end."""
     hits, hit_ends = _search(values, types) if values.values else (_NO_HITS, _NO_HITS)
-    scratch = store.take_scratch(widest)
+    scratch = store.take_scratch(widest, len(batch.text))
     try:
         count = len(batch.ends)
         ends = np.empty(count, np.int64)

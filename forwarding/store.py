@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
 
 from contrada.forwarding.arena import Arena
 from contrada.forwarding.index import layout
+from contrada.forwarding.index.finding import HASHES_BESIDE
+from contrada.forwarding.index.fingerprints import PRIME
 from contrada.forwarding.index.layout import Index
 from contrada.forwarding.index.verifying import A_COLUMNS, C_SIZE, Scratch
 
@@ -44,6 +47,8 @@ class Store:
         self.state: Ints = np.zeros(layout.STATE_SIZE, np.int64)
         for top in _TOPS:
             self.state[top] = 1
+        base = 2 + secrets.randbelow(PRIME - 3)
+        self.state[layout.S_BASE], self.state[layout.S_INVERSE] = base, pow(base, -1, PRIME)
         self.events: Ints = np.zeros((64, 3), np.int64)
         self.index: Index = self._view()
         self._pool: list[Scratch] = []
@@ -68,9 +73,9 @@ class Store:
     def reserve(self, *, rows: int, filters: int, text: int, names: int, interfaces: int) -> None:
         """Make room for a change: so many constraint rows, filters and bytes of strings, and this many names at all.
 
-        Every constraint may need an operand, a gram or two cells, and a block for each; words are asked for three
-        times over because directories of thresholds double. What is not used costs no memory, so room is made for many
-        small changes at once.
+        Every constraint may need an operand, two nodes of a trie or two cells, and a block for each; words are asked
+        for three times over because directories of thresholds double. What is not used costs no memory, so room is made
+        for many small changes at once.
         """
         # Each filter that is made may cover some dozens, each of which is taken out of its type's search.
         if len(self.events) < 8 * rows + 64 * filters + 512:
@@ -105,8 +110,11 @@ class Store:
             self.index = self._view()
         self.interfaces.reserve(self._interfaces + 1)
 
-    def take_scratch(self, attributes: int) -> Scratch:
-        """Scratch for a call that decodes notifications of up to that many attributes; give it back afterwards."""
+    def take_scratch(self, attributes: int, text: int) -> Scratch:
+        """Scratch for a call that decodes notifications of up to that many attributes and `text` bytes of strings.
+
+        Give it back afterwards.
+        """
         try:
             scratch = self._pool.pop()
         except IndexError:
@@ -119,6 +127,8 @@ class Store:
                 slots=np.zeros(256, np.int64),
                 pending=np.empty((1024, 3), np.int64),
                 pairs=np.empty((1024, 3), np.int64),
+                hashes=np.empty(4096, np.int64),
+                marks=np.zeros(0, np.int64),
                 cursor=np.zeros(C_SIZE, np.int64),
             )
         if scratch.attributes.shape[0] < attributes:
@@ -128,6 +138,11 @@ class Store:
             )
         if scratch.stamps.shape[0] < self.interfaces.array.shape[0]:
             scratch = scratch._replace(stamps=np.zeros(self.interfaces.array.shape[0], np.int64))
+        # Both are address space until a search for substrings touches them.
+        if scratch.hashes.shape[0] < text + HASHES_BESIDE:
+            scratch = scratch._replace(hashes=np.empty(text + text // 2 + HASHES_BESIDE, np.int64))
+        if scratch.marks.shape[0] < self.arenas["operands"].array.shape[0]:
+            scratch = scratch._replace(marks=np.zeros(self.arenas["operands"].array.shape[0], np.int64))
         return scratch
 
     def give_scratch(self, scratch: Scratch) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrada.forwarding.index import layout as at
 from contrada.forwarding.index.adding import I_COUNT, I_FIRST
+from contrada.forwarding.trie_check import check_tries
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -38,6 +39,7 @@ class _Checker:
         self._filters(interfaces)
         self._lists(names)
         self._operands()
+        check_tries(self.store)
         self._free_lists()
 
     def _codes(self, row: list[int]) -> list[int]:
@@ -126,16 +128,11 @@ class _Checker:
     def _lists(self, names: Register[str]) -> None:
         total = 0
         for operand, row in enumerate(self.operands):
-            if operand == 0 or not row[at.O_REFS]:
+            if operand == 0 or not row[at.O_REFS] or row[at.O_TAG] & 255 == at.NODE:
                 continue
             entries = self._entries(row[at.O_POSTED])
             total += len(entries)
-            if row[at.O_TAG] & 255 == at.GRAM:
-                for place, _, pattern in entries:
-                    assert self.operands[pattern][at.O_KEY] == place
-                assert row[at.O_REFS] == len(entries)
-                self.refs[operand] += len(entries)
-            elif row[at.O_TAG] & 255 == at.GROUP:
+            if row[at.O_TAG] & 255 == at.GROUP:
                 assert not entries
                 self._group(operand, row)
             else:
@@ -197,7 +194,7 @@ class _Checker:
     def _operands(self) -> None:
         live = {o for o, row in enumerate(self.operands) if o and row[at.O_REFS]}
         for o in live:
-            if self.operands[o][at.O_TAG] & 255 != at.GROUP:
+            if self.operands[o][at.O_TAG] & 255 not in (at.GROUP, at.NODE):
                 assert self.operands[o][at.O_REFS] == self.refs[o], "held as often as constraints say"
         chained = []
         mask, buckets = self.state[at.S_BUCKET_MASK], self.state[at.S_BUCKETS]

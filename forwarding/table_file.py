@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from contrada.spatial.road.network import RoadNetwork
 
 KIND: Final = "forwarding-table"
-VERSION: Final = 2
+VERSION: Final = 3
 _TOPS: Final = {
     "operands": layout.S_OPERANDS,
     "filters": layout.S_FILTERS,

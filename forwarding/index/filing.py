@@ -65,7 +65,7 @@ from contrada.forwarding.index.layout import (
     Ints,
 )
 from contrada.forwarding.index.operands import find_scalar, free_operand, intern_scalar, intern_text
-from contrada.forwarding.index.patterns import file_operand, say, unfile_operand
+from contrada.forwarding.index.patterns import drop_pattern, file_operand, keep_pattern, say, unfile_operand
 from contrada.forwarding.index.postings import drop_posting, push_posting
 from contrada.forwarding.index.thresholds import insert_threshold, remove_threshold
 from contrada.forwarding.index.words import give_words, take_words
@@ -98,6 +98,8 @@ def intern_constraint(
         pattern = PATTERN_PREFIX + op - PREFIX
         h = reversed_hash(text, start, length) if op == SUFFIX else text_hash(text, start, length)
         operand = intern_text(index, name << 8 | pattern, h, 0, text, start, length)
+        if index.operands[operand, O_REFS] == 0:
+            keep_pattern(index, operand)
     elif kind == STRING:
         h = text_hash(text, start, length)
         operand = intern_text(index, name << 8 | STRING, h, text_key(text, start, length), text, start, length)
@@ -122,6 +124,7 @@ def release_operand(index: Index, operand: int, events: Ints) -> None:
     if kind != ANY:
         fields[name * KINDS, N_USES] -= 1
     if operands[operand, O_REFS] == 0:
+        drop_pattern(index, operand)
         if PLUGGED <= kind < KINDS:
             say(index, events, EVENT_HANDLE_FREE, tag, operands[operand, O_KEY])
         free_operand(index, operand)

@@ -7,35 +7,46 @@ from __future__ import annotations
 
 import numpy as np
 
-from contrada.forwarding.index.keys import FNV_PRIME, FNV_SEED, ROLL, mix
+from contrada.forwarding.index.fingerprints import fill_hashes, high_bit, times, window
+from contrada.forwarding.index.keys import FNV_PRIME, FNV_SEED
 from contrada.forwarding.index.layout import (
     CELL,
-    GRAM,
     KINDS,
-    N_GRAMS,
     N_PREFIXES,
     N_SUFFIXES,
+    N_TRIES,
+    NODE,
     O_HASH,
+    O_KEY,
     O_LEN,
     O_LOW,
     O_NEXT,
     O_POSTED,
     O_TAG,
+    PATTERN_CONTAINS,
     PATTERN_PREFIX,
     PATTERN_SUFFIX,
+    S_BASE,
     S_BUCKET_MASK,
     S_BUCKETS,
+    S_INVERSE,
     STRING,
     Bytes,
     Index,
     Ints,
 )
 from contrada.forwarding.index.operands import find_scalar, find_text
-from contrada.forwarding.index.postings import COUNT
-from contrada.forwarding.index.words import same_bytes, sort_run
+from contrada.forwarding.index.patterns import DIGITS, POSTED_PREFIXES
+from contrada.forwarding.index.tries import LARGEST_TOP, LOW_HALF, fattest, node_at, salt_of
+from contrada.forwarding.index.words import same_bytes
 from contrada.spatial._jit import inner_kernel
 
+# Places in Scratch.cursor (verifying.py has the others).
+C_PASS = 10  # searches for substrings there have been; a node is marked with the last that found it
+C_STEPS = 11  # probes of the tries' hash and rows met there: what tests hold the worst case to
+
 _RUN = 64  # windows of a text that are hashed before any is looked up
+HASHES_BESIDE = 3 * _RUN + 1  # room that a search needs in `hashes`, besides one for each byte of the text
 
 
 @inner_kernel
@@ -69,80 +80,200 @@ def find_affixes(index: Index, name: int, text: Bytes, start: int, length: int, 
 
 
 @inner_kernel
-def find_substrings(index: Index, name: int, text: Bytes, start: int, length: int, room: Ints, count: int) -> int:
-    """Collect the patterns filed under grams that occur in a text, each once.
+def _deepest(
+    operands: Ints,
+    heads: Ints,
+    mask: int,
+    buckets: int,
+    tag: int,
+    salt: int,
+    hashes: Ints,
+    at: int,
+    unshift: int,
+    rest: int,
+    most: int,
+    top: int,
+    cursor: Ints,
+) -> int:
+    """The deepest node whose extent, of at most `most` bytes, stands at `at`, where `rest` bytes are left, or 0.
 
-    Windows are hashed a run at a time, and only then looked at: the processor fetches a run's chains together, where
-    one after the other would wait for memory at every window. The end of `room` holds the run.
+    `top` is the node whose handle stands there.
     """
-    operands, postings, heads = index.operands, index.postings, index.heads
-    mask, buckets = index.state[S_BUCKET_MASK], index.state[S_BUCKETS]
-    grams = index.fields[name * KINDS + STRING, N_GRAMS]
-    begin = count
-    tag = name << 8 | GRAM
-    spreads = room.shape[0] - 2 * _RUN
-    chains = room.shape[0] - _RUN
-    if count > spreads:
-        return -1
-    for power in range(6):
-        size = 1 << power
-        if not grams >> power & 1 or size > length:
-            continue
-        h = 0
-        leaving = 1
-        for i in range(size):
-            h = h * ROLL + np.int64(text[start + i])
-            leaving *= ROLL
-        last = start + length - size
-        for first in range(start, last + 1, _RUN):
-            run = min(_RUN, last + 1 - first)
-            for i in range(run):
-                at = first + i
-                if at > start:
-                    h = h * ROLL + np.int64(text[at + size - 1]) - leaving * np.int64(text[at - 1])
-                spread = mix(h, tag)
-                bucket = spread & mask
-                if bucket >= buckets:
-                    bucket = spread & (mask >> 1)
-                room[spreads + i] = spread
-                room[chains + i] = heads[bucket]
-            for i in range(run):
-                spread = room[spreads + i]
-                o = room[chains + i]
-                while o != 0 and (operands[o, O_HASH] != spread or operands[o, O_TAG] != tag):
-                    o = operands[o, O_NEXT]
-                head = operands[o, O_POSTED] if o != 0 else 0
-                while head != 0:
-                    for entry in range(head + 1, head + 1 + (postings[head, 1] & COUNT)):
-                        pattern = postings[entry, 1]
-                        place = first + i - postings[entry, 0]
-                        if occurs(operands[pattern], index.text, text, start, length, place):
-                            if count >= spreads:
-                                return -1
-                            room[count] = pattern
-                            count += 1
-                    head = postings[head, 0]
-    if count > begin + 1:
-        sort_run(room, begin, count)
-        unique = begin + 1
-        for i in range(begin + 1, count):
-            if room[i] != room[unique - 1]:
-                room[unique] = room[i]
-                unique += 1
-        count = unique
+    node = top
+    low, high = operands[top, O_LEN], min(rest, most)
+    if operands[top, O_POSTED] >> 32 != 0:
+        steps = 0
+        while low < high:
+            probe = fattest(low, high)
+            h = window(hashes, at, at + probe, unshift) ^ salt
+            bucket = h & mask
+            if bucket >= buckets:
+                bucket = h & (mask >> 1)
+            o = heads[bucket]
+            steps += 1
+            while o != 0 and (operands[o, O_HASH] != h or operands[o, O_TAG] != tag):
+                o = operands[o, O_NEXT]
+                steps += 1
+            if o != 0:
+                node = o
+                low = operands[o, O_LEN]
+            else:
+                high = probe - 1
+        cursor[C_STEPS] += steps
+    length = operands[node, O_LEN]
+    if length > rest or window(hashes, at, at + length, unshift) != operands[node, O_KEY]:
+        node = operands[node, O_LOW] >> 32  # whose extent begins the handle, which stands here
+    return node
+
+
+@inner_kernel
+def _take(
+    index: Index,
+    marks: Ints,
+    mark: int,
+    text: Bytes,
+    at: int,
+    suffix: bool,
+    node: int,
+    room: Ints,
+    count: int,
+    collect: bool,
+) -> int:
+    """Mark a node that stands at `at`, or with `suffix` ends there, and those above it, up to one marked before.
+
+    With `collect`, patterns among them that filters are posted under are appended to `room`.
+    """
+    operands = index.operands
+    sure = False
+    while node != 0 and marks[node] != mark:
+        pattern = operands[node, O_LOW] & LOW_HALF
+        if pattern != 0:
+            size = operands[pattern, O_LEN]
+            if not sure and not same_bytes(
+                text, at - size if suffix else at, index.text, operands[pattern, O_LOW], size
+            ):
+                node = operands[node, O_LOW] >> 32  # another string of the same fingerprint: hardly ever
+                continue
+            sure = True
+            if collect and operands[pattern, O_POSTED] != 0:
+                if count >= room.shape[0]:
+                    return -1
+                room[count] = pattern
+                count += 1
+        marks[node] = mark
+        node = operands[node, O_LOW] >> 32
     return count
 
 
 @inner_kernel
-def occurs(pattern: Ints, patterns: Bytes, text: Bytes, start: int, length: int, at: int) -> bool:
-    """Whether a pattern stands at `at` in a text, and that is where its kind must stand."""
-    size = pattern[O_LEN]
-    if at < start or at + size > start + length:
-        return False
-    kind = pattern[O_TAG] & 255
-    if (kind == PATTERN_PREFIX and at != start) or (kind == PATTERN_SUFFIX and at + size != start + length):
-        return False
-    return same_bytes(text, at, patterns, pattern[O_LOW], size)
+def find_long_affixes(
+    index: Index,
+    name: int,
+    text: Bytes,
+    start: int,
+    length: int,
+    hashes: Ints,
+    marks: Ints,
+    cursor: Ints,
+    room: Ints,
+    count: int,
+) -> int:
+    """Collect the prefixes and suffixes of a text among the patterns that are too long for `find_affixes`."""
+    operands, heads, state = index.operands, index.heads, index.state
+    mask, buckets = state[S_BUCKET_MASK], state[S_BUCKETS]
+    tries = index.fields[name * KINDS + STRING, N_TRIES]
+    most = (2 << (high_bit(tries) - DIGITS)) - 1
+    rest = min(length, most)
+    size = 1 << LARGEST_TOP
+    for suffix in range(2):
+        if not tries >> (POSTED_PREFIXES + suffix) & 1 or rest < size or count < 0:
+            continue
+        salt = salt_of(index, name << 8 | (PATTERN_PREFIX + suffix))
+        if suffix:
+            fill_hashes(hashes, text, start + length - 1, -1, rest, state[S_BASE])
+        else:
+            fill_hashes(hashes, text, start, 1, rest, state[S_BASE])
+        tag = name << 8 | NODE
+        top = node_at(operands, heads, mask, buckets, tag, window(hashes, 0, size, 1) ^ salt)
+        if top != 0:
+            cursor[C_PASS] += 1
+            node = _deepest(operands, heads, mask, buckets, tag, salt, hashes, 0, 1, rest, most, top, cursor)
+            at = start + length if suffix else start
+            count = _take(index, marks, cursor[C_PASS], text, at, suffix == 1, node, room, count, True)
+    return count
+
+
+@inner_kernel
+def find_substrings(
+    index: Index,
+    name: int,
+    text: Bytes,
+    start: int,
+    length: int,
+    hashes: Ints,
+    marks: Ints,
+    cursor: Ints,
+    room: Ints,
+    count: int,
+    collect: bool,
+) -> int:
+    """Mark the nodes of all substrings that occur in a text with a new pass, once each however often they occur.
+
+    With `collect`, those that filters are posted under are appended to `room`.
+
+    Windows are hashed a run at a time, and only then looked at: the processor fetches a run's chains together, where
+    one after the other would wait for memory at every window. The end of `hashes` holds the run.
+    """
+    operands, heads = index.operands, index.heads
+    mask, buckets = index.state[S_BUCKET_MASK], index.state[S_BUCKETS]
+    inverse = index.state[S_INVERSE]
+    tries = index.fields[name * KINDS + STRING, N_TRIES]
+    tag = name << 8 | NODE
+    salt = salt_of(index, name << 8 | PATTERN_CONTAINS)
+    cursor[C_PASS] += 1
+    fill_hashes(hashes, text, start, 1, length, index.state[S_BASE])
+    unshifts = hashes.shape[0] - 3 * _RUN
+    handles = unshifts + _RUN
+    chains = handles + _RUN
+    even, odd = 1, inverse
+    square = times(inverse, inverse)
+    steps = 0
+    for first in range(0, length, _RUN):
+        for i in range(0, _RUN, 2):
+            hashes[unshifts + i] = even
+            hashes[unshifts + i + 1] = odd
+            even = times(even, square)
+            odd = times(odd, square)
+        for power in range(LARGEST_TOP + 1):
+            size = 1 << power
+            run = min(_RUN, length - size + 1 - first)
+            if not tries >> power & 1 or run <= 0:
+                continue
+            for i in range(run):
+                h = window(hashes, first + i, first + i + size, hashes[unshifts + i]) ^ salt
+                bucket = h & mask
+                if bucket >= buckets:
+                    bucket = h & (mask >> 1)
+                hashes[handles + i] = h
+                hashes[chains + i] = heads[bucket]
+            steps += run
+            most = (2 << (high_bit(tries) - DIGITS)) - 1 if power == LARGEST_TOP else 2 * size - 1
+            for i in range(run):
+                h = hashes[handles + i]
+                o = hashes[chains + i]
+                while o != 0 and (operands[o, O_HASH] != h or operands[o, O_TAG] != tag):
+                    o = operands[o, O_NEXT]
+                    steps += 1
+                if o != 0:
+                    at = first + i
+                    back, rest = hashes[unshifts + i], length - at
+                    node = _deepest(operands, heads, mask, buckets, tag, salt, hashes, at, back, rest, most, o, cursor)
+                    if node != 0 and marks[node] != cursor[C_PASS]:
+                        count = _take(index, marks, cursor[C_PASS], text, start + at, False, node, room, count, collect)
+                        if count < 0:
+                            return -1
+    cursor[C_STEPS] += steps
+    return count
 
 
 @inner_kernel

@@ -27,7 +27,6 @@ _B: Final = np.uint64(0xD6E8FEB86659FD93)
 _SHIFT: Final = np.uint64(32)
 FNV_SEED: Final = -3750763034362895579
 FNV_PRIME: Final = 1099511628211
-ROLL: Final = 6364136223846793005  # base of the rolling hash of grams
 _TOO_BIG: Final = 9223372036854775808.0
 _MAX: Final = 9223372036854775807
 
@@ -96,13 +95,4 @@ def reversed_hash(text: Bytes, start: int, length: int) -> int:
     h = FNV_SEED
     for i in range(start + length - 1, start - 1, -1):
         h = (h ^ np.int64(text[i])) * FNV_PRIME
-    return h
-
-
-@inner_kernel
-def gram_hash(text: Bytes, start: int, length: int) -> int:
-    """The polynomial hash that a window rolls along a text."""
-    h = 0
-    for i in range(start, start + length):
-        h = h * ROLL + np.int64(text[i])
     return h

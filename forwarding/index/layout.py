@@ -59,7 +59,7 @@ KINDS: Final = 16  # room for types to come, and FLOAT of batch.py
 PATTERN_PREFIX: Final = 16
 PATTERN_SUFFIX: Final = 17
 PATTERN_CONTAINS: Final = 18
-GRAM: Final = 19  # a few bytes that patterns are filed under
+NODE: Final = 19  # of the tries that patterns are in (tries.py)
 CELL: Final = 20  # a dyadic interval that two-sided ranges are filed under
 WHOLE_KIND: Final = 21  # "is a string": what an empty pattern asks; the key is the operator it came with
 GROUP: Final = 22  # the filters of one interface that ask for the same names (simplifying.py)
@@ -127,7 +127,7 @@ N_BELOW: Final = 1  # directory of thresholds
 N_ABOVE: Final = 2
 N_PREFIXES: Final = 3  # bit n set: there are prefixes of n bytes to look up
 N_SUFFIXES: Final = 4
-N_GRAMS: Final = 5  # bit k set: there are grams of 2**k bytes
+N_TRIES: Final = 5  # which patterns its tries have (patterns.py)
 N_COUNTS: Final = 6  # words: how many patterns stand behind each bit of the three masks, 64 each; then of cells
 N_USES: Final = 7  # constraints on that name and kind; in the row of kind ANY, on that name
 
@@ -156,6 +156,8 @@ S_GHOSTS: Final = 22  # how many
 S_GHOST: Final = 23  # one of them, linked by F_GROUP_NEXT
 S_CONSTRAINTS: Final = 24
 S_LARGEST: Final = 25  # words of the largest filter there has been
+S_BASE: Final = 26  # of fingerprints (fingerprints.py), drawn by each table
+S_INVERSE: Final = 27  # one divided by it
 S_WORD_FREE: Final = 32  # by power of two: 32 to 63
 STATE_SIZE: Final = 64
 

@@ -14,7 +14,7 @@ costs more than the walk. Nothing here writes to the index; all scratch belongs 
 from __future__ import annotations
 
 from contrada.forwarding.index.batch import FLOAT, Batch, read_scalar
-from contrada.forwarding.index.finding import find_affixes, find_cells, find_substrings
+from contrada.forwarding.index.finding import find_affixes, find_cells, find_long_affixes
 from contrada.forwarding.index.keys import text_hash, text_key
 from contrada.forwarding.index.layout import (
     ANY,
@@ -28,9 +28,9 @@ from contrada.forwarding.index.layout import (
     KINDS,
     N_ABOVE,
     N_BELOW,
-    N_GRAMS,
     N_PREFIXES,
     N_SUFFIXES,
+    N_TRIES,
     N_WIDE,
     NUMBER,
     O_POSTED,
@@ -42,6 +42,7 @@ from contrada.forwarding.index.layout import (
     Ints,
 )
 from contrada.forwarding.index.operands import find_scalar, find_text
+from contrada.forwarding.index.patterns import POSTED_PREFIXES, POSTED_SUBSTRINGS
 from contrada.forwarding.index.postings import COUNT
 from contrada.forwarding.index.thresholds import FIRST_BLOCK, cut_thresholds
 from contrada.forwarding.index.verifying import (
@@ -51,6 +52,8 @@ from contrada.forwarding.index.verifying import (
     A_LOW,
     A_NAME,
     A_OPERAND,
+    A_PASS,
+    A_SCANNED,
     A_START,
     A_VALUE,
     C_CANDIDATES,
@@ -65,6 +68,7 @@ from contrada.forwarding.index.verifying import (
     Scratch,
     examine,
     plug_of,
+    search_substrings,
 )
 from contrada.spatial._jit import bare_kernel, inlined_kernel, inner_kernel
 
@@ -193,6 +197,8 @@ def decode(index: Index, batch: Batch, first: int, last: int, start: int, messag
         row = attributes[r - first]
         row[A_NAME] = name
         row[A_VALUE] = value
+        row[A_PASS] = 0
+        row[A_SCANNED] = 0
         if kind == STRING:
             row[A_KEY] = text_key(batch.text, start, value)
             row[A_START] = start
@@ -220,8 +226,9 @@ def decode(index: Index, batch: Batch, first: int, last: int, start: int, messag
 
 
 @inner_kernel
-def _hit_operands(index: Index, message: Message, a: int, hits: Ints, hit_ends: Ints, room: Ints) -> int:
-    """The operands with postings that an attribute hits; how many, or -1 when `room` is too small."""
+def _hit_operands(index: Index, message: Message, scratch: Scratch, a: int, hits: Ints, hit_ends: Ints) -> int:
+    """The operands with postings that an attribute hits, into `scratch.operands`; how many, or -1 without room."""
+    room = scratch.operands
     row = message.attributes[a]
     name = row[A_NAME]
     kind = row[A_KIND]
@@ -233,8 +240,21 @@ def _hit_operands(index: Index, message: Message, a: int, hits: Ints, hit_ends: 
     if kind == STRING:
         if field[N_PREFIXES] | field[N_SUFFIXES] != 0:
             count = find_affixes(index, name, message.text, row[A_START], row[A_LENGTH], room, count)
-        if field[N_GRAMS] != 0 and count >= 0:
-            count = find_substrings(index, name, message.text, row[A_START], row[A_LENGTH], room, count)
+        if field[N_TRIES] >> POSTED_PREFIXES & 3 and count >= 0:
+            count = find_long_affixes(
+                index,
+                name,
+                message.text,
+                row[A_START],
+                row[A_LENGTH],
+                scratch.hashes,
+                scratch.marks,
+                scratch.cursor,
+                room,
+                count,
+            )
+        if field[N_TRIES] >> POSTED_SUBSTRINGS & 1 and count >= 0:
+            count = search_substrings(index, message, scratch, a, count, True)
     elif kind in (NUMBER, TIME) and field[N_PREFIXES] != 0:
         count = find_cells(index, name, kind, row[A_KEY], room, count)
     elif kind >= POINT:
@@ -268,7 +288,7 @@ def _match_one(
     for a in range(count):
         row = message.attributes[a]
         number = row[A_NAME] * KINDS + row[A_KIND]
-        hit = _hit_operands(index, message, a, hits, hit_ends, operands)
+        hit = _hit_operands(index, message, scratch, a, hits, hit_ends)
         if hit < 0:
             cursor[C_FULL] = 1
             return

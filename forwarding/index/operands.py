@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from contrada.forwarding.index.keys import mix
 from contrada.forwarding.index.layout import (
-    GRAM,
     O_HASH,
     O_KEY,
     O_LEN,
@@ -18,6 +17,7 @@ from contrada.forwarding.index.layout import (
     O_POSTED,
     O_REFS,
     O_TAG,
+    PATTERN_CONTAINS,
     PATTERN_PREFIX,
     S_BUCKET_MASK,
     S_BUCKETS,
@@ -35,7 +35,7 @@ from contrada.spatial._jit import inlined_kernel, inner_kernel
 @inner_kernel
 def has_text(kind: int) -> bool:
     """Whether operands of this kind are strings."""
-    return kind == STRING or (PATTERN_PREFIX <= kind <= GRAM)
+    return kind == STRING or (PATTERN_PREFIX <= kind <= PATTERN_CONTAINS)
 
 
 @inlined_kernel
@@ -164,9 +164,8 @@ def intern_text(index: Index, tag: int, state: int, key: int, text: Bytes, start
 
 
 @inner_kernel
-def free_operand(index: Index, o: int) -> None:
-    """Unchain a row that nobody holds."""
-    operands, state, heads = index.operands, index.state, index.heads
+def _unchain(index: Index, o: int) -> None:
+    operands, heads = index.operands, index.heads
     bucket = bucket_of(index, operands[o, O_HASH])
     if heads[bucket] == o:
         heads[bucket] = operands[o, O_NEXT]
@@ -175,6 +174,23 @@ def free_operand(index: Index, o: int) -> None:
         while operands[before, O_NEXT] != o:
             before = operands[before, O_NEXT]
         operands[before, O_NEXT] = operands[o, O_NEXT]
+
+
+@inner_kernel
+def move_operand(index: Index, o: int, h: int) -> None:
+    """File a row under another hash."""
+    _unchain(index, o)
+    bucket = bucket_of(index, h)
+    index.operands[o, O_HASH] = h
+    index.operands[o, O_NEXT] = index.heads[bucket]
+    index.heads[bucket] = o
+
+
+@inner_kernel
+def free_operand(index: Index, o: int) -> None:
+    """Unchain a row that nobody holds."""
+    operands, state = index.operands, index.state
+    _unchain(index, o)
     if has_text(operands[o, O_TAG] & 255) and operands[o, O_LEN] > 0:
         give_words(index, operands[o, O_LOW] // 8, (operands[o, O_LEN] + 7) // 8)
     operands[o, O_NEXT] = state[S_OPERAND_FREE]

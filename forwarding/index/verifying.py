@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from contrada.forwarding.index.finding import C_PASS, find_substrings
 from contrada.forwarding.index.layout import (
     CONTAINS,
     EQ,
@@ -33,6 +34,7 @@ from contrada.forwarding.index.layout import (
     Index,
     Ints,
 )
+from contrada.forwarding.index.searching import UNKNOWN, scan
 from contrada.forwarding.index.words import compare_bytes, same_bytes
 from contrada.spatial._jit import inlined_kernel, inner_kernel
 
@@ -47,7 +49,11 @@ A_START = 4
 A_LENGTH = 5
 A_OPERAND = 6  # the operand of this very name and value, or 0
 A_VALUE = 7  # a plugged-in value's number
-A_COLUMNS = 8
+A_PASS = 8  # the search that looked for all substrings of its name in it, or 0
+A_SCANNED = 9  # steps spent on looking for single ones
+A_COLUMNS = 10
+
+_SCANS = 32  # steps per byte of a text after which it is searched for all substrings: what that costs, about
 
 # Places in Scratch.cursor.
 C_FOUND = 0
@@ -58,7 +64,7 @@ C_FULL = 4  # set when an output ran out of room: the notification is done again
 C_MET = 5  # postings met, and
 C_VERIFIED = 6  # filters whose constraints were looked at: what tests hold the short cuts to
 C_CANDIDATES = 7
-C_SIZE = 8
+C_SIZE = 12  # 10 and 11 are finding.py's
 
 
 class Scratch(NamedTuple):
@@ -72,6 +78,8 @@ class Scratch(NamedTuple):
     slots: Ints  # a table from its names to them, a power of two larger than it has attributes, all 0 between calls
     pending: Ints  # (n, 3): notification, filter, end of its pairs
     pairs: Ints  # (n, 3): number of the value, kind, handle
+    hashes: Ints  # fingerprints of a text's beginnings, and room beside: see HASHES_BESIDE
+    marks: Ints  # by operand: the last search for substrings that found the node, see C_PASS
     cursor: Ints
 
 
@@ -111,24 +119,51 @@ def compare_value(index: Index, message: Message, a: int, operand: int) -> int:
 
 
 @inner_kernel
-def _has_pattern(index: Index, message: Message, a: int, op: int, operand: int) -> bool:
+def search_substrings(index: Index, message: Message, scratch: Scratch, a: int, count: int, collect: bool) -> int:
+    """Search an attribute's text for all substrings of its name, once for whoever asks (finding.py)."""
+    row = message.attributes[a]
+    count = find_substrings(
+        index,
+        row[A_NAME],
+        message.text,
+        row[A_START],
+        row[A_LENGTH],
+        scratch.hashes,
+        scratch.marks,
+        scratch.cursor,
+        scratch.operands,
+        count,
+        collect,
+    )
+    row[A_PASS] = scratch.cursor[C_PASS]
+    return count
+
+
+@inner_kernel
+def _has_pattern(index: Index, message: Message, scratch: Scratch, a: int, op: int, operand: int) -> bool:
     row = index.operands[operand]
-    start = message.attributes[a, A_START]
-    spare = message.attributes[a, A_LENGTH] - row[O_LEN]
+    value = message.attributes[a]
+    spare = value[A_LENGTH] - row[O_LEN]
     if spare < 0:
         return False
     if op == PREFIX:
-        return same_bytes(message.text, start, index.text, row[O_LOW], row[O_LEN])
+        return same_bytes(message.text, value[A_START], index.text, row[O_LOW], row[O_LEN])
     if op == SUFFIX:
-        return same_bytes(message.text, start + spare, index.text, row[O_LOW], row[O_LEN])
-    for at in range(start, start + spare + 1):
-        if same_bytes(message.text, at, index.text, row[O_LOW], row[O_LEN]):
-            return True
-    return False
+        return same_bytes(message.text, value[A_START] + spare, index.text, row[O_LOW], row[O_LEN])
+    # A few short scans are cheaper than a search for all patterns; many, or those that get stuck, are not.
+    most = _SCANS * value[A_LENGTH] - value[A_SCANNED]
+    if value[A_PASS] == 0 and most > 0:
+        answer, steps = scan(message.text, value[A_START], value[A_LENGTH], index.text, row[O_LOW], row[O_LEN], most)
+        value[A_SCANNED] += steps
+        if answer != UNKNOWN:
+            return answer == 1
+    if value[A_PASS] == 0:
+        search_substrings(index, message, scratch, a, 0, False)
+    return scratch.marks[row[O_KEY]] == value[A_PASS]
 
 
 @inlined_kernel
-def word_holds(index: Index, message: Message, at: int) -> bool:
+def word_holds(index: Index, message: Message, scratch: Scratch, at: int) -> bool:
     """Whether the constraint at `words[at]`, not of a plugged-in type, holds."""
     words = index.words
     op = words[at] & 15
@@ -157,7 +192,7 @@ def word_holds(index: Index, message: Message, at: int) -> bool:
         return True
     kind = message.attributes[a, A_KIND]
     if op >= IS:
-        return kind == STRING and (op == IS or _has_pattern(index, message, a, op, operand))
+        return kind == STRING and (op == IS or _has_pattern(index, message, scratch, a, op, operand))
     if kind != tag & 255:
         return False
     if op == NE:
@@ -202,7 +237,7 @@ def examine(index: Index, message: Message, scratch: Scratch, n: int, f: int, sk
             scratch.pairs[pairs, 1] = tag & 255
             scratch.pairs[pairs, 2] = index.operands[operand, O_KEY]
             pairs += 1
-        elif not word_holds(index, message, at):
+        elif not word_holds(index, message, scratch, at):
             return 0
         at += 1 + (word >> 4) if word & 15 == IN else 1
     if pairs == cursor[C_PAIRS]:

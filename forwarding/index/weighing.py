@@ -32,6 +32,7 @@ from contrada.forwarding.index.layout import (
     WHOLE_KIND,
     Index,
 )
+from contrada.forwarding.index.searching import has_bytes
 from contrada.forwarding.index.words import compare_bytes, same_bytes
 from contrada.spatial._jit import inner_kernel
 
@@ -69,15 +70,10 @@ def has_pattern(index: Index, text: int, op: int, pattern: int) -> bool:
     spare = index.operands[text, O_LEN] - size
     if spare < 0:
         return False
-    first, last = 0, spare
-    if op == PREFIX:
-        last = 0
-    elif op == SUFFIX:
-        first = spare
-    for at in range(first, last + 1):
-        if same_bytes(index.text, begin + at, index.text, index.operands[pattern, O_LOW], size):
-            return True
-    return False
+    at = index.operands[pattern, O_LOW]
+    if op == CONTAINS:
+        return has_bytes(index, index.text, begin, spare + size, at, size)
+    return same_bytes(index.text, begin + (spare if op == SUFFIX else 0), index.text, at, size)
 
 
 @inner_kernel

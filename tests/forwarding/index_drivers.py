@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from contrada.forwarding.index.finding import find_affixes, find_cells, find_substrings
-from contrada.forwarding.index.keys import float_key, gram_hash, int_low, reversed_hash, text_hash, text_key
+from contrada.forwarding.index.finding import find_affixes, find_cells, find_long_affixes, find_substrings
+from contrada.forwarding.index.fingerprints import fingerprint
+from contrada.forwarding.index.keys import float_key, int_low, reversed_hash, text_hash, text_key
 from contrada.forwarding.index.layout import (
     CELL,
+    KINDS,
+    N_TRIES,
+    O_LEN,
+    O_LOW,
     O_POSTED,
+    O_REFS,
     PATTERN_SUFFIX,
+    STRING,
     Bytes,
     Floats,
     Index,
     Ints,
 )
 from contrada.forwarding.index.operands import find_scalar, find_text, free_operand, intern_scalar, intern_text
-from contrada.forwarding.index.patterns import file_operand, unfile_operand
+from contrada.forwarding.index.patterns import (
+    POSTED_PREFIXES,
+    POSTED_SUBSTRINGS,
+    drop_pattern,
+    file_operand,
+    keep_pattern,
+    unfile_operand,
+)
 from contrada.forwarding.index.postings import COUNT, drop_posting, push_posting
+from contrada.forwarding.index.searching import has_bytes
 from contrada.forwarding.index.thresholds import FIRST_BLOCK, cut_thresholds, insert_threshold, remove_threshold
 from contrada.forwarding.index.words import compare_bytes, give_words, same_bytes, sort_run, take_words
 from contrada.spatial._jit import bare_kernel
@@ -41,7 +56,7 @@ def text_facts(text: Bytes, lengths: Ints, out: Ints) -> None:
         out[i, 0] = text_key(text, start, length)
         out[i, 1] = text_hash(text, start, length)
         out[i, 2] = reversed_hash(text, start, length)
-        out[i, 3] = gram_hash(text, start, length)
+        out[i, 3] = fingerprint(text, start, 1, length, 1_000_003)
         following = start + length + 8
         if i + 1 < lengths.shape[0]:
             out[i, 4] = compare_bytes(text, start, length, text, following, lengths[i + 1])
@@ -112,17 +127,33 @@ def free(index: Index, operand: int) -> None:
 def file(index: Index, operand: int, events: Ints, on: bool) -> None:
     """Make searches find an operand, or stop."""
     if on:
+        index.operands[operand, O_REFS] = 1
+        keep_pattern(index, operand)
         file_operand(index, operand, events)
         index.operands[operand, O_POSTED] = 1
     else:
         unfile_operand(index, operand, events)
         index.operands[operand, O_POSTED] = 0
+        drop_pattern(index, operand)
 
 
 @bare_kernel
-def search_text(index: Index, name: int, text: Bytes, length: int, room: Ints) -> int:
+def search_text(
+    index: Index, name: int, text: Bytes, length: int, hashes: Ints, marks: Ints, cursor: Ints, room: Ints
+) -> int:
+    """The operands of the patterns of a text, into `room`; how many, or -1 when there is no room."""
     count = find_affixes(index, name, text, 0, length, room, 0)
-    return find_substrings(index, name, text, 0, length, room, count) if count >= 0 else -1
+    tries = index.fields[name * KINDS + STRING, N_TRIES]
+    if count >= 0 and tries >> POSTED_PREFIXES & 3:
+        count = find_long_affixes(index, name, text, 0, length, hashes, marks, cursor, room, count)
+    if count >= 0 and tries >> POSTED_SUBSTRINGS & 1:
+        count = find_substrings(index, name, text, 0, length, hashes, marks, cursor, room, count, True)
+    return count
+
+
+@bare_kernel
+def contains(index: Index, text: Bytes, length: int, pattern: int) -> bool:
+    return has_bytes(index, text, 0, length, index.operands[pattern, O_LOW], index.operands[pattern, O_LEN])
 
 
 @bare_kernel

@@ -1,4 +1,4 @@
-"""Each piece of the forwarding table's arrays against its twin, by itself: from keys to patterns."""
+"""Each piece of the forwarding table's arrays against its twin, by itself: from keys to cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contrada.forwarding.index import layout
 from contrada.forwarding.store import Store
 from tests.forwarding import index_drivers as drive
-from tests.naive.indexes import ORDERS, NaiveCells, NaivePatterns, NaiveThresholds
+from tests.naive.indexes import ORDERS, NaiveCells, NaiveThresholds
 
 if TYPE_CHECKING:
     import random
@@ -25,11 +25,6 @@ ints = st.one_of(
 floats = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False), st.integers(-(2**54), 2**54).map(float), st.just(2.0**63)
 )
-_PATTERNS = {
-    "prefix": layout.PATTERN_PREFIX,
-    "suffix": layout.PATTERN_SUFFIX,
-    "contains": layout.PATTERN_CONTAINS,
-}
 
 
 def _store(rows: int = 4000) -> Store:
@@ -219,63 +214,6 @@ def test_thresholds_are_a_sorted_list(kind: int, data: Any) -> None:
         change(*entry, False)
     assert directories == {False: 0, True: 0}
     assert store.state[layout.S_THRESHOLD_COUNT] == 0
-
-
-patterns = st.one_of(
-    st.text("ab", min_size=1, max_size=9),
-    st.text(min_size=1, max_size=5),
-    st.builds(lambda piece, times: piece * times, st.text("abc", min_size=1, max_size=3), st.integers(1, 50)),
-).map(str.encode)
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(list(_PATTERNS)), patterns), max_size=40),
-    st.lists(st.one_of(patterns, st.text("ab", max_size=150).map(str.encode)), max_size=6),
-    st.randoms(use_true_random=False),
-)
-@settings(max_examples=60)
-def test_patterns_are_found_where_they_stand(
-    steps: list[tuple[str, bytes]], texts: list[bytes], rng: random.Random
-) -> None:
-    store, naive = _store(), NaivePatterns()
-    events = np.zeros((512, 3), np.int64)
-    filed: dict[tuple[str, bytes], int] = {}
-    texts += [pattern + b"a" + other for (_, pattern), (_, other) in zip(steps, reversed(steps), strict=True)][:4]
-
-    def agree() -> None:
-        for text in texts:
-            room = np.empty(2048, np.int64)
-            count = drive.search_text(store.index, 3, _bytes(text), len(text), room)
-            found = room[:count].tolist()
-            assert len(set(found)) == len(found)
-            names = {operand: pattern for pattern, operand in filed.items()}
-            assert {names[operand] for operand in found} == naive.found(text)
-
-    for op, pattern in steps:
-        if (op, pattern) not in filed:
-            operand = drive.text_operand(store.index, 3 << 8 | _PATTERNS[op], _bytes(pattern), len(pattern), True)
-            drive.file(store.index, operand, events, True)
-            filed[op, pattern] = operand
-            naive.patterns.add((op, pattern))
-    agree()
-    for gone in rng.sample(sorted(filed), len(filed) // 2):
-        operand = filed.pop(gone)
-        drive.file(store.index, operand, events, False)
-        drive.free(store.index, operand)
-        naive.patterns.remove(gone)
-    agree()
-
-
-def test_a_search_without_room_says_so() -> None:
-    store = _store()
-    events = np.zeros((64, 3), np.int64)
-    for i in range(1, 100):
-        operand = drive.text_operand(store.index, 3 << 8 | layout.PATTERN_CONTAINS, _bytes(b"a" * i), i, True)
-        drive.file(store.index, operand, events, True)
-    text = _bytes(b"a" * 400)
-    assert drive.search_text(store.index, 3, text, 400, np.empty(130, np.int64)) == -1
-    assert drive.search_text(store.index, 3, text, 400, np.empty(200, np.int64)) == -1
-    assert drive.search_text(store.index, 3, text, 400, np.empty(1 << 16, np.int64)) == 99
 
 
 @given(st.lists(st.tuples(st.integers(-40, 40), st.integers(0, 20)), max_size=30), st.lists(st.integers(-200, 200)))
