@@ -30,12 +30,12 @@ GROWN = 50_000  # subscriptions inserted one by one
 ASKED = 1.5
 
 
-def cities_in_turn(count: int, cities: int, *, words: int = 4, seed: int = 1) -> Subscriptions:
+def cities_in_turn(count: int, cities: int, *, words: int = 1, seed: int = 1) -> Subscriptions:
     """Subscription i is in city i mod `cities`: a word that all cities share, a small box near its centre."""
     rng = np.random.default_rng(seed)
     centres = rng.random((cities, 2))
-    xy = centres[np.arange(count) % cities] + rng.normal(0, 0.002, (count, 2))
-    half = np.full((count, 2), 0.0005)
+    xy = centres[np.arange(count) % cities] + rng.normal(0, 0.0005, (count, 2))
+    half = np.full((count, 2), 0.005)  # those of a city overlap: a sample of one city sees nothing to divide
     keywords = rng.integers(0, words, count).astype(np.int32)
     vocabulary = [f"w{i}" for i in range(words)]
     return Subscriptions(np.arange(count + 1), keywords, vocabulary, np.hstack([xy - half, xy + half]))
