@@ -108,11 +108,16 @@ def test_the_last_word_of_a_prefix_is_not_left_out() -> None:
 
 def test_the_papers_example() -> None:
     """Section III: s1 = ({t1, t3}, 0.4, 0.7), at a proximity of 0.55 to m1, has SIM 0.82."""
-    weights = {"discount": 0.5, "iphone": 0.3, "ipad": 0.3, "e-book": 0.2}
+    weights = {"discount": 0.5, "iphone": 0.3, "ipad": 0.3, "ebook": 0.2}
     network = line(d_max=4.0, weights=weights)
     index = EnhancedIndex.build(network, [asked(1, "discount ipad", 0, 0.4, 0.7)])
     assert index.search({"discount", "iphone", "ipad"}, (1.8, 0)).tolist() == [1]
-    assert index.search({"discount", "iphone", "e-book"}, (1.8, 0)).tolist() == []  # 0.22 + 0.6 * 5/8
+    assert index.search({"discount", "iphone", "ebook"}, (1.8, 0)).tolist() == []  # 0.22 + 0.6 * 5/8
+
+
+def test_a_weight_of_several_words_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="each has a weight of its own"):
+        line(weights={"e-book": 0.2})
 
 
 def test_the_enhanced_index_looks_at_less() -> None:
