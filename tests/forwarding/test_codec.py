@@ -283,7 +283,7 @@ def test_repeated_names_are_refused() -> None:
     ("document", "why"),
     [
         ({}, "array"),
-        ([], "filters: 0"),
+        ([], "filters: none"),
         ([[]], "constraints in filter 0"),
         ([[["x"]]], "a constraint is"),
         ([[["x", "=", 1, 2]]], "a constraint is"),
