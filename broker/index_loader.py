@@ -6,6 +6,7 @@ import hashlib
 import queue
 import threading
 from collections import deque
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -34,6 +35,7 @@ def open_index(
     before = _digest(where)
     try:
         table: Index = segments.SegmentedTable.open(where, part, road_network=roads, verify=verify)
+        table.strict = False  # what is damaged must not keep notifications from everybody else
         subscriptions = sum(each.info.subscriptions for each in table.segments)  # type: ignore[attr-defined]  # the protocol has none
     except OSError as error:
         raise CorruptFile(f"{where}: cannot be opened: {error.strerror or error}") from error
@@ -57,27 +59,33 @@ _GRACE: Final = 0.2  # seconds for the thread to end, if it is idle
 
 
 class IndexLoader:
-    """One thread that opens what it is asked to, in order. What is opened waits until the loop collects it."""
+    """One thread that opens, or verifies, what it is asked to, in order. Results wait until the loop collects them."""
 
     def __init__(self, wake: Callable[[], None], roads: RoadNetwork | None = None) -> None:
         self._wake = wake
         self._roads = roads
-        self._wanted: queue.SimpleQueue[tuple[str, str, Done] | None] = queue.SimpleQueue()
-        self._opened: deque[tuple[Done, Loaded | ContradaError]] = deque()
+        self._wanted: queue.SimpleQueue[Callable[[], Callable[[], None]] | None] = queue.SimpleQueue()
+        self._done: deque[Callable[[], None]] = deque()
         self._thread: threading.Thread | None = None
 
     def open(self, path: str, shard: str, done: Done) -> None:
         """Have an index opened; `collect` will call `done` with it, or with what was wrong."""
+        self._ask(lambda: partial(done, self._opened(path, shard)))
+
+    def verify(self, loaded: Loaded, done: Callable[[list[CorruptFile]], None]) -> None:
+        """Have an index checked that was opened without; `collect` will call `done` with what is wrong."""
+        self._ask(lambda: partial(done, loaded.table.verify()))
+
+    def collect(self) -> None:
+        """Hand over what is ready; on the broker's thread."""
+        while self._done:
+            self._done.popleft()()
+
+    def _ask(self, job: Callable[[], Callable[[], None]]) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="contrada-index", daemon=True)
             self._thread.start()
-        self._wanted.put((path, shard, done))
-
-    def collect(self) -> None:
-        """Hand over what was opened; on the broker's thread."""
-        while self._opened:
-            done, result = self._opened.popleft()
-            done(result)
+        self._wanted.put(job)
 
     def close(self) -> None:
         """Open nothing more. What is being opened comes too late, and is not waited for."""
@@ -86,15 +94,15 @@ class IndexLoader:
             self._thread.join(_GRACE)
             self._thread = None
 
+    def _opened(self, path: str, shard: str) -> Loaded | ContradaError:
+        try:
+            return open_index(path, shard, roads=self._roads, verify=True)  # nobody waits for it
+        except ContradaError as error:
+            return error
+        except Exception as error:  # of a file that is not what it seems: the broker must not die of it
+            return CorruptFile(f"{path}: not an index that this broker can open: {error!r}")
+
     def _work(self) -> None:
-        while (wanted := self._wanted.get()) is not None:
-            path, shard, done = wanted
-            result: Loaded | ContradaError
-            try:
-                result = open_index(path, shard, roads=self._roads, verify=True)  # nobody waits for it
-            except ContradaError as error:
-                result = error
-            except Exception as error:  # of a file that is not what it seems: the broker must not die of it
-                result = CorruptFile(f"{path}: not an index that this broker can open: {error!r}")
-            self._opened.append((done, result))
+        while (job := self._wanted.get()) is not None:
+            self._done.append(job())
             self._wake()

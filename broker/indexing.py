@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.session import Session
     from contrada.broker.subscription import Subscription
+    from contrada.errors import CorruptFile
     from contrada.forwarding.filter import Filter
 
 log = logging.getLogger("contrada.broker")
@@ -49,7 +50,17 @@ _EXPLAINED: Final = 100  # filters of a name, at most: it may have thousands
 
 
 class Index(Protocol):
-    """What the broker asks of an index."""
+    """What the broker asks of an index. `passed_over` counts notifications that a damaged part was not asked about."""
+
+    strict: bool
+    passed_over: int
+
+    def verify(self) -> list[CorruptFile]:
+        """Check every byte on disk, from any thread; what is wrong with parts that are not asked any more."""
+
+    @property
+    def damaged(self) -> list[CorruptFile]:
+        """What `verify` has found so far."""
 
     def __len__(self) -> int:
         """How many filters it has."""
@@ -113,6 +124,7 @@ class Indexing(Subscribing):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.loaded: Loaded | None = None
+        self._passed_over = 0  # by indexes before
         self.open_index: Callable[[str, str, Callable[[Loaded | ContradaError], None]], None] = _cannot_open
         self._standing: dict[str, Standing] = {}
         self._handles = _FIRST
@@ -141,6 +153,7 @@ class Indexing(Subscribing):
                         handles |= standing.attached
                     else:
                         unattended += 1
+            self.counters["index_passed_over"] = self._passed_over + self.loaded.table.passed_over
             self.counters["standing_matches"] += matches
             self.counters["unattended"] += unattended
         return found, refused
@@ -240,6 +253,8 @@ class Indexing(Subscribing):
     def load(self, loaded: Loaded) -> None:
         """Match by this index from here on, in place of any before."""
         self._match()
+        if self.loaded is not None:
+            self._passed_over += self.loaded.table.passed_over
         self.loaded = loaded
         facts = {"path": loaded.path, "subscriptions": loaded.subscriptions, "filters": len(loaded.table)}
         log.info("index loaded", extra={**facts, "shard": loaded.shard})
@@ -251,6 +266,14 @@ class Indexing(Subscribing):
             self._spread_name(standing)
             for each in before:
                 self._act(self.router.unsubscribe(each))
+
+    def verified(self, loaded: Loaded, damaged: Sequence[CorruptFile]) -> None:
+        """The index that was loaded unverified, to start quickly, has been verified since."""
+        for each in damaged:
+            self.counters["index_damaged"] += 1
+            log.error("index damaged: what it holds is not matched any more", extra={"reason": str(each)})
+        if not damaged:
+            log.info("index verified", extra={"path": loaded.path})
 
     def _index_add(self, session: Session, message: IndexAdd) -> None:
         """INDEX_ADD: put a subscription into the index, in place of any of the same id."""
@@ -313,6 +336,7 @@ class Indexing(Subscribing):
             "subscriptions": self.loaded.subscriptions,
             "filters": len(self.loaded.table),
             "attached": len(self._attachments),
+            "damaged": [str(each) for each in self.loaded.table.damaged],
         }
 
     def _check(self) -> None:

@@ -38,6 +38,8 @@ COUNTERS = {
     "handshake_failures": "Connections that failed the transport's security handshake",
     "standing_matches": "Matches of standing subscriptions, one per notification and interface of the index",
     "unattended": "Those of them to whose interface nobody was attached",
+    "index_damaged": "Segments of the index that verification took out of matching",
+    "index_passed_over": "Notifications that a damaged segment could not be asked about, one per segment",
     "recorded_bytes": "Bytes written to the recording",
     "record_failures": "Times that the recording could not be written or synced",
     "internal_errors": "Times that the broker failed on something and went on: see its log",

@@ -22,6 +22,7 @@ import socket
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -119,6 +120,7 @@ class Node:
                 self.core.journal = self._recorder.writer
             if index is not None:
                 self.core.load(index)
+                self._loader.verify(index, partial(self.core.verified, index))  # opened without, to start quickly
         except BaseException:
             if self._recorder is not None:
                 self._recorder.close()

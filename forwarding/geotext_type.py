@@ -21,6 +21,7 @@ from contrada.forwarding.plain_type import PlainType, nested, numbered, within
 from contrada.forwarding.records import FIRST_MARK, POSTED, Records
 from contrada.forwarding.similar_indexes import SimilarIndexes
 from contrada.spatial.region import Box
+from contrada.spatial.row_numbers import check_lengths, check_rows, check_shapes
 from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.registry import textual_index
 
@@ -92,9 +93,12 @@ class GeotextType(PlainType):
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take them back, mapped or not."""
         super().restore(arrays)
+        check_shapes("geotext", arrays, {"signs": (np.int64, ())})
+        check_lengths("geotext", self._records.top, arrays["signs"])
         self._signs = Arena.over(arrays["signs"])
         for name in numbered("index", arrays):
-            self._indexes[name] = self._index.from_arrays(within(f"index.{name}", arrays))
+            self._indexes[name] = index = self._index.from_arrays(within(f"index.{name}", arrays))
+            check_rows("geotext: handles", index.store.rows.ids, self._records.top, -1)
         posted = [h for h in self._records.marked(_SIMILAR).tolist() if self._records.flags[h] & POSTED]
         self._similar.restore(within("roads", arrays), posted, self._asked)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from contrada.errors import CorruptFile
+from contrada.spatial.row_numbers import check_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -77,9 +78,11 @@ class Hashes:
         return {"hashes": self._hashes, "owners": self._owners}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Invert `arrays`."""
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], rows: int) -> Self:
+        """Invert `arrays`, whose owners are numbered below `rows`."""
         hashes, owners = arrays["hashes"], arrays["owners"]
-        if hashes.shape != owners.shape or hashes.dtype != np.uint64 or owners.dtype != np.int64:
+        one = hashes.ndim == 1 and hashes.dtype == np.uint64 and owners.dtype == np.int64
+        if not one or hashes.shape != owners.shape:
             raise CorruptFile("hashes and their owners do not fit together")
+        check_rows("hashes: owners", owners, rows)
         return cls(hashes, owners)

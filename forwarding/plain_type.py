@@ -99,6 +99,11 @@ class PlainType:
         """Any is as likely as any other."""
         return np.ones(len(others))
 
+    @property
+    def handles(self) -> int:
+        """One more than the largest handle there has been."""
+        return self._records.top
+
     def __len__(self) -> int:
         """How many handles there are."""
         return len(self._records)

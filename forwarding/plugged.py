@@ -106,6 +106,11 @@ class PluggedType(Protocol):
         """
         ...
 
+    @property
+    def handles(self) -> int:
+        """One more than the largest handle there has been."""
+        ...
+
     def __len__(self) -> int:
         """How many handles there are."""
         ...

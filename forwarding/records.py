@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from contrada.errors import CorruptFile
+from contrada.errors import ContradaError, CorruptFile
 from contrada.forwarding.arena import Arena
 from contrada.forwarding.codec import NO_LIMITS, decode_filter, encode_filter
 from contrada.forwarding.constraint import Constraint
 from contrada.forwarding.filter import Filter
 from contrada.forwarding.hashes import Hashes, hash_of
+from contrada.spatial.row_numbers import check_offsets, check_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 ALIVE: Final = 1
 POSTED: Final = 2
 FIRST_MARK: Final = 4  # the lowest that a type may use for itself
+SHAPES: Final = {"flags": (np.int64, ()), "text": (np.uint8, ()), "ends": (np.int64, ())}
 _NAME: Final = 8  # bits below a name
 _MARKS: Final = (1 << _NAME) - 1
 
@@ -112,7 +114,10 @@ class Records:
         key = self._keys[handle]
         if key is None:
             assert self._is_saved(handle)
-            (constraint,) = decode_filter(self._bytes(handle), NO_LIMITS).filters[0].constraints
+            try:
+                (constraint,) = decode_filter(self._bytes(handle), NO_LIMITS).filters[0].constraints
+            except (ContradaError, ValueError, IndexError) as error:
+                raise CorruptFile(f"a constraint that the codec did not write: {error}") from error
             key = self._keys[handle] = (self.name(handle), constraint.op, constraint.value)
         return key
 
@@ -131,6 +136,11 @@ class Records:
     def marked(self, mark: int) -> Ints:
         """The handles that have a mark, ascending."""
         return np.flatnonzero(self.flags[: len(self._keys)] & mark)
+
+    @property
+    def top(self) -> int:
+        """One more than the largest handle there has been."""
+        return len(self._keys)
 
     def __len__(self) -> int:
         return len(self._keys) - len(self._free)
@@ -164,11 +174,13 @@ class Records:
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Invert `arrays`; they may be mapped from a file, and are read as they are needed."""
         records = cls()
+        check_shapes("constraints", arrays, SHAPES)
         flags = arrays["flags"]
         records._text, records._ends = arrays["text"], arrays["ends"]
-        records._hashes = Hashes.from_arrays(arrays)
-        if len(records._ends) != len(flags):
+        records._hashes = Hashes.from_arrays(arrays, len(flags))
+        if len(records._ends) != len(flags) or (flags < 0).any():
             raise CorruptFile("constraints and their handles do not fit together")
+        check_offsets("constraints", np.concatenate(([0], records._ends)), len(records._text))
         records._flags = Arena.over(flags)
         records._keys = [None] * len(flags)
         records._free = np.flatnonzero(flags == 0).tolist()

@@ -15,7 +15,7 @@ from contrada.forwarding.arena import Arena
 from contrada.forwarding.covering_budget import OF_REGIONS
 from contrada.forwarding.packed_columns import distinct, relation_texts
 from contrada.forwarding.plain_type import PlainType, nested, numbered, within
-from contrada.forwarding.records import POSTED, Records
+from contrada.forwarding.records import ALIVE, POSTED, Records
 from contrada.spatial import ring_arena
 from contrada.spatial._jit import kernel
 from contrada.spatial.cr_tree import CRTree
@@ -25,9 +25,10 @@ from contrada.spatial.point import Point
 from contrada.spatial.rcc8 import COMPOSITION, covering_relations
 from contrada.spatial.region import Region, ring_of
 from contrada.spatial.relate import EXACT, Uniform, pack
-from contrada.spatial.relation import DISJOINT, INSIDE, MEETS
+from contrada.spatial.relation import ALL, DISJOINT, INSIDE, MEETS
 from contrada.spatial.ring_arena import ring_boxes, ring_xy
 from contrada.spatial.rings import IN, ON, locate
+from contrada.spatial.row_numbers import check_lengths, check_rows, check_shapes
 from contrada.spatial.uniform import relate_uniform
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _BLOCK = 0
 _EDGES = 1
 _MASK = 2
+_SHAPES = {"heap": (np.int64, ()), "rows": (np.int64, (3,)), "rings": (np.int64, ())}
 _MEMO = 1024  # pairs remembered: filters that share a region ask about it one after another
 
 
@@ -94,6 +96,12 @@ class RegionType(PlainType):
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Take all of it back, mapped or not."""
         super().restore(arrays)
+        check_shapes("regions", arrays, _SHAPES)
+        check_lengths("regions", self._records.top, arrays["rows"])
+        check_lengths("regions", ring_arena.STATE_SIZE, arrays["rings"])
+        alive = arrays["rows"][self._records.marked(ALIVE)]
+        ring_arena.guard_rings(arrays["heap"].view(np.float64), arrays["rings"], alive[:, _BLOCK], alive[:, _EDGES])
+        check_rows("regions: relations", alive[:, _MASK], ALL + 1)
         self._heap, self._rows = Arena.over(arrays["heap"]), Arena.over(arrays["rows"])
         self._rings = arrays["rings"]
         for name in numbered("tree", arrays):

@@ -41,6 +41,7 @@ from contrada.forwarding.parts import TableStats
 from contrada.forwarding.subscription_ids import SubscriptionIds, check_id
 from contrada.forwarding.table import ForwardingTable, listed
 from contrada.forwarding.values import with_own_shapes
+from contrada.spatial.arrays_file import verify_arrays
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -68,14 +69,35 @@ _ROW: Final = (1 << 32) - 1
 
 
 class Segment:
-    """One packed table of an index, open."""
+    """One packed table of an index, open. `damage` is what `verify` found wrong with it: it is not asked any more."""
 
-    __slots__ = ("ids", "info", "table")
+    __slots__ = ("damage", "directory", "ids", "info", "table", "verified")
 
-    def __init__(self, info: SegmentInfo, table: ForwardingTable[Any], ids: SubscriptionIds) -> None:
+    def __init__(
+        self, info: SegmentInfo, table: ForwardingTable[Any], ids: SubscriptionIds, directory: Path, verified: bool
+    ) -> None:
         self.info = info
         self.table = table
         self.ids = ids
+        self.directory = directory
+        self.verified = verified
+        self.damage: CorruptFile | None = None
+
+    def verify(self) -> CorruptFile | None:
+        """Check every byte on disk, at about a gigabyte per second; what is wrong, if something is.
+
+        A file that is gone, since a later index was committed, was checked as far as it could be.
+        """
+        if not self.verified and self.damage is None:
+            try:
+                for name in self.info.files:
+                    verify_arrays(self.directory / name)
+                self.verified = True
+            except FileNotFoundError:
+                pass
+            except CorruptFile as error:
+                self.damage = error
+        return self.damage
 
     @classmethod
     def open(
@@ -91,7 +113,9 @@ class Segment:
         ids = SubscriptionIds.load(Path(directory) / info.ids_file, verify=verify)
         if len(table) != info.filters or len(ids) != info.subscriptions:
             raise CorruptFile(f"{Path(directory) / info.file}: not the segment that the manifest describes")
-        return cls(info, table, ids)
+        if ids.filters != info.filters:
+            raise CorruptFile(f"{Path(directory) / info.ids_file}: of {ids.filters} filters, not of {info.filters}")
+        return cls(info, table, ids, Path(directory), verify)
 
 
 class SegmentedTable(Generic[InterfaceT]):
@@ -108,6 +132,9 @@ class SegmentedTable(Generic[InterfaceT]):
         self._segments: tuple[Segment, ...] = ()
         self._subscription_of: dict[int, str] = {}  # of filters added with one
         self._filters_of: dict[str, list[int]] = {}
+        self.strict = True
+        """Whether a damaged segment is an error where it is needed, or is passed over and counted."""
+        self.passed_over = 0  # notifications that a damaged segment was not asked about, when not strict
 
     @classmethod
     def open(
@@ -120,7 +147,8 @@ class SegmentedTable(Generic[InterfaceT]):
     ) -> SegmentedTable[str]:
         """Open an index directory, or with `shard` = (k, n) the k-th of n parts of it, counted from 0.
 
-        With `verify` every byte is checked first, at about a gigabyte per second; without, headers and sizes are.
+        With `verify` every byte is checked first, at about a gigabyte per second; without, headers, sizes and whatever
+        kernels follow are, and `verify()` may check the rest later, in a thread beside the matching.
         """
         table: SegmentedTable[str] = SegmentedTable(
             geotext_index=read_manifest(path).geotext_index, road_network=road_network
@@ -145,6 +173,28 @@ class SegmentedTable(Generic[InterfaceT]):
         self._segments += tuple(opened)
         return opened
 
+    def verify(self) -> list[CorruptFile]:
+        """Check every byte of the segments that were not verified when they were opened; what is wrong.
+
+        From any thread. A segment that fails is taken out at once: whatever would have needed it raises its
+        `CorruptFile`, or passes it over if the table is not `strict`.
+        """
+        return [damage for segment in self._segments if (damage := segment.verify()) is not None]
+
+    @property
+    def damaged(self) -> list[CorruptFile]:
+        """What `verify` has found so far."""
+        return [segment.damage for segment in self._segments if segment.damage is not None]
+
+    def _usable(self, segment: Segment, notifications: int = 0) -> bool:
+        """Whether a segment may be asked; raises if it may not and the table is strict."""
+        if segment.damage is None:
+            return True
+        if self.strict:
+            raise segment.damage
+        self.passed_over += notifications
+        return False
+
     @property
     def segments(self) -> tuple[Segment, ...]:
         """The segments, in order of loading."""
@@ -157,12 +207,17 @@ class SegmentedTable(Generic[InterfaceT]):
 
     def __len__(self) -> int:
         """How many filters there are."""
-        return sum(map(len, self._tables()))
+        return len(self._added) + sum(len(segment.table) for segment in self._segments)
 
     def _tables(self) -> Iterator[ForwardingTable[Any]]:
         yield self._added
         for segment in self._segments:
-            yield segment.table
+            if self._usable(segment):
+                yield segment.table
+
+    def _asked(self) -> Iterator[tuple[int, Segment]]:
+        """The segments that may be asked, with their numbers."""
+        return ((number, segment) for number, segment in enumerate(self._segments) if self._usable(segment))
 
     # -- changing ----------------------------------------------------------------------------------------
 
@@ -225,7 +280,7 @@ class SegmentedTable(Generic[InterfaceT]):
         notification = with_own_shapes(notification)  # gates look at places before any table does
         found = self._added.match(notification)
         for segment in self._segments:
-            if segment.info.gate.admits(notification):
+            if segment.info.gate.admits(notification) and self._usable(segment, 1):
                 found |= segment.table.match(notification)
         return found
 
@@ -289,6 +344,8 @@ class SegmentedTable(Generic[InterfaceT]):
     ) -> Iterator[tuple[int, tuple[Segment, Sequence[int], list[Mapping[str, object]]]]]:
         for number, segment in enumerate(self._segments):
             which = segment.info.gate.which(given)
+            if which and not self._usable(segment, len(which)):
+                continue
             if len(which) == len(given):
                 if given:
                     yield number, (segment, range(len(given)), given)
@@ -323,7 +380,7 @@ class SegmentedTable(Generic[InterfaceT]):
         if not isinstance(subscription, str):
             raise InvalidValue(f"a subscription's id is a string, not {subscription!r}")
         found = list(self._filters_of.get(subscription, ()))
-        for number, segment in enumerate(self._segments):
+        for number, segment in self._asked():
             rows = segment.ids.rows_of(subscription)
             found += [-(number << 32 | row) for row in rows if row in segment.table]
         return found
@@ -331,7 +388,7 @@ class SegmentedTable(Generic[InterfaceT]):
     def interface_filters(self, interface: Hashable, most: int | None = None) -> list[int]:
         """The ids of an interface's filters, or of `most` of them; none when it has none."""
         found = self._added.interface_filters(interface, most)
-        for number, segment in enumerate(self._segments):
+        for number, segment in self._asked():
             left = None if most is None else most - len(found)
             found += [-(number << 32 | row) for row in segment.table.interface_filters(interface, left)]
         return found
@@ -346,7 +403,7 @@ class SegmentedTable(Generic[InterfaceT]):
         if len(ids) <= most:
             return [self.filter(id) for id in ids]
         found = dict.fromkeys(self._added.filter(id) for id in self._added.interface_filters(interface))
-        for segment in self._segments:
+        for _, segment in self._asked():
             if not segment.table.interface_filters(interface, 1):
                 continue
             if segment.info.gate.attributes is None:
@@ -367,6 +424,8 @@ class SegmentedTable(Generic[InterfaceT]):
             number = -id >> 32
             if number >= len(self._segments):
                 raise _no_filter(id)
+            if (damage := self._segments[number].damage) is not None:
+                raise damage
             return self._segments[number].table, -id & _ROW
         return self._added, id
 

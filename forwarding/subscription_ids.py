@@ -21,6 +21,7 @@ import numpy as np
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.values import check_string
 from contrada.spatial.arrays_file import load_arrays, save_arrays
+from contrada.spatial.row_numbers import check_lengths, check_offsets, check_rows, check_shapes
 
 if TYPE_CHECKING:
     import os
@@ -32,6 +33,7 @@ KIND: Final = "subscription-ids"
 VERSION: Final = 1
 MAX_ID: Final = 512
 """How many bytes of UTF-8 an id may have."""
+SHAPES: Final = {"text": (np.uint8, ()), "ends": (np.int64, ()), "owners": (np.int32, ()), "starts": (np.int64, ())}
 
 
 def check_id(id: object, what: str = "a subscription's id") -> str:
@@ -74,9 +76,17 @@ class SubscriptionIds:
         """How many subscriptions there were when the segment was written."""
         return len(self._ends)
 
+    @property
+    def filters(self) -> int:
+        """How many filters the segment had when it was written."""
+        return len(self._owners) - 1
+
     def id(self, number: int) -> str:
         """The id of the subscription of a number."""
-        return self._bytes(number).decode()
+        try:
+            return self._bytes(number).decode()
+        except UnicodeDecodeError as error:
+            raise CorruptFile(f"the id of a subscription is no text: {error}") from None
 
     def ids_of(self, rows: Sequence[int]) -> list[str]:
         """The subscriptions of filters, by their rows."""
@@ -132,6 +142,25 @@ class SubscriptionIds:
             made = cls(arrays["text"], arrays["ends"], arrays["owners"], arrays["starts"])
         except KeyError as error:
             raise CorruptFile(f"{path}: no array {error}") from None
-        if len(made._starts) != len(made._ends) + 1 or int(made._starts[-1]) != len(made._owners):
-            raise CorruptFile(f"{path}: the arrays of subscriptions do not fit together")
+        try:
+            made._guard()
+        except CorruptFile as error:
+            raise CorruptFile(f"{path}: {error}") from None
         return made
+
+    def _guard(self) -> None:
+        """Refuse arrays whose numbers lead nowhere."""
+        what = "subscriptions"
+        arrays: dict[str, NDArray[Any]] = {
+            "text": self._text,
+            "ends": self._ends,
+            "owners": self._owners,
+            "starts": self._starts,
+        }
+        check_shapes(what, arrays, SHAPES)
+        check_lengths(what, len(self._ends) + 1, self._starts)
+        check_offsets(what, np.concatenate(([0], self._ends)), len(self._text) - 1)
+        check_rows(what, self._starts[:1] - 1, 1)
+        check_offsets(what, self._starts - 1, len(self._owners) - 1)
+        check_rows(what, self._owners[:1], 0, -1)
+        check_rows(what, self._owners[1:], len(self._ends))

@@ -2,7 +2,7 @@
 
 Kind "forwarding-table" of spatial/arrays_file.py. The table's arrays are used straight from the file, page by page,
 and copied only where they change; behind them is room to grow. So are those of plugged-in types, under `type.<kind>.`,
-which are copied when they first grow. The
+which are copied when they first grow. Whatever a kernel would follow is looked at before (table_guard.py). The
 names and the interfaces, which must be strings, are msgpack arrays with nil for numbers that are free. Names are few
 and become a dictionary at once; interfaces may be as many as filters, and are found by hash.
 """
@@ -23,11 +23,13 @@ from contrada.forwarding.plain_type import nested, numbered, within
 from contrada.forwarding.plugged import Settings, make_type
 from contrada.forwarding.registers import NameRegister, SavedRegister, saved_hashes
 from contrada.forwarding.store import Store
+from contrada.forwarding.table_guard import check_shapes, guard_table
 from contrada.spatial.arrays_file import load_arrays, save_arrays
 from contrada.spatial.relate import EXACT, Uniform
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
     from contrada.spatial.road.network import RoadNetwork
 
@@ -78,6 +80,7 @@ def load_table(path: str | os.PathLike[str], roads: RoadNetwork | None, verify: 
     growing = (*_TOPS, "fields", "interfaces")
     arrays, meta = load_arrays(path, kind=KIND, version=VERSION, verify=verify, growing=growing)
     try:
+        check_shapes(arrays)
         uniform = meta["uniform"]
         parts = Parts(
             Settings(EXACT if uniform is None else Uniform(*uniform), meta["geotext_index"], roads),
@@ -88,14 +91,20 @@ def load_table(path: str | os.PathLike[str], roads: RoadNetwork | None, verify: 
                 arrays["state"].copy(),
             ),
             NameRegister.of(_unpacked(arrays["name_texts"])),
-            SavedRegister(_unpacked(arrays["interface_texts"]), Hashes.from_arrays(within("interface_hashes", arrays))),
+            _interfaces(arrays),
         )
         for kind in numbered("type", arrays):
             parts.types[kind] = make_type(kind, parts.settings)
             parts.types[kind].restore(within(f"type.{kind}", arrays))
-    except (KeyError, TypeError, ValueError, CorruptFile) as error:
+        guard_table(parts.store, parts.names.objects, parts.interfaces.objects, parts.types)
+    except (KeyError, TypeError, ValueError, msgpack.UnpackException, CorruptFile) as error:
         raise CorruptFile(f"{path}: not a whole forwarding table: {error}") from error
     return parts
+
+
+def _interfaces(arrays: Mapping[str, np.ndarray[Any, Any]]) -> SavedRegister:
+    texts = _unpacked(arrays["interface_texts"])
+    return SavedRegister(texts, Hashes.from_arrays(within("interface_hashes", arrays), len(texts)))
 
 
 def _packed(texts: list[Any]) -> np.ndarray[Any, Any]:
@@ -104,6 +113,6 @@ def _packed(texts: list[Any]) -> np.ndarray[Any, Any]:
 
 def _unpacked(array: np.ndarray[Any, Any]) -> list[Any]:
     texts = msgpack.unpackb(array.data, unicode_errors="surrogatepass", max_array_len=array.size)
-    if type(texts) is not list:
+    if type(texts) is not list or not texts or not {*map(type, texts)} <= {str, type(None)} or texts[0] is not None:
         raise CorruptFile("names and interfaces are lists of strings")
     return texts

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeGuard, cast
 import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
-from contrada.spatial import cr_bulk, cr_change, cr_check, cr_layout, cr_rows, cr_search, ring_arena
+from contrada.spatial import cr_bulk, cr_change, cr_check, cr_guard, cr_layout, cr_rows, cr_search, ring_arena
 from contrada.spatial.arrays_file import load_arrays, save_arrays
 from contrada.spatial.cr_layout import CHUNK, Tree
 from contrada.spatial.region import Point, Region, ring_of
@@ -211,14 +211,16 @@ class CRTree:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], discretization: Discretization = EXACT) -> Self:
-        """Make a tree of what `arrays` gave, taken as it is: mapped arrays are copied where they change or grow."""
-        likeness = cr_rows.empty_tree()._asdict()
-        for name, array in likeness.items():
-            found = arrays.get(name)
-            if found is None or found.dtype != array.dtype or found.ndim != array.ndim:
-                raise CorruptFile(f"CR-tree: array {name!r} is missing or of another type")
+        """Make a tree of what `arrays` gave, mapped or not: they are copied where they change or grow.
+
+        `CorruptFile` unless they are those of a tree (cr_guard.py).
+        """
+        if missing := [name for name in Tree._fields if name not in arrays]:
+            raise CorruptFile(f"CR-tree: the array {missing[0]!r} is missing")
+        made = Tree(**{name: arrays[name] for name in Tree._fields})
+        cr_guard.guard(made)
         tree = cls(discretization)
-        tree._tree = Tree(**{name: arrays[name] for name in likeness})
+        tree._tree = made
         return tree
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -237,7 +239,7 @@ class CRTree:
         arrays, meta = load_arrays(path, kind=_KIND, version=_VERSION)
         try:
             return cls.from_arrays(arrays, Uniform(**meta) if meta else EXACT)
-        except CorruptFile as error:
+        except (CorruptFile, TypeError, InvalidValue) as error:
             raise CorruptFile(f"{path}: {error}") from None
 
     def _check(self) -> None:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contrada.spatial._jit import kernel
-from contrada.spatial.rings import box_rows, fill_boxes
+from contrada.spatial.rings import RUN, box_rows, fill_boxes
+from contrada.spatial.row_numbers import check_rows, check_that
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -153,3 +154,27 @@ def same_ring(heap: Floats, block: int, xy: Floats) -> bool:
             return False
         k += 2
     return True
+
+
+def guard_rings(heap: Floats, state: Ints, blocks: Ints, edges: Ints) -> None:
+    """Refuse blocks, as a file gives them, that are no rings in the heap, and free ones that lead astray."""
+    used = int(state[USED])
+    check_that("rings: a heap that ends before its rings", 0 <= used <= len(heap))
+    check_rows("rings: edges", edges, used + 1, 3)
+    count = (edges + (RUN - 1)) // RUN
+    boxes = count.copy()
+    while (more := count > 1).any():
+        count = np.where(more, (count + (RUN - 1)) // RUN, 0)
+        boxes += count
+    check_rows("rings", blocks, used + 1)
+    check_that("rings: a ring beyond the heap", blocks + 2 * (edges + 1) + 4 * boxes <= used)
+    met: set[int] = set()
+    for which in range(CLASSES):
+        block = int(state[_FREE + which])
+        size = (4 + which % 4) << (which // 4)
+        while block >= 0:
+            check_that("rings: free blocks that lead astray", block not in met and block + size <= used)
+            met.add(block)
+            number = float(heap[block])
+            check_that("rings: free blocks that lead astray", number == int(number) if -1 <= number < used else False)
+            block = int(number)

@@ -21,6 +21,7 @@ from contrada.spatial.road.cells import Cells, lower_bounds
 from contrada.spatial.road.lists import CLASSES, ListedIndex
 from contrada.spatial.road.similarity import reach
 from contrada.spatial.road.verification import ALPHA, TAU, TOTAL, Candidates, Message, Placed, shared, token_places
+from contrada.spatial.row_numbers import check_lengths, check_shapes
 from contrada.spatial.textual.postings import DIRECTORY, Postings, find_list, list_bounds
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ class BasicIndex(ListedIndex):
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         self.ranges = arrays["ranges"]
+        check_shapes(self.name, arrays, {"ranges": (np.float64, (3,))})
+        check_lengths(self.name, len(self.network.cells.boxes), self.ranges)
 
     def _check_structure(self) -> None:
         super()._check_structure()

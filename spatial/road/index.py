@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
+from contrada.errors import InvalidValue, NotFound, shown
 from contrada.spatial.arrays_file import load_arrays, save_arrays
 from contrada.spatial.point import Point, check_coordinates
 from contrada.spatial.road.verification import ALPHA, FACTS, TAU, TOTAL, Candidates, Message, Placed, verify
+from contrada.spatial.row_numbers import check_lengths, check_rows, check_shapes, check_that
 from contrada.spatial.textual.base import ID_LIMIT, checked_id, checked_runs, checked_words
 from contrada.spatial.textual.store import SubscriptionStore, grown
 from contrada.spatial.textual.vocabulary import WILDCARD, Vocabulary
@@ -250,11 +251,18 @@ class RoadIndex(ABC):
                 parts[part][rest] = array
         made = cls.__new__(cls)
         made._prepare(network)
-        made.store = SubscriptionStore.from_arrays(parts["store"])
         made.vocabulary = Vocabulary.from_arrays(parts["vocabulary"])
+        made.store = SubscriptionStore.from_arrays(parts["store"], made.vocabulary.size)
         made.roads, made.facts = arrays["roads"], arrays["facts"]
-        if not len(made.roads) == len(made.facts) == made.store.used:
-            raise CorruptFile("subscriptions on roads: arrays of different lengths")
+        what = "subscriptions on roads"
+        check_shapes(what, arrays, {"roads": (np.int32, ()), "facts": (np.float64, (FACTS,))})
+        check_lengths(what, made.store.used, made.roads, made.facts)
+        check_rows(f"{what}: roads", made.roads, len(network.graph.road_length))
+        live = made.store.slots
+        facts, lengths = made.facts[live], network.graph.road_length[made.roads[live]]
+        check_that(f"{what}: a place that is none", np.isfinite(facts))
+        check_that(f"{what}: a place beyond its road", (facts[:, 0] >= 0) & (facts[:, 0] <= lengths))
+        check_that(f"{what}: alpha and tau", (facts[:, ALPHA : TAU + 1] >= 0) & (facts[:, ALPHA : TAU + 1] <= 1))
         made._weigh(np.flatnonzero(made.vocabulary.df[: made.vocabulary.size]).tolist())
         made._restore(parts["lists"])
         return made

@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.spatial.road.index import RoadIndex
+from contrada.spatial.row_numbers import check_rows, check_that
+from contrada.spatial.textual.guard import guard_postings
 from contrada.spatial.textual.postings import (
+    DIRECTORY,
     Postings,
     bulk_postings,
     check_postings,
@@ -68,6 +71,18 @@ class ListedIndex(RoadIndex):
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.lists = Postings(*(arrays[name] for name in Postings._fields))
+        self._guard_lists()
+
+    def _guard_lists(self) -> None:
+        """Refuse loaded lists that lead nowhere: searches look up the list of every key that a directory names."""
+        rows, (places, owner) = guard_postings(self.lists, self.name)
+        keys = rows[:, 0]
+        named = (keys & 0xFFFFFFFF)[owner] == DIRECTORY
+        values = self.lists.pool[places]
+        check_rows(f"{self.name}: slots", values[~named], self.store.used)
+        check_rows(f"{self.name}: cells", values[named], CLASSES * len(self.network.cells.boxes))
+        asked = (keys[owner[named]] >> 32 << 32) | values[named]
+        check_that(f"{self.name}: a list that is not there", np.isin(asked, keys))
 
     def _check_structure(self) -> None:
         check_postings(self.lists)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from contrada.errors import CorruptFile, InvalidValue
+from contrada.errors import InvalidValue
 from contrada.spatial.textual.ap_tree_build import (
     ADAPTIVE,
     KEYWORD_FIRST,
@@ -27,6 +27,7 @@ from contrada.spatial.textual.ap_tree_build import (
     Settings,
     build_subtree,
 )
+from contrada.spatial.textual.ap_tree_guard import guard_arena
 from contrada.spatial.textual.ap_tree_nodes import (
     BINS,
     DIRECTORY,
@@ -175,8 +176,7 @@ class APTree(StoredIndex):
         self._parameters = self._settings()
         self.rebuilt = 0
         self._arena, self._meta, self._universe = arrays["arena"], arrays["meta"], arrays["universe"]
-        if self._meta.size != META_SIZE or self._meta[USED] != self._arena.size:
-            raise CorruptFile("ap-tree: the arena and its directory do not fit together")
+        guard_arena(self._arena, self._meta, self._universe, self.store.used)
 
     def _check_structure(self) -> None:
         """Assert that every slot is exactly where its keywords and box lead, and that no word of the arena is lost."""

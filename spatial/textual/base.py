@@ -234,8 +234,8 @@ class StoredIndex(ABC):
         made = cls.__new__(cls)
         made._prepare(options)
         try:
-            made.store = SubscriptionStore.from_arrays(parts["store"])
             made.vocabulary = Vocabulary.from_arrays(parts["vocabulary"])
+            made.store = SubscriptionStore.from_arrays(parts["store"], made.vocabulary.size)
             made._restore(parts["tree"])
         except KeyError as error:
             raise CorruptFile(f"{cls.name}: the array {error} is missing") from error

@@ -25,7 +25,9 @@ import numpy as np
 
 from contrada.errors import InvalidValue
 from contrada.spatial._jit import kernel
+from contrada.spatial.row_numbers import check_lengths, check_shapes
 from contrada.spatial.textual.base import StoredIndex
+from contrada.spatial.textual.guard import guard_cells, guard_slot_lists
 from contrada.spatial.textual.keyword_first import rarest
 from contrada.spatial.textual.postings import (
     Postings,
@@ -232,6 +234,10 @@ class IQTree(StoredIndex):
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.lists = Postings(*(arrays[name] for name in Postings._fields))
         self.cells = Cells(*(arrays[name] for name in Cells._fields))
+        guard_cells(self.cells, DEEPEST)
+        guard_slot_lists(self.lists, self.name, self.cells.occupied.size, self.store.used)
+        check_shapes(self.name, arrays, {"built": (np.int64, ())})
+        check_lengths(self.name, 1, arrays["built"])
         self._built = int(arrays["built"][0])
 
     def _check_structure(self) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from contrada.spatial._jit import kernel
 from contrada.spatial.textual.base import StoredIndex
+from contrada.spatial.textual.guard import guard_slot_lists
 from contrada.spatial.textual.postings import (
     Postings,
     bulk_postings,
@@ -87,6 +88,7 @@ class KeywordFirst(StoredIndex):
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.lists = Postings(*(arrays[name] for name in Postings._fields))
+        guard_slot_lists(self.lists, self.name, 1, self.store.used)
 
     def _check_structure(self) -> None:
         check_postings(self.lists)

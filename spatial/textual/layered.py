@@ -20,6 +20,7 @@ import numpy as np
 
 from contrada.errors import CorruptFile
 from contrada.spatial._jit import kernel
+from contrada.spatial.row_numbers import check_rows, check_shapes
 from contrada.spatial.textual.base import StoredIndex
 from contrada.spatial.textual.store import grown, has_token, token_table, verify
 
@@ -180,6 +181,9 @@ class LayeredIndex(StoredIndex):
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.order, self._later = arrays["order"], arrays["later"]
+        check_shapes(self.name, arrays, {"order": (np.int32, ()), "later": (np.int32, ())})
+        check_rows(f"{self.name}: order", self.order, self.store.used, -1)
+        check_rows(f"{self.name}: later", self._later, self.store.used)
         self._later_count = self._later.size
         live = self.order[self.order >= 0]
         self._dead = self.order.size - live.size

@@ -311,9 +311,9 @@ class LFilter(LayeredIndex):
         parts: dict[str, dict[str, NDArray[Any]]] = {"trie": {}, "quadtree": {}}
         for name, array in arrays.items():
             part, _, rest = name.partition(".")
-            parts[part][rest] = array
+            parts.setdefault(part, {})[rest] = array
         self.trie = restored_trie(parts["trie"], self.order.size)
-        self.quadtree = restored_quadtree(parts["quadtree"], self.order.size)
+        self.quadtree = restored_quadtree(parts["quadtree"], self.order.size, self.vocabulary.size)
         live = self.order[self.order >= 0]
         self._average = float(self.store.rows.length[live].mean()) if live.size else 1.0
         self._at_root = entries_at_root(self.quadtree, self.vocabulary.size)

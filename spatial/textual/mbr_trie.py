@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from contrada.errors import CorruptFile, InvalidValue
+from contrada.errors import InvalidValue
 from contrada.spatial._jit import kernel
+from contrada.spatial.textual.guard import guard_trie
 from contrada.spatial.textual.layered import (
     ASK,
     NO,
@@ -274,11 +275,7 @@ class MBRTrie(LayeredIndex):
 def restored_trie(arrays: Mapping[str, NDArray[Any]], size: int) -> Trie:
     """Return the trie of a file's arrays, refused when it is not over `size` subscriptions."""
     trie = Trie(*(arrays[name] for name in Trie._fields))
-    n = trie.labels.size
-    if not (trie.child.size == n + 1 and len(trie.mbrs) == trie.first.size == trie.last.size == trie.own.size == n):
-        raise CorruptFile("mbr-trie: arrays of different lengths")
-    if trie.last[0] != size:
-        raise CorruptFile(f"mbr-trie: over {trie.last[0]} subscriptions, of which {size} are there")
+    guard_trie(trie, size)
     return trie
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from contrada.errors import CorruptFile, InvalidValue
+from contrada.errors import InvalidValue
 from contrada.spatial._jit import kernel
+from contrada.spatial.textual.guard import guard_quadtree
 from contrada.spatial.textual.layered import ASK, NO, LayeredIndex, as_float32, compare_boxes, first_at_least
 from contrada.spatial.textual.mbr_trie import build_trie
 from contrada.spatial.textual.pt_quadtree_build import Quadtree, build_quadtree
@@ -166,7 +167,7 @@ class PTQuadtree(LayeredIndex):
         return self.quadtree._asdict()
 
     def _restore_layer(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.quadtree = restored_quadtree(arrays, self.order.size)
+        self.quadtree = restored_quadtree(arrays, self.order.size, self.vocabulary.size)
 
     def _check_layer(self) -> None:
         check_quadtree(self.quadtree, self)
@@ -184,14 +185,10 @@ def built_quadtree(index: LayeredIndex, order: NDArray[np.int32]) -> Quadtree:
     return build_quadtree(index.store.rows, order, index.vocabulary.size, universe, leaf)
 
 
-def restored_quadtree(arrays: Mapping[str, NDArray[Any]], size: int) -> Quadtree:
+def restored_quadtree(arrays: Mapping[str, NDArray[Any]], size: int, words: int) -> Quadtree:
     """Return the quadtree of a file's arrays, refused when it is not over `size` subscriptions."""
     tree = Quadtree(*(arrays[name] for name in Quadtree._fields))
-    n = tree.child.size
-    if not len(tree.middles) + 1 == tree.groups.size == tree.cover_at.size == tree.other_at.size == n + 1:
-        raise CorruptFile("pt-quadtree: arrays of different lengths")
-    if tree.entries.size != size or tree.starts.size != tree.pivots.size + 1:
-        raise CorruptFile(f"pt-quadtree: {tree.entries.size} entries for {size} subscriptions")
+    guard_quadtree(tree, size, words)
     return tree
 
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.spatial._jit import kernel
+from contrada.spatial.textual.guard import guard_order, guard_tree_lists
 from contrada.spatial.textual.postings import (
     Postings,
     bulk_postings,
@@ -230,6 +231,8 @@ class RtPlusPlusTree(RTreeIndex):
         super()._restore(arrays)
         self.lists = Postings(*(arrays[f"lists.{name}"] for name in Postings._fields))
         self.order = TokenOrder(*(arrays[f"order.{name}"] for name in TokenOrder._fields))
+        guard_order(self.order)
+        guard_tree_lists(self.lists, self.tree, self.name, doubled=True)
 
     def _check_structure(self) -> None:
         check_rtree(self.tree, self.store.rows.boxes, self.store.slots)

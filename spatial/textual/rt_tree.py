@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.spatial._jit import kernel
+from contrada.spatial.textual.guard import guard_order
 from contrada.spatial.textual.postings import Postings, find_list, shorter_side
 from contrada.spatial.textual.store import Rows, as_slots, grown, has_all, has_token, meets, token_table
 from contrada.spatial.textual.token_order import TokenOrder, measured_order, ordered_tokens
@@ -135,3 +136,4 @@ class RtPlusTree(RtTree):
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         super()._restore(arrays)
         self.order = TokenOrder(*(arrays[f"order.{name}"] for name in TokenOrder._fields))
+        guard_order(self.order)

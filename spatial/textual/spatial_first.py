@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.spatial._jit import kernel
+from contrada.spatial.row_numbers import check_lengths, check_shapes
 from contrada.spatial.textual.base import StoredIndex
+from contrada.spatial.textual.guard import guard_rtree
 from contrada.spatial.textual.rtree import RTree, check_rtree, insert_entry, load_rtree, remove_entry, with_room
 from contrada.spatial.textual.store import Rows, as_slots, has_all, meets, token_table
 
@@ -59,6 +61,9 @@ class RTreeIndex(StoredIndex):
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.tree = RTree(*(arrays[name] for name in RTree._fields))
+        guard_rtree(self.tree, self.store.used)
+        check_shapes(self.name, arrays, {"peak": (np.int64, ())})
+        check_lengths(self.name, 1, arrays["peak"])
         self._peak = int(arrays["peak"][0])
 
     def _check_structure(self) -> None:

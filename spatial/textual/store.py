@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from contrada.errors import CorruptFile, InvalidValue
+from contrada.errors import InvalidValue
 from contrada.spatial._jit import kernel
 from contrada.spatial.textual.slot_map import drop_slot, enter_slots, find_slot, table_size
 
@@ -302,13 +302,14 @@ class SubscriptionStore:
         return {**columns, "keywords": self.rows.keywords[: self._words_used], "map": self._map}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> SubscriptionStore:
-        """Invert `arrays`: take them as they are, mapped or not."""
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], words: int) -> SubscriptionStore:
+        """Invert `arrays`, mapped or not, of keywords below `words`; `CorruptFile` unless they fit together."""
+        from contrada.spatial.textual.guard import guard_store
+
         made = cls()
         made.rows = rows = Rows(*(arrays[name] for name in Rows._fields))
+        guard_store(rows, arrays["map"], words)
         made.used = rows.ids.size
-        if not len(rows.boxes) == rows.start.size == rows.length.size == made.used:
-            raise CorruptFile("subscriptions: arrays of different lengths")
         made._map = arrays["map"]
         made._free = np.flatnonzero(rows.ids < 0).tolist()
         made._words_used = rows.keywords.size

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.spatial._jit import kernel
+from contrada.spatial.row_numbers import check_shapes, check_that
+from contrada.spatial.textual.guard import guard_tree_lists
 from contrada.spatial.textual.postings import (
     Postings,
     bulk_postings,
@@ -173,6 +175,10 @@ class TokenRTreeIndex(RTreeIndex):
         super()._restore(arrays)
         self.lists = Postings(*(arrays[f"lists.{name}"] for name in Postings._fields))
         self.representative = arrays["representative"]
+        guard_tree_lists(self.lists, self.tree, self.name, doubled=False)
+        check_shapes(self.name, arrays, {"representative": (np.int32, ())})
+        size = self.representative.size
+        check_that(f"{self.name}: representatives", size == 0 or size >= self.store.used)
 
     def _check_structure(self) -> None:
         nodes = check_rtree(self.tree, self.store.rows.boxes, self.store.slots)

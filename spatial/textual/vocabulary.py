@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from contrada.errors import CorruptFile
+from contrada.spatial.row_numbers import check_offsets, check_rows, check_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WILDCARD = 0
+SHAPES = {"words": (np.uint8, ()), "word_ends": (np.int64, ()), "df": (np.int32, ()), "free_words": (np.int32, ())}
 
 
 class Vocabulary:
@@ -109,12 +111,18 @@ class Vocabulary:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Vocabulary:
         """Invert `arrays`."""
+        check_shapes("vocabulary", arrays, SHAPES)
         text, ends = arrays["words"].tobytes(), arrays["word_ends"].tolist()
-        if not ends or ends[-1] != len(text) or len(arrays["df"]) != len(ends):
+        if not ends or len(arrays["df"]) != len(ends):
             raise CorruptFile("vocabulary: words, their ends and their frequencies do not fit together")
+        check_offsets("vocabulary", np.concatenate(([0], arrays["word_ends"])), len(text))
+        check_rows("vocabulary: free words", arrays["free_words"], len(ends), 1)
         starts = [0, *ends[:-1]]
         made = cls()
-        made._words = [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends, strict=True)]
+        try:
+            made._words = [text[a:b].decode("utf-8", "surrogatepass") for a, b in zip(starts, ends, strict=True)]
+        except UnicodeDecodeError as error:
+            raise CorruptFile(f"vocabulary: a word that is no text: {error}") from None
         made._free = arrays["free_words"].tolist()
         unused = {WILDCARD, *made._free}
         made._ids = {word: i for i, word in enumerate(made._words) if i not in unused}

@@ -29,7 +29,8 @@ from contrada.forwarding.recording import (
     Subscribed,
     Unsubscribed,
 )
-from contrada.forwarding.segments import write_index
+from contrada.forwarding.segments import read_manifest, write_index
+from contrada.spatial.geotext import GeoText
 from tests.broker.processes import PATIENCE
 
 if TYPE_CHECKING:
@@ -300,6 +301,30 @@ def test_a_damaged_index_is_not_loaded_live(broker: Broker, tmp_path: Path) -> N
     victim.write_bytes(content)
     with Client(broker.url) as client, pytest.raises(Refused, match="damaged"):
         client.index_load(tmp_path, timeout=PATIENCE)
+
+
+def test_damage_found_behind_a_quick_start_is_taken_out_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_index(tmp_path, ROWS)
+    (segment,) = (each for each in read_manifest(tmp_path).segments if each.kind == "hash")
+    victim = tmp_path / segment.file
+    victim.write_bytes(victim.read_bytes().replace(b"porto", b"pOrto", 1))  # nothing that kernels follow
+    with Broker(index=tmp_path) as broker, Client(broker.url) as client:
+        while not client.status()["index"]["damaged"] or not totals(client).get("index_damaged"):
+            pass  # the broker serves while it is verified
+        (damage,) = client.status()["index"]["damaged"]
+        assert victim.name in damage
+        assert "checksum" in damage
+        client.publish({"wind": 150})
+        client.publish({"post": GeoText("storm", at=(1, 1))})
+        found = totals(client)
+        assert (found["index_damaged"], found["index_passed_over"], found["standing_matches"]) == (1, 1, 1)
+        client.subscribe("wind > 0")
+        client.publish({"wind": 150})  # of clients' own subscriptions nothing is lost
+        assert totals(client)["delivered"] == 1
+        assert client.status()["index"]["filters"] == 5
+    assert "index damaged" in caplog.text
 
 
 def test_what_stands_is_recorded(standing: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from contrada.errors import ContradaError, CorruptFile, InvalidValue, NotFound
 from contrada.forwarding.filter import as_filters
 from contrada.forwarding.gates import Gate, anchor_of
-from contrada.forwarding.index_directory import MANIFEST, read_manifest, write_index
+from contrada.forwarding.index_directory import MANIFEST, read_manifest, segment_kind, write_index
 from contrada.forwarding.language import parse
 from contrada.forwarding.segments import SegmentedTable
 from contrada.forwarding.table import ForwardingTable
@@ -300,3 +301,56 @@ def test_a_packed_table_is_as_one_filled_and_goes_on_changing(rows: Any, batch: 
             packed.remove(id)
         packed._check()
         assert len(packed) == 0
+
+
+def test_a_segment_that_fails_verification_later_is_taken_out(tmp_path: Path) -> None:
+    write_index(tmp_path, SUBSCRIPTIONS)
+    (segment,) = (each for each in read_manifest(tmp_path).segments if each.kind == "geotext")
+    victim = tmp_path / segment.file
+    victim.write_bytes(victim.read_bytes().replace(b"I3", b"J3", 1))  # right row numbers, a wrong answer
+    table = SegmentedTable.open(tmp_path)
+    assert table.damaged == []
+    assert "J3" in table.match(EVENTS[5])
+    (damage,) = table.verify()
+    assert table.damaged == [damage]
+    assert table.verify() == [damage]
+    with pytest.raises(CorruptFile, match="checksum"):
+        table.match_many(EVENTS)
+    with pytest.raises(CorruptFile, match="checksum"):
+        table.match(EVENTS[5])
+    assert table.match(EVENTS[0]) == {"I1"}, "its gate does not need that segment"
+    table.strict = False
+    expected = NaiveSubscriptions()
+    for row in SUBSCRIPTIONS:
+        if segment_kind(as_filters(row[2])) != "geotext":
+            expected.add(*row)
+    assert table.match_many(EVENTS) == [expected.match(each) for each in EVENTS]
+    assert table.passed_over == 1
+    assert len(table) == sum(len(as_filters(text)) for _, _, text in SUBSCRIPTIONS)
+
+
+def test_a_whole_index_is_verified_once_and_a_replaced_one_is_let_be(tmp_path: Path) -> None:
+    write_index(tmp_path, SUBSCRIPTIONS)
+    table = SegmentedTable.open(tmp_path)
+    for file in tmp_path.glob("segment-*.ids"):
+        file.rename(file.with_suffix(".away"))
+    assert table.verify() == []
+    assert not any(segment.verified for segment in table.segments)
+    for file in tmp_path.glob("segment-*.away"):
+        file.rename(file.with_suffix(".ids"))
+    assert table.verify() == []
+    assert all(segment.verified for segment in table.segments)
+    assert all(segment.verified for segment in SegmentedTable.open(tmp_path, verify=True).segments)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("suffix", ["table", "ids", "json"])
+def test_what_is_no_file_is_refused_and_not_waited_for(
+    tmp_path: Path, make: Callable[[Path], None], suffix: str
+) -> None:
+    write_index(tmp_path, SUBSCRIPTIONS)
+    for victim in tmp_path.glob(f"*.{suffix}"):
+        victim.unlink()
+        make(victim)
+    with pytest.raises(CorruptFile, match="where a file was expected"):
+        SegmentedTable.open(tmp_path)
