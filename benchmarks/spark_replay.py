@@ -130,14 +130,14 @@ class Bench:
         """Median seconds of a pass over a log, and its tally."""
         from dataclasses import replace
 
-        from contrada.spark_jobs.event_logs import Layout, read_log
+        from contrada.spark_jobs.event_logs import Layout, find_log, read_log
         from contrada.spark_jobs.passes import Source, run_pass
 
         times = []
         for _ in range(repeat):
             with tempfile.TemporaryDirectory(dir=self.place) as scratch:
                 began = time.perf_counter()
-                logs, _ = read_log(self.session, events, Layout())
+                logs = read_log(self.session, find_log(events, Layout()))
                 if pieces is not None:
                     logs = [replace(log, pieces=tuple(pieces)) for log in logs]
                 outcome = run_pass(self.session, logs, Source.of(index), Path(scratch))

@@ -3,6 +3,7 @@
     OUT/manifest.json             what is valid: format, counts, statistics, the segments with their gates
     OUT/segment-<digest>.table    a saved ForwardingTable, memory-mapped when it is opened (table_file.py)
     OUT/segment-<digest>.ids      which subscription each of its filters is of (subscription_ids.py)
+    OUT/<folder>-<digest>/        what else belongs to the index: statistics, a quarantine; the manifest says which
 
 Files are named by a digest of the subscriptions in them, so that building the same again gives the same names, and are
 never changed. The manifest is replaced by one atomic rename after every file it speaks of is in place, so a reader sees
@@ -19,6 +20,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +49,8 @@ _SEGMENT: Final = 1 << 17  # filters of a segment, unless told otherwise
 _FILE: Final = re.compile(r"segment-[0-9a-f]+\.table")  # in the directory itself, and nothing that leads out of it
 KINDS: Final = ("region", "geotext", "hash")
 """Segments of filters anchored at a region, at a geotext's place, and of all others."""
+FOLDERS: Final = ("statistics", "quarantine")
+"""What may belong to an index besides segments, each a directory of files."""
 
 
 class Row(NamedTuple):
@@ -101,6 +105,7 @@ class Manifest:
     segments: tuple[SegmentInfo, ...]
     geotext_index: str = DEFAULT
     statistics: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    folders: Mapping[str, str] = field(default_factory=dict, hash=False)  # by what they hold, one of FOLDERS
 
     @property
     def filters(self) -> int:
@@ -140,10 +145,12 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
         raise CorruptFile(f"{file}: version {plain.get('version')}, this program reads {VERSION}")
     try:
         segments = tuple(SegmentInfo.from_plain(each) for each in plain["segments"])
-        index, statistics = plain["geotext_index"], plain["statistics"]
+        index, statistics, folders = plain["geotext_index"], plain["statistics"], plain.get("folders", {})
         if index not in NAMES or not isinstance(statistics, dict):
             raise ValueError("its geotext index or its statistics are none")
-        return Manifest(segments, index, statistics)
+        if any(what not in FOLDERS or not re.fullmatch(rf"{what}-[0-9a-f]+", name) for what, name in folders.items()):
+            raise ValueError("its folders are none")
+        return Manifest(segments, index, statistics, folders)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise CorruptFile(f"{file}: not a whole manifest: {error!r}") from error
 
@@ -235,16 +242,26 @@ def commit_index(
     staged: str | os.PathLike[str] | None = None,
     geotext_index: str = DEFAULT,
     statistics: Mapping[str, Any] | None = None,
+    folders: Mapping[str, Path] | None = None,
 ) -> Manifest:
-    """Make these segments, written to `staged` or to the directory itself, the index; then sweep up."""
+    """Make these segments, written to `staged` or to the directory itself, the index; then sweep up.
+
+    With `folders`, directories that belong to it move into place under names of their own and are valid with the
+    manifest, and not before: a reader finds those of the index that it reads.
+    """
     path = Path(path)
+    named = {what: f"{what}-{_digest_of(folder)}" for what, folder in (folders or {}).items()}
     order = {kind: i for i, kind in enumerate(KINDS)}
     unique = {each.file: each for each in segments}
     manifest = Manifest(
         tuple(sorted(unique.values(), key=lambda each: (order[each.kind], _first_corner(each), each.file))),
         geotext_index,
         dict(statistics or {}),
+        named,
     )
+    for what, folder in (folders or {}).items():
+        if not (path / named[what]).exists():  # or it is there already, word for word
+            folder.rename(path / named[what])
     for name in (name for segment in manifest.segments for name in segment.files):
         if staged is not None and (Path(staged) / name).exists():
             (Path(staged) / name).replace(path / name)
@@ -252,15 +269,30 @@ def commit_index(
             raise CorruptFile(f"{path / name}: missing, so the index is not committed; build it again")
     _sync(path)
     try:
-        before = read_manifest(path).segments
+        before = read_manifest(path)
     except CorruptFile:
-        before = ()
+        before = Manifest(())
     _replace_manifest(path, manifest)
-    kept = {name for segment in (*before, *manifest.segments) for name in segment.files}
+    kept = {name for segment in (*before.segments, *manifest.segments) for name in segment.files}
     for file in path.glob("segment-*"):
         if file.name not in kept:
             file.unlink(missing_ok=True)
+    kept = {*before.folders.values(), *manifest.folders.values()}
+    for folder in (each for what in FOLDERS for each in path.glob(f"{what}-*")):
+        if folder.name not in kept and folder.is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
     return manifest
+
+
+def _digest_of(folder: Path) -> str:
+    """A digest of what is in a directory's files, however they are called."""
+    digests = []
+    for file in folder.rglob("*"):
+        if file.is_file():
+            with file.open("rb") as content:
+                part = str(file.parent.relative_to(folder)).encode()
+                digests.append(part + hashlib.file_digest(content, "sha256").digest())
+    return hashlib.blake2b(b"".join(sorted(digests)), digest_size=12).hexdigest()
 
 
 def write_index(
@@ -322,6 +354,7 @@ def _replace_manifest(path: Path, manifest: Manifest) -> None:
         "geotext_index": manifest.geotext_index,
         "segments": [each.to_plain() for each in manifest.segments],
         "statistics": manifest.statistics,
+        "folders": dict(manifest.folders),
     }
     handle, temporary = tempfile.mkstemp(dir=path, prefix=f".{MANIFEST}.")
     try:

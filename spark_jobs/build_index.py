@@ -6,7 +6,10 @@
     count     second_pass.py     keywords, attributes, places
     plan      partitioning.py    segments of equal size, compact on the map
     build     building.py        segments, each by one executor
-    commit    forwarding/index_directory.py: the manifest, last
+    commit    forwarding/index_directory.py: the manifest, last, and statistics and quarantine with it
+
+Paths and options are looked at before Spark is asked for anything (build_plan.py). A build that would commit nothing,
+or has set aside more than it may, changes nothing but the directory of the rows that it refused.
 
 Everything is staged in a hidden directory inside OUT and moved into place at the end, so a job that is killed leaves
 the index as it was. A lock keeps two builds of one index apart and ends with the process that holds it; whoever has
@@ -22,7 +25,6 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import uuid4
 
@@ -31,8 +33,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.index_directory import KINDS, commit_index
+from contrada.forwarding.index_directory import FOLDERS, KINDS, commit_index
+from contrada.spark_jobs.build_plan import MOST_QUARANTINED, Build, NotCommitted, plan_build
 from contrada.spark_jobs.building import build_segments
+from contrada.spark_jobs.committing import replace_directory
 from contrada.spark_jobs.families import COVERERS, Families
 from contrada.spark_jobs.first_pass import Part, first_pass
 from contrada.spark_jobs.packets import collected
@@ -46,6 +50,7 @@ from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -53,6 +58,7 @@ if TYPE_CHECKING:
 
 _STAGING: Final = ".staging-"
 _LOCK: Final = ".lock"
+_REFUSED: Final = "refused"  # the quarantine of a build that was not committed
 _SHOWN: Final = 100  # most frequent keywords and attributes that the manifest names
 
 
@@ -89,16 +95,35 @@ def build_index(
     segments: int | None = None,
     quarantine: str | None = None,
     geotext_index: str = DEFAULT,
+    max_quarantined: float = MOST_QUARANTINED,
+    allow_empty: bool = False,
     tell: Callable[[str], None] = lambda step: None,
 ) -> Built:
-    """Build an index of the subscriptions in `source`; bad rows go to `quarantine`, OUT/quarantine by default."""
+    """Build an index of the subscriptions in `source`; bad rows go to the index's quarantine, and to `quarantine`.
+
+    `NotCommitted` when nothing was accepted, unless `allow_empty`, or more than `max_quarantined`, a share, refused.
+    """
+    plan = plan_build(
+        source,
+        out,
+        format=format,
+        segments=segments,
+        quarantine=quarantine,
+        geotext_index=geotext_index,
+        max_quarantined=max_quarantined,
+        allow_empty=allow_empty,
+    )
+    return run_build(session, plan, tell)
+
+
+def run_build(session: SparkSession, build: Build, tell: Callable[[str], None] = lambda step: None) -> Built:
+    """Do what was planned."""
     began = time.monotonic()
-    place = Path(out)
+    place, segments, geotext_index = build.out, build.segments, build.geotext_index
     place.mkdir(parents=True, exist_ok=True)
-    rejected = Path(quarantine) if quarantine else place / "quarantine"
     with _alone(place) as staging:
-        tell(f"reading {source}")
-        given = read_subscriptions(session, source, format)
+        tell(f"reading {build.source.path}")
+        given = read_subscriptions(session, build.source)
         parts = staging / "parts"
         parts.mkdir()
         first = _First.of(collected(session, first_pass(session, given, str(parts), secrets.randbits(63))))
@@ -112,9 +137,17 @@ def build_index(
         tell("counting keywords, attributes and places")
         packets = second_pass(session, placing, str(parts), str(staging / "statistics" / "tokens"))
         counts = _Counts.of(collected(session, packets))
-        quarantined = _write_quarantine(given.unread, [*first.refused, *counts.refused], staging / "quarantine")
-        plan = plan_segments(counts.places, segments)
+        unread = build.source.unread
+        quarantined = _write_quarantine(unread, [*first.refused, *counts.refused], staging / "quarantine")
         subscriptions = sum(counts.places.values())
+        refusal = build.refusal(
+            first.rows + len(unread), subscriptions, quarantined, first.lost + build.source.unread_bytes
+        )
+        if refusal is not None:
+            rejected = build.quarantine or place / _REFUSED
+            replace_directory(staging / "quarantine", rejected)
+            raise NotCommitted(refusal, rejected)
+        plan = plan_segments(counts.places, segments)
         attributes = _attributes(counts.uses, subscriptions)
         _write_table(attributes, staging / "statistics" / "attributes")
         _write_places(counts.places, staging / "statistics" / "places")
@@ -131,11 +164,21 @@ def build_index(
             "tokens": counts.tokens[:_SHOWN],
             "attributes": attributes.slice(0, _SHOWN).to_pylist(),
         }
-        _move(staging / "quarantine", rejected)
-        _move(staging / "statistics", place / "statistics")
+        if build.quarantine is not None:
+            shutil.copytree(staging / "quarantine", staging / "copy")
         manifest = commit_index(
-            place, infos, staged=staging / "segments", geotext_index=geotext_index, statistics=statistics
+            place,
+            infos,
+            staged=staging / "segments",
+            geotext_index=geotext_index,
+            statistics=statistics,
+            folders={name: staging / name for name in FOLDERS},
         )
+        rejected = place / manifest.folders["quarantine"]
+        if build.quarantine is not None:
+            rejected = build.quarantine
+            replace_directory(staging / "copy", rejected)
+        shutil.rmtree(place / _REFUSED, ignore_errors=True)
     tell(f"committed {place}")
     return Built(
         index=str(place),
@@ -143,7 +186,7 @@ def build_index(
         subscriptions=manifest.subscriptions,
         filters=manifest.filters,
         quarantined=quarantined,
-        duplicates=first.rows + len(given.unread) - quarantined - subscriptions,
+        duplicates=first.rows + len(unread) - quarantined - subscriptions,
         unsatisfiable=first.unsatisfiable,
         redundant_constraints=first.redundant,
         covered=covered,
@@ -195,6 +238,10 @@ class _First(NamedTuple):
     @property
     def redundant(self) -> int:
         return sum(part.redundant for part in self.parts)
+
+    @property
+    def lost(self) -> int:
+        return sum(part.lost for part in self.parts)
 
     @property
     def refused(self) -> list[str]:
@@ -291,17 +338,3 @@ def _alone(place: Path) -> Iterator[Path]:
             yield staging
         finally:
             shutil.rmtree(staging, ignore_errors=True)
-
-
-def _move(source: Path, target: Path) -> None:
-    """Put a directory in the place of another."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists():
-        if any(file.suffix not in (".parquet", ".crc") and file.name != "_SUCCESS" for file in _leaves(target)):
-            raise InvalidValue(f"{target}: there is something other than an earlier table; choose another place")
-        shutil.rmtree(target)
-    shutil.move(source, target)
-
-
-def _leaves(directory: Path) -> Iterator[Path]:
-    return (file for file in directory.rglob("*") if file.is_file())

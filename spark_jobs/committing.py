@@ -15,18 +15,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidValue
+from contrada.spark_jobs.paths import check_writable
 from contrada.spatial.file_lock import take_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+def check_output(path: Path, mark: str) -> None:
+    """Refuse to replace what is not an earlier output of this kind of job, or a place that cannot be written."""
+    if path.exists() and not (path / mark).exists() and (not path.is_dir() or any(path.iterdir())):
+        raise InvalidValue(f"{path} exists and is no earlier output of this command (no {mark}); name another place")
+    check_writable(path.parent, "OUT")
+
+
 @contextmanager
 def output(path: Path, mark: str) -> Iterator[Path]:
     """A directory to write into, which becomes `path` if the block ends well; it must then hold the file `mark`."""
     path = Path(os.path.abspath(path))  # noqa: PTH100  # a link that is given stays a link
-    if path.exists() and not (path / mark).exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InvalidValue(f"{path} exists and is no earlier output of this command (no {mark}); name another place")
+    check_output(path, mark)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -57,3 +64,16 @@ def output(path: Path, mark: str) -> Iterator[Path]:
         shutil.rmtree(replaced, ignore_errors=True)
     finally:
         os.close(lock)
+
+
+def replace_directory(source: Path, target: Path) -> None:
+    """Put a directory in the place of another, or of none; between the two renames there is none."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    written, replaced = (target.with_name(f".{target.name}.{how}") for how in ("writing", "replaced"))
+    for leftover in (written, replaced):
+        shutil.rmtree(leftover, ignore_errors=True)
+    shutil.move(source, written)  # from another disk, perhaps: what can fail comes first
+    if target.exists():
+        target.rename(replaced)
+    written.rename(target)
+    shutil.rmtree(replaced, ignore_errors=True)

@@ -8,6 +8,7 @@ A row of a log is an event: an id, a time, and attributes. Where the attributes 
     MAP        event_id, time, attributes: map of values  Parquet
     TEXT       event_id, time, attributes: string         Parquet with attributes as JSON (forwarding/json_codec.py)
     LINES      line: bytes                                JSON lines {"id": …, "time": …, "attributes": {…}}
+               and damage: string                         of a packed file that cannot be read, in place of its lines
     BODIES     event_id, time, body: bytes                a recording; the body tells of damage if there is no id
 
 Which Arrow type is which kind of value is told in `typed.py`, and what a time is in `instants.py`.
@@ -188,7 +189,10 @@ def _decode_lines(batch: pa.RecordBatch, zone: ZoneInfo | None) -> Events:
     times: list[int] = []
     notifications: list[dict[str, Any]] = []
     rejects: list[Reject] = []
-    for row, line in enumerate(batch.column(0).to_pylist()):
+    damage = batch.column("damage").to_pylist() if "damage" in batch.schema.names else [None] * batch.num_rows
+    for row, (line, damaged) in enumerate(zip(batch.column("line").to_pylist(), damage, strict=True)):
+        if damaged is not None:
+            rejects.append(Reject(row, None, damaged, ""))
         if line is None or not line.strip():
             continue
         try:

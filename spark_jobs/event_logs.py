@@ -4,7 +4,10 @@ Parquet files of one log need not agree on a schema: attributes come and go and 
 are grouped by schema, each group is read as it is, and whatever follows takes the union. A column that is not named
 below is an attribute, unless there is a column `attributes` (a struct, a map, or JSON text) that holds them all.
 
-    Log     events that `decoding` can read, and how
+A log is looked at before Spark is started (`find_log`): what is wrong with paths and columns is told at once.
+
+    FoundLog    the files of a log, what they are, and those that are damaged
+    Log         events that `decoding` can read, and how
 """
 
 from __future__ import annotations
@@ -19,9 +22,12 @@ import pyarrow.parquet as pq
 from contrada.errors import InvalidValue
 from contrada.forwarding.recording import recording_files
 from contrada.spark_jobs.decoding import Form, Format
+from contrada.spark_jobs.failing import OutOfReach, is_damage
 from contrada.spark_jobs.instants import zone_of
+from contrada.spark_jobs.packed_text import is_packed
+from contrada.spark_jobs.paths import absolute
 from contrada.spark_jobs.pieces import Piece, attribute_names, cut, plain_schema, read_piece
-from contrada.spark_jobs.text_files import read_text_files
+from contrada.spark_jobs.text_files import check_text_files, read_text_files
 from contrada.spark_jobs.typed import check_attributes
 from contrada.spatial.regular_file import is_regular
 
@@ -32,7 +38,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LINES: Final = (".jsonl", ".ndjson", ".json")
-_PACKED: Final = (".gz", ".bz2", ".zst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +89,40 @@ def is_recording(path: Path) -> bool:
     return path.is_dir() and any(path.glob("*.rec"))
 
 
-def read_log(spark: SparkSession, path: Path, layout: Layout) -> tuple[list[Log], list[tuple[Path, str]]]:
-    """The events of a log; and the files that cannot be read, each with the reason."""
+class FoundLog(NamedTuple):
+    """A log that was looked at."""
+
+    kind: str  # one of Kinds
+    files: list[Path]  # absolute
+    layout: Layout
+    groups: list[list[_Parquet]]  # of Parquet: files of equal schemas together
+    unread: list[tuple[Path, str]]  # those that are damaged, each with the reason
+
+
+def find_log(path: Path, layout: Layout) -> FoundLog:
+    """Look at a log; `InvalidValue` says what is wrong with its path, names, columns or time zone."""
     zone_of(layout.timezone)
-    kind, files = files_of(path)
-    if not files:
-        return [], []
-    if kind == Kinds.RECORDING:
-        pieces = tuple(Piece(str(each.resolve())) for each in files)
-        return [Log(Format(Form.BODIES), lambda: recorded_events(spark, files), pieces)], []
+    kind, files = files_of(absolute(path, "EVENTS"))
     if kind == Kinds.LINES:
-        rows = partial(_read_lines, spark, files)
-        return [Log(Format(Form.LINES, layout.timezone), rows)], []
-    groups, unread = _by_schema(files)
-    return [_parquet_log(spark, group, layout) for group in groups], unread
+        check_text_files([file for file in files if not is_packed(file)])
+    groups, unread = _by_schema(files) if kind == Kinds.PARQUET else ([], [])
+    for group in groups:
+        parquet_format(group[0].path, group[0].types, layout)
+    return FoundLog(kind, files, layout, groups, unread)
+
+
+def read_log(spark: SparkSession, found: FoundLog) -> list[Log]:
+    """The events of a log."""
+    files, timezone = found.files, found.layout.timezone
+    if found.kind == Kinds.PARQUET:
+        return [_parquet_log(spark, group, found.layout) for group in found.groups]
+    if found.kind == Kinds.RECORDING:
+        return [_log_of_pieces(spark, files, Format(Form.BODIES), _EVENTS)] if files else []
+    packed = [file for file in files if is_packed(file)]
+    plain = [file for file in files if not is_packed(file)]
+    format = Format(Form.LINES, timezone)
+    logs = [Log(format, partial(_read_lines, spark, plain))] if plain else []
+    return logs + ([_log_of_pieces(spark, packed, format, _PACKED_LINES)] if packed else [])
 
 
 def _read_lines(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
@@ -110,7 +135,7 @@ def _is_data(file: Path, root: Path) -> bool:
 
 
 def _is_lines(file: Path) -> bool:
-    suffixes = file.suffixes[-2:] if file.suffix in _PACKED else file.suffixes[-1:]
+    suffixes = file.suffixes[-2:] if is_packed(file) else file.suffixes[-1:]
     return bool(suffixes) and suffixes[0] in _LINES
 
 
@@ -132,11 +157,17 @@ def _by_schema(files: Iterable[Path]) -> tuple[list[list[_Parquet]], list[tuple[
     for path in files:
         try:
             with pq.ParquetFile(path) as file:
+                names = file.schema_arrow.names
                 types = plain_schema(file)
                 sizes = [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
-        except (pa.ArrowInvalid, OSError) as error:
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and not is_damage(error):
+                raise OutOfReach(str(path), error) from error
             unread.append((path, f"not a Parquet file, or damaged: {error}"))
             continue
+        if len(set(names)) < len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise InvalidValue(f"{path}: two columns are called {' and '.join(twice)}; leave one of them")
         key = "; ".join(sorted(f"{name}: {kind}" for name, kind in types.items()))
         groups.setdefault(key, []).append(_Parquet(path, types, sizes))
     return list(groups.values()), unread
@@ -205,18 +236,19 @@ def form_of(time: pa.DataType, attributes: pa.DataType, layout: Layout) -> Form:
     raise InvalidValue(f"attributes are a struct, a map of strings to scalars, or JSON text, not {attributes}")
 
 
-# -- recordings --------------------------------------------------------------------------------------------
+# -- files that tasks read --------------------------------------------------------------------------------------------
 
 _EVENTS: Final = "event_id string, time timestamp, sequence long, body binary"
+_PACKED_LINES: Final = "line binary, damage string"
 
 
-def recorded_events(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
-    """Every notification that a broker accepted, a file to a task."""
-    pieces = [Piece(str(each.resolve())) for each in files]
+def _log_of_pieces(spark: SparkSession, files: Sequence[Path], format: Format, schema: str) -> Log:
+    """Events that tasks read by themselves, a file each: notifications that a broker accepted, or packed lines."""
+    pieces = tuple(Piece(str(each)) for each in files)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from read_piece(pieces[number], Format(Form.BODIES))
+                yield from read_piece(pieces[number], format)
 
-    return spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(read, _EVENTS)
+    return Log(format, lambda: spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(read, schema), pieces)

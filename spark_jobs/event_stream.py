@@ -6,8 +6,6 @@ their acceptance. The layouts are those that a replay on Spark reads (event_logs
 
 from __future__ import annotations
 
-import bz2
-import gzip
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -19,6 +17,7 @@ from contrada.forwarding.values import Kind, from_microseconds
 from contrada.spark_jobs.decoding import Form, Format, Reject, decode
 from contrada.spark_jobs.event_logs import Kinds, files_of, parquet_format
 from contrada.spark_jobs.instants import zone_of
+from contrada.spark_jobs.packed_text import is_packed
 from contrada.spark_jobs.pieces import Piece, plain_schema, read_piece
 from contrada.spatial.point import Point
 
@@ -70,15 +69,14 @@ def _batches(kind: str, file: Path, layout: Layout) -> Iterator[tuple[pa.RecordB
 
 
 def _lines(file: Path, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Format]]:
-    openers: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
-    if file.suffix == ".zst":
-        raise InvalidValue(f"{file}: unpack it first; Spark reads .zst, a stream does not")
-    with openers.get(file.suffix, open)(file, "rb") as lines:
+    format = Format(Form.LINES, layout.timezone)
+    if is_packed(file):
+        for batch in read_piece(Piece(str(file)), format):
+            yield batch, format
+        return
+    with file.open("rb") as lines:
         while some := [line for _, line in zip(range(_LINES), lines, strict=False)]:
-            yield (
-                pa.RecordBatch.from_arrays([pa.array(some, pa.binary())], ["line"]),
-                Format(Form.LINES, layout.timezone),
-            )
+            yield pa.RecordBatch.from_arrays([pa.array(some, pa.binary())], ["line"]), format
 
 
 def _row(columns: Columns, n: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import asdict, dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,8 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrada.spark_jobs.as_given import as_given
 from contrada.spark_jobs.meeting import cover_records, find_coverers, find_doubles, id_records
-from contrada.spark_jobs.packets import Packet, columns, mapped, packed, reduced, scattered
+from contrada.spark_jobs.packets import PACKETS, Packet, columns, mapped, packed, reduced, scattered
 from contrada.spark_jobs.parsing import parse_batch
 from contrada.spark_jobs.sources import DamagedPiece, read_rows
 from contrada.spark_jobs.staging import QUARANTINE, write_part
@@ -50,23 +52,30 @@ class Part:
     unsatisfiable: int
     redundant: int
     quarantine: str | None
+    lost: int = 0  # bytes of input that could not be read
 
 
 def first_pass(session: SparkSession, source: Source, directory: str, seed: int) -> DataFrame:
     """Packets of what the driver must know."""
     parts = max(2, session.sparkContext.defaultParallelism)
-    pieces = source.pieces
-    form = source.form
+    form, pieces = source.form, source._replace(rows=None)  # a DataFrame stays at the driver
 
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        given = read_rows(batches, pieces) if pieces else batches
-        return _parse(given, form, context.partitionId() if context else 0, directory, parts, seed)
+        return _parse(batches, form, context.partitionId() if context else 0, directory, parts, seed)
 
-    rows = session.range(0, len(pieces), 1, len(pieces)).toDF("piece") if pieces else source.rows
-    return reduced(mapped(rows, parse), parts, _meet)
+    def parse_pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
+        return parse(read_rows(batches, pieces))
+
+    given = [] if source.rows is None else [mapped(source.rows, parse)]
+    if source.pieces:
+        numbers = session.range(0, len(source.pieces), 1, len(source.pieces)).toDF("piece")
+        given.append(mapped(numbers, parse_pieces))
+    if not given:
+        return session.createDataFrame([], PACKETS)
+    return reduced(reduce(lambda a, b: a.unionAll(b), given), parts, _meet)  # tasks of a union are numbered through
 
 
 def _parse(
@@ -77,7 +86,7 @@ def _parse(
     records: dict[str, list[pa.Table]] = {"id": [], "interface": []}
     samples: list[np.ndarray] = []
     bad: list[pa.Table] = []
-    count = unsatisfiable = redundant = 0
+    count = unsatisfiable = redundant = lost = 0
     try:
         for batch in _large(batches):
             parsed = parse_batch(batch, form)
@@ -96,11 +105,14 @@ def _parse(
         staged = samples = []
         records = {}
         count = unsatisfiable = redundant = 0
+        lost = error.bytes
     if not staged and not bad:
         return
     refused = pa.concat_tables(bad)
+    if form == "columns":
+        refused = as_given(refused)
     path, rejects = write_part(directory, staged), write_quarantine(directory, refused)
-    part = Part(number, path, count + len(refused), count, unsatisfiable, redundant, rejects)
+    part = Part(number, path, count + len(refused), count, unsatisfiable, redundant, rejects, lost)
     yield Packet(number % parts, "part", number, json.dumps(asdict(part)).encode())
     sampled = np.concatenate([np.zeros((0, 2)), *samples])
     yield packed(number % parts, "sample", number, columns(x=sampled[:, 0], y=sampled[:, 1]))

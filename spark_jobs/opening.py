@@ -15,7 +15,7 @@ import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,9 @@ import pyarrow.parquet as pq
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.columns import Columns
+from contrada.forwarding.gates import place_of
 from contrada.forwarding.index_directory import MANIFEST, read_manifest
+from contrada.forwarding.operands import TextMatch
 from contrada.forwarding.segments import Segment
 from contrada.forwarding.values import Kind
 from contrada.spark_jobs.collecting import settle
@@ -34,7 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from contrada.forwarding.gates import Gate
-    from contrada.forwarding.index.layout import Ints
+    from contrada.forwarding.index.layout import Floats, Ints
+    from contrada.spatial.region import Region
 
     Notifications = Columns | Sequence[Mapping[str, Any]]
 
@@ -164,6 +167,18 @@ class OpenSegment:
         """The number of the subscription of that id, or none."""
         rows = self._owners.rows_of(id)
         return self._owners.numbers_of(np.array(rows[:1], np.int64)).astype(np.int64)
+
+    def rings(self, number: int) -> list[Floats]:
+        """The outlines of the places that a subscription asks for, closed: places that a value must meet."""
+        found = []
+        for row in self._owners.rows_of(self._owners.id(number)):
+            for constraint in self._table.filter(row).constraints:
+                if place_of(constraint) is not None:
+                    value = constraint.value
+                    region = value.within if isinstance(value, TextMatch) else value
+                    coords = cast("Region", region).coords
+                    found.append(np.vstack((coords, coords[:1])))
+        return found
 
     def names(self, numbers: Ints) -> tuple[pa.Array, pa.Array]:
         """Interfaces and ids of subscriptions."""

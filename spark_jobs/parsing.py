@@ -1,6 +1,7 @@
 """Subscriptions as they come into checked ones: Arrow in and Arrow out, in one pass.
 
-Each source row gives one row of staging.STAGED, or one for the quarantine, with the reason and the source row as text.
+Each source row gives one row of staging.STAGED, or one for the quarantine, with the reason and the row as given: a line
+or a feature of text as it stands, and of columns what is in them (as_given.py has them in their own types).
 Filters of the commonest shapes are read from the column of texts by a kernel (column_language.py); all others, and all
 that are wrong, go row by row through `parse` and the codecs. Beside each good row stand its buckets for rule 3
 (candidates.py): it asks for what it may cover and gives itself to what may cover it.
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.filter import Expression
 
-_SHOWN: Final = 4096  # characters of a bad row that are kept
+_SHOWN: Final = 1 << 20  # characters of a bad row that are kept: a whole file that is not JSON is one row
 _REMEMBERED: Final = 4096  # texts: subscribers often ask for the same
 _NOWHERE: Final = (np.nan,) * 4
 _KEYS: Final = pa.list_(pa.uint64())
@@ -77,7 +78,15 @@ class _Rows:
         told = str(reason).encode(errors="replace").decode()  # it may quote a lone surrogate
         self._bad.append((source, row, known, told, shown))
 
-    def good(self, source: str | None, row: int | None, id: str, interface: str, expression: Expression | str) -> None:
+    def good(
+        self,
+        source: str | None,
+        row: int | None,
+        id: str,
+        interface: str,
+        expression: Expression | str,
+        raw: bytes | None = None,
+    ) -> None:
         """Add a subscription; `ContradaError` says why not."""
         check_id(id, "id")
         check_id(interface, "interface")
@@ -91,7 +100,7 @@ class _Rows:
                 self.redundant += len(left_out)
         meets = len(filters) == 1 and not void
         self.unsatisfiable += void == len(filters)
-        self._good.append((source, row, id, interface, *described))
+        self._good.append((source, row, id, interface, *described, raw))
         self._keys.append((asks(filters[0]), gives(filters[0])) if meets else ([], []))
 
     def parsed(self) -> Parsed:
@@ -133,7 +142,7 @@ def join(parts: Sequence[Parsed]) -> Parsed:
 
 
 def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
-    """The columns of STAGED, from `shape` on, of any filters."""
+    """The columns of STAGED, from `shape` to `uses`, of any filters."""
     constraints = [constraint for each in filters for constraint in each.constraints]
     if any(isinstance(constraint.value, Similar) for constraint in constraints):
         raise InvalidValue("similar needs a road network, and an index is built without one: subscribe at a broker")
@@ -205,18 +214,25 @@ def _is_utf8(text: bytes | None) -> bool:
 def _refuse(batch: pa.RecordBatch, rows: _Rows) -> None:
     names = ("id", "interface", "filter")
     columns = (batch.column(name).cast(pa.binary()).to_pylist() for name in names)
-    for source, row, *texts in zip(*(batch.column(n).to_pylist() for n in ("source", "row")), *columns, strict=True):
-        raw = dict(zip(names, (text and text.decode(errors="replace") for text in texts), strict=True))
-        rows.bad(source, row, raw, "a text that is not UTF-8")
+    where = (batch.column(name).to_pylist() for name in ("source", "row"))
+    for source, row, raw, *texts in zip(*where, _raws(batch), *columns, strict=True):
+        told = dict(zip(names, (text and text.decode(errors="replace") for text in texts), strict=True))
+        rows.bad(source, row, raw or told, "a text that is not UTF-8")
 
 
 def _read_rows(batch: pa.RecordBatch, rows: _Rows, read: Callable[[Any], Expression | str]) -> None:
     names = ("source", "row", "id", "interface", "filter")
-    for source, row, id, interface, value in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+    columns = (batch.column(name).to_pylist() for name in names)
+    for source, row, id, interface, value, raw in zip(*columns, _raws(batch), strict=True):
         try:
-            rows.good(source, row, id, interface, read(value))
+            rows.good(source, row, id, interface, read(value), raw)
         except ContradaError as error:
-            rows.bad(source, row, {"id": id, "interface": interface, "filter": value}, error, id)
+            rows.bad(source, row, raw or {"id": id, "interface": interface, "filter": value}, error, id)
+
+
+def _raws(batch: pa.RecordBatch) -> list[bytes | None]:
+    """The rows as given, where they came with them."""
+    return batch.column("raw").to_pylist() if "raw" in batch.schema.names else [None] * batch.num_rows
 
 
 def _given(text: str | None) -> str:
@@ -228,7 +244,7 @@ def _given(text: str | None) -> str:
 def _read_lines(batch: pa.RecordBatch) -> Parsed:
     """A JSON object per row: {"id", "interface", "filter"}, the filter as text or as `json_codec` writes one."""
     rows = _Rows()
-    texts: list[tuple[str, str, str, str]] = []
+    texts: list[tuple[str, str, str, str, bytes]] = []
     for source, line in zip(batch.column("source").to_pylist(), batch.column("value").to_pylist(), strict=True):
         if not line.strip():
             continue
@@ -242,18 +258,19 @@ def _read_lines(batch: pa.RecordBatch) -> Parsed:
                 raise InvalidValue("no filter")
             id, interface = check_id(_text(id), "id"), check_id(_text(interface), "interface")
             if isinstance(value, str):
-                texts.append((source, id, interface, value) if _encodable(value) else _unencodable())
+                texts.append((source, id, interface, value, line) if _encodable(value) else _unencodable())
             else:
-                rows.good(source, None, id, interface, filter_from_plain(value))
+                rows.good(source, None, id, interface, filter_from_plain(value), line)
         except ContradaError as error:
             rows.bad(source, None, line, error, id)
     rest = rows.parsed()
     if not texts:
         return rest
-    sources, ids, interfaces, filters = (pa.array(column, pa.string()) for column in zip(*texts, strict=True))
-    numbers = pa.nulls(len(texts), pa.int64())
-    names = ("source", "row", "id", "interface", "filter")
-    columns = pa.RecordBatch.from_arrays([sources, numbers, ids, interfaces, filters], names)
+    *told, lines = zip(*texts, strict=True)
+    sources, ids, interfaces, filters = (pa.array(column, pa.string()) for column in told)
+    numbers, raw = pa.nulls(len(texts), pa.int64()), pa.array(lines, pa.binary())
+    names = ("source", "row", "id", "interface", "filter", "raw")
+    columns = pa.RecordBatch.from_arrays([sources, numbers, ids, interfaces, filters, raw], names)
     return join([_read_columns(columns), rest])
 
 
@@ -283,12 +300,13 @@ def _read_features(batch: pa.RecordBatch) -> Parsed:
             continue
         for row, feature in enumerate(features):
             number = row if many else None
+            raw = json.dumps(feature, ensure_ascii=False).encode(errors="replace") if many else text
             id = None
             try:
                 id, interface, expression = filter_of_feature(feature)
-                rows.good(source, number, _text(id), _text(interface), expression)
+                rows.good(source, number, _text(id), _text(interface), expression, raw)
             except ContradaError as error:
-                rows.bad(source, number, feature, error, id)
+                rows.bad(source, number, raw, error, id)
     return rows.parsed()
 
 

@@ -1,4 +1,4 @@
-"""Pieces of a log that workers read by themselves: row groups of a Parquet file, or a file of a recording.
+"""Pieces of a log that workers read by themselves: row groups of Parquet, a file of a recording, or of packed lines.
 
 A Python worker that reads Arrow batches straight from a file spares the JVM from making rows of them and Arrow batches
 again of the rows, which costs more than matching them. Spark hands out the numbers of pieces, one to a task.
@@ -17,7 +17,9 @@ import pyarrow.parquet as pq
 from contrada.errors import CorruptFile
 from contrada.forwarding.recording import Accepted, Fault, Recording
 from contrada.spark_jobs.decoding import Form
+from contrada.spark_jobs.failing import OutOfReach, is_damage
 from contrada.spark_jobs.instants import TIME_TYPE
+from contrada.spark_jobs.packed_text import read_packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +32,7 @@ _MOST: Final = 1 << 20
 
 
 class Piece(NamedTuple):
-    """A file, and which of its row groups; of a recording all of it."""
+    """A file, and which of its row groups; of what is not Parquet all of it."""
 
     path: str
     start: int = 0
@@ -56,9 +58,16 @@ def cut(files: Iterable[tuple[str, Sequence[int]]], tasks: int) -> list[Piece]:
 def read_piece(piece: Piece, format: Format) -> Iterator[pa.RecordBatch]:
     """The rows of a piece, laid out as `format` says."""
     try:
-        yield from _recorded(piece.path) if format.form is Form.BODIES else _parquet(piece, format)
+        if format.form is Form.BODIES:
+            yield from _recorded(piece.path)
+        elif format.form is Form.LINES:
+            yield from _packed_lines(piece.path)
+        else:
+            yield from _parquet(piece, format)
     except (pa.ArrowException, OSError) as error:
-        raise CorruptFile(f"{piece.path}: damaged, or gone: {error}") from error
+        if isinstance(error, OSError) and not is_damage(error):
+            raise OutOfReach(piece.path, error) from error
+        raise CorruptFile(f"{piece.path}: damaged: {error}") from error
 
 
 def plain_type(kind: pa.DataType, *, instants: bool = False) -> pa.DataType:
@@ -109,6 +118,16 @@ def _parquet(piece: Piece, format: Format) -> Iterator[pa.RecordBatch]:
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column if column.type == kind else column.cast(kind, safe=False)
+
+
+def _packed_lines(path: str) -> Iterator[pa.RecordBatch]:
+    """The lines of a packed file; of a damaged one, a row that tells so in place of all."""
+    try:
+        for lines in read_packed(path):
+            yield pa.RecordBatch.from_arrays([lines, pa.nulls(len(lines), pa.string())], ["line", "damage"])
+    except CorruptFile as error:
+        columns = [pa.nulls(1, pa.binary()), pa.array([f"{path}: {error}"])]
+        yield pa.RecordBatch.from_arrays(columns, ["line", "damage"])
 
 
 def _recorded(path: str) -> Iterator[pa.RecordBatch]:

@@ -55,11 +55,11 @@ def read_quickly(batch: pa.RecordBatch, sound: np.ndarray) -> tuple[tuple[pa.Rec
     boxes[apart] = np.nan
     kinds = np.where(shapes == BOX_MATCH, KINDS.index("geotext"), KINDS.index("region"))
     kinds[apart] = KINDS.index("hash")
-    given = batch.select(["source", "row", "id", "interface"])
+    given = batch.select(["source", "row", "id", "interface", *(["raw"] if "raw" in batch.schema.names else [])])
     if count < batch.num_rows:
         given = given.take(pa.array(read.rows))
     columns = [
-        *given.columns,
+        *given.columns[:4],
         pa.array(shapes),
         pa.array(kinds.astype(np.int8)),
         names,
@@ -70,6 +70,7 @@ def read_quickly(batch: pa.RecordBatch, sound: np.ndarray) -> tuple[tuple[pa.Rec
         pa.nulls(count, pa.binary()),
         pa.array(np.ones(count, np.int32)),
         pa.nulls(count, pa.list_(pa.string())),
+        given.column("raw") if "raw" in given.schema.names else pa.nulls(count, pa.binary()),
     ]
     rows = pa.RecordBatch.from_arrays(columns, schema=STAGED)
     return (rows, _lists(asks), _lists(gives)), np.flatnonzero(left)

@@ -18,35 +18,42 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.index_directory import MANIFEST
+from contrada.forwarding.index_directory import MANIFEST, read_manifest
+from contrada.forwarding.values import from_microseconds
 from contrada.spark_jobs import comparing
 from contrada.spark_jobs.build_index import build_index
-from contrada.spark_jobs.committing import output
+from contrada.spark_jobs.committing import check_output, output
 from contrada.spark_jobs.counting import add_up, write_counts
-from contrada.spark_jobs.event_logs import Kinds, Layout, files_of, is_recording, read_log
+from contrada.spark_jobs.event_logs import FoundLog, Kinds, Layout, files_of, find_log, is_recording, read_log
 from contrada.spark_jobs.failing import told_in_one_line
 from contrada.spark_jobs.history import History, Period, read_history, write_history
 from contrada.spark_jobs.opening import opened
+from contrada.spark_jobs.outlines import outlines_of
 from contrada.spark_jobs.passes import Outcome, Source, run_pass
+from contrada.spark_jobs.paths import absolute, check_apart
 from contrada.spark_jobs.report import write_report
+from contrada.spark_jobs.sources import find_subscriptions
 from contrada.spark_jobs.storing import DELIVERIES, QUARANTINE
-from contrada.spark_jobs.tally import HOUR, Tally
+from contrada.spark_jobs.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from contrada.forwarding.index.layout import Ints
     from contrada.spark_jobs.event_logs import Log
+    from contrada.spark_jobs.opening import OpenIndex
+
+    Counted = Sequence[tuple[OpenIndex, Mapping[int, Ints]]]
 
 SUMMARY: Final = "summary.json"
 TOP: Final = 20
@@ -66,13 +73,51 @@ class Replay:
     worker_memory: int | None = None  # bytes of the index that a worker may hold; None: all of it
 
 
+class Planned(NamedTuple):
+    """A replay that can begin: what is asked, with absolute paths, and the log as it was found."""
+
+    job: Replay
+    log: FoundLog
+
+
+def plan_replay(job: Replay) -> Planned:
+    """Look at the paths and options of a replay; a `ContradaError` says what is wrong, and nothing was begun."""
+    given = {"EVENTS": job.events, "INDEX": job.index, "--recorded": job.recorded, "--what-if": job.what_if}
+    read = {name: absolute(path, name) for name, path in given.items() if path is not None}
+    out = absolute(job.out, "OUT")
+    job = replace(
+        job,
+        events=read["EVENTS"],
+        index=read["INDEX"],
+        out=out,
+        recorded=read.get("--recorded"),
+        what_if=read.get("--what-if"),
+    )
+    _check(job)
+    log = find_log(job.events, job.layout)
+    if job.recorded is not None:
+        _recorded_files(job.recorded)
+    if job.what_if is not None and not (job.what_if / MANIFEST).exists():
+        find_subscriptions(str(job.what_if))
+    check_apart(read, {"OUT": out})
+    check_output(out, SUMMARY)
+    return Planned(job, log)
+
+
 def replay(spark: SparkSession, job: Replay, say: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
     """Run a replay; the summary, which is also written to OUT. `say` is told what is being done."""
+    return run_replay(spark, plan_replay(job), say)
+
+
+def run_replay(
+    spark: SparkSession, planned: Planned, say: Callable[[str], None] = lambda stage: None
+) -> dict[str, Any]:
+    """Do what was planned."""
     began = time.monotonic()
-    _check(job)
+    job, unread = planned.job, planned.log.unread
     with output(job.out, SUMMARY) as staging:
         say("reading")
-        logs, unread = read_log(spark, job.events, job.layout)
+        logs = read_log(spark, planned.log)
         history = read_history(job.index) if is_recording(job.index) else None
         say("matching")
         outcomes = [
@@ -82,12 +127,13 @@ def replay(spark: SparkSession, job: Replay, say: Callable[[str], None] = lambda
         tally = Tally()
         for outcome in outcomes:
             tally.merge(outcome.tally)
+        counted = _counted(outcomes)
         summary: dict[str, Any] = {
             "events": tally.events,
             "deliveries": tally.deliveries,
             "rejected": tally.rejected + len(unread),
-            **_hours(tally),
-            **_write_subscriptions(staging, outcomes),
+            **_ends(tally),
+            **_write_subscriptions(staging, counted),
             "problems": _problems(unread, history),
         }
         if job.compare:
@@ -100,7 +146,7 @@ def replay(spark: SparkSession, job: Replay, say: Callable[[str], None] = lambda
             summary["what_if"] = _try_out(spark, logs, job, staging)
         say("drawing")
         summary["seconds"] = round(time.monotonic() - began, 3)
-        write_report(staging, summary, tally)
+        write_report(staging, summary, tally, outlines_of(counted))
         for scratch in staging.glob(".*"):
             shutil.rmtree(scratch)
         (staging / SUMMARY).write_text(json.dumps(summary, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
@@ -111,6 +157,8 @@ def _check(job: Replay) -> None:
     """Refuse what cannot be done before anything is begun."""
     if not is_recording(job.index) and not (job.index / MANIFEST).exists():
         raise InvalidValue(f"{job.index}: neither an index (contrada build-index) nor a recording (broker --record)")
+    if not is_recording(job.index):
+        read_manifest(job.index)
     if job.compare and job.recorded is None:
         if not is_recording(job.events):
             raise InvalidValue(f"{job.events} is no recording: say with what to compare, with --recorded DELIVERIES")
@@ -156,18 +204,18 @@ def _write_quarantine(home: Path, outcomes: Sequence[Outcome], unread: Sequence[
         pq.write_table(pa.table(columns, schema=QUARANTINE), home / "files.parquet")
 
 
-def _write_subscriptions(staging: Path, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _counted(outcomes: Sequence[Outcome]) -> Counted:
+    return [(opened(outcome.source.index), add_up(outcome.counts)) for outcome in outcomes]
+
+
+def _write_subscriptions(staging: Path, counted: Counted) -> dict[str, Any]:
     """Write how many deliveries each subscription had; what the summary tells of them."""
-    counted = [(opened(outcome.source.index), add_up(outcome.counts)) for outcome in outcomes]
     return write_counts(staging / "subscriptions", counted, TOP)
 
 
-def _hours(tally: Tally) -> dict[str, Any]:
-    if not tally.hours:
-        return {"first_hour": None, "last_hour": None}
-    ends = (min(tally.hours), max(tally.hours))
-    first, last = (datetime.fromtimestamp(hour * HOUR // 1_000_000, UTC).isoformat() for hour in ends)
-    return {"first_hour": first, "last_hour": last}
+def _ends(tally: Tally) -> dict[str, Any]:
+    ends = (None, None) if tally.ends is None else (from_microseconds(time).isoformat() for time in tally.ends)
+    return dict(zip(("first_event", "last_event"), ends, strict=True))
 
 
 def _problems(unread: Sequence[tuple[Path, str]], history: History | None) -> list[str]:
@@ -182,9 +230,17 @@ def _try_out(spark: SparkSession, logs: Sequence[Log], job: Replay, staging: Pat
     index, rejected = job.what_if, 0
     if not (index / MANIFEST).exists():
         index = staging / ".what-if-index"
-        rejected = build_index(spark, str(job.what_if), str(index), quarantine=str(home / "quarantine")).quarantined
+        built = build_index(
+            spark,
+            str(job.what_if),
+            str(index),
+            quarantine=str(home / "quarantine"),
+            max_quarantined=1,
+            allow_empty=True,
+        )
+        rejected = built.quarantined
     outcome = run_pass(spark, logs, Source.of(index, job.worker_memory), staging / ".what-if", first=False)
-    told = _write_subscriptions(home, [outcome])
+    told = _write_subscriptions(home, _counted([outcome]))
     _gather_deliveries(home / "deliveries", [outcome])
     return {"deliveries": outcome.tally.deliveries, "rejected_filters": rejected, **told}
 
@@ -225,8 +281,13 @@ def _recorded(spark: SparkSession, job: Replay, history: History | None) -> Data
         if history is not None:
             return comparing.recorded_by_broker(spark, files, history)
         return comparing.recorded_by_broker(spark, files, read_history(job.events), standing_only=True)
-    kind, files = files_of(job.recorded)
+    return _read_deliveries(spark, _recorded_files(job.recorded))
+
+
+def _recorded_files(path: Path) -> list[Path]:
+    """The files of deliveries; `InvalidValue` when they are none."""
+    kind, files = files_of(path)
     names = {name for file in files for name in pq.read_schema(file).names} if kind == Kinds.PARQUET else set()
     if missing := [name for name in comparing.COLUMNS if name not in names]:
-        raise InvalidValue(f"{job.recorded}: not deliveries as replay writes them: no column {', '.join(missing)}")
-    return _read_deliveries(spark, files)
+        raise InvalidValue(f"{path}: not deliveries as replay writes them: no column {', '.join(missing)}")
+    return files

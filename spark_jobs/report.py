@@ -1,7 +1,7 @@
 """The report of a replay: two pictures, and one page that needs nothing but itself.
 
-    timeline.png    events and deliveries by hour, or by day when there are many hours
-    heat_map.png    where the delivered events were: deliveries by cell (tally.py), on a logarithmic scale
+    timeline.png    events and deliveries over time, and
+    heat_map.png    where the delivered events and the subscriptions were (pictures.py)
     report.html     totals, both pictures, the busiest and the dead subscriptions, differences, what was tried out
 
 Whatever came from outside is escaped; the page has no scripts and asks no server for anything.
@@ -10,26 +10,19 @@ Whatever came from outside is escaped; the page has no scripts and asks no serve
 from __future__ import annotations
 
 import base64
-from datetime import UTC, datetime
 from html import escape
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from contrada.spark_jobs.tally import HOUR
+from contrada.spark_jobs.pictures import draw_heat_map, draw_timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from matplotlib.figure import Figure
-
+    from contrada.spark_jobs.outlines import Outline
     from contrada.spark_jobs.tally import Tally
 
-_HOURS: Final = 24 * 21  # more are shown by days
-_INK: Final = "#14304f"
-_WARM: Final = "#c8511b"
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
@@ -45,9 +38,9 @@ img { max-width: 100%; background: #fff; border-radius: .5rem; }
 """
 
 
-def write_report(home: Path, summary: Mapping[str, Any], tally: Tally) -> None:
+def write_report(home: Path, summary: Mapping[str, Any], tally: Tally, outlines: Sequence[Outline] = ()) -> None:
     """Write the pictures and the page into a directory."""
-    pictures = {"timeline": draw_timeline(tally), "heat_map": draw_heat_map(tally)}
+    pictures = {"timeline": draw_timeline(tally), "heat_map": draw_heat_map(tally, outlines)}
     encoded = {}
     for name, figure in pictures.items():
         if figure is not None:
@@ -58,89 +51,13 @@ def write_report(home: Path, summary: Mapping[str, Any], tally: Tally) -> None:
     (home / "report.html").write_text(page(summary, encoded), encoding="utf-8")
 
 
-# -- pictures --------------------------------------------------------------------------------------------------
-
-
-def draw_timeline(tally: Tally) -> Figure | None:
-    """Events and deliveries over time; None when there were no events."""
-    from matplotlib.figure import Figure
-
-    if not tally.hours:
-        return None
-    first, last = min(tally.hours), max(tally.hours)
-    step = 1 if last - first < _HOURS else 24
-    bins = np.zeros((last // step - first // step + 1, 2), np.int64)
-    for hour, counts in tally.hours.items():
-        bins[hour // step - first // step] += counts
-    times: Any = [_moment((first // step + i) * step) for i in range(len(bins))]
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
-    axes = figure.add_subplot()
-    if len(bins) == 1:
-        axes.plot(times, bins[:, 0], "o", color=_INK, label="events")
-        axes.plot(times, bins[:, 1], "o", color=_WARM, label="deliveries")
-    else:
-        axes.step(times, bins[:, 0], where="post", color=_INK, label="events")
-        axes.step(times, bins[:, 1], where="post", color=_WARM, label="deliveries")
-    axes.set_ylim(bottom=0)
-    axes.set_ylabel("per hour" if step == 1 else "per day")
-    axes.set_xlabel("time (UTC)")
-    axes.grid(visible=True, alpha=0.3)
-    axes.legend(frameon=False)
-    return figure
-
-
-def draw_heat_map(tally: Tally) -> Figure | None:
-    """Deliveries by place, or events where nothing was delivered; None when no event has a place."""
-    from matplotlib.colors import LogNorm
-    from matplotlib.figure import Figure
-
-    if not tally.cells:
-        return None
-    what = 1 if any(counts[1] for counts in tally.cells.values()) else 0
-    side = 2.0**tally.level
-    xs = [x for x, _ in tally.cells]
-    ys = [y for _, y in tally.cells]
-    left, bottom, shift = min(xs), min(ys), 0
-    while max(max(xs) - left, max(ys) - bottom) >> shift >= 1024:  # few cells, far apart
-        shift += 1
-    grid = np.zeros(((max(ys) - bottom >> shift) + 1, (max(xs) - left >> shift) + 1))
-    for (x, y), counts in tally.cells.items():
-        grid[y - bottom >> shift, x - left >> shift] += counts[what]
-    side *= 2**shift
-    extent = (
-        left * 2.0**tally.level,
-        left * 2.0**tally.level + side * grid.shape[1],
-        bottom * 2.0**tally.level,
-        bottom * 2.0**tally.level + side * grid.shape[0],
-    )
-    figure = Figure(figsize=(7, 6), layout="constrained")
-    axes = figure.add_subplot()
-    image = axes.imshow(
-        np.ma.masked_equal(grid, 0),
-        origin="lower",
-        extent=extent,
-        cmap="magma_r",
-        norm=LogNorm(1, max(2.0, float(grid.max()))),
-        interpolation="nearest",
-        aspect="equal" if 0.2 < grid.shape[0] / grid.shape[1] < 5 else "auto",
-    )
-    figure.colorbar(image, ax=axes, label=("events", "deliveries")[what], shrink=0.8)
-    axes.set_xlabel("x")
-    axes.set_ylabel("y")
-    return figure
-
-
-def _moment(hour: int) -> datetime:
-    return datetime.fromtimestamp(hour * HOUR // 1_000_000, UTC)
-
-
 # -- the page --------------------------------------------------------------------------------------------------
 
 
 def page(summary: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
     """The page, as text."""
-    first, last = summary["first_hour"], summary["last_hour"]
-    span = "no events" if first is None else f"from the hour of {first} to that of {last}"
+    first, last = summary["first_event"], summary["last_event"]
+    span = "no events" if first is None else f"from {first} to {last}"
     parts = [
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8"><title>Contrada replay</title>',
@@ -153,6 +70,7 @@ def page(summary: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
         _picture(pictures.get("timeline"), "events and deliveries over time", "There were no events."),
         "<h2>Where</h2>",
         _picture(pictures.get("heat_map"), "deliveries by place", "No event has a place."),
+        '<p class="quiet">Outlines are places that subscriptions ask for, of some where there are many.</p>',
         *_subscriptions(summary),
     ]
     tried = summary.get("what_if")

@@ -11,20 +11,20 @@ import json
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.forwarding.codec import NO_LIMITS, decode_filter
 from contrada.spark_jobs.arrow import text_of
+from contrada.spark_jobs.as_given import as_given
 from contrada.spark_jobs.families import Families
 from contrada.spark_jobs.first_pass import REF, Part, write_quarantine
 from contrada.spark_jobs.hashing import hash_texts, mix_all
 from contrada.spark_jobs.meeting import CLASHING
 from contrada.spark_jobs.packets import Packet, columns, mapped, packed, reduced, scattered
-from contrada.spark_jobs.staging import OTHER, QUARANTINE, read_part
+from contrada.spark_jobs.staging import QUARANTINE, read_part
 from contrada.spark_jobs.statistics import (
     Grid,
     attribute_counts,
@@ -114,7 +114,7 @@ def _count(placing: Placing, number: int, directory: str, parts: int) -> Iterato
     uses = [[*use, count] for use, count in attribute_counts(rows).items()]
     yield Packet(home, "uses", number, json.dumps(uses).encode())
     refused = pa.table([_refused(clashing, name) for name in QUARANTINE.names], schema=QUARANTINE)
-    path = write_quarantine(directory, refused)
+    path = write_quarantine(directory, as_given(refused, unless_told=True))
     if path is not None:
         yield Packet(home, "refused", len(refused), path.encode())
     tokens = token_counts(rows)
@@ -126,16 +126,8 @@ def _refused(rows: pa.Table, name: str) -> pa.Array:
     if name == "reason":
         return pa.array([_CLASH] * len(rows), pa.string())
     if name == "raw":
-        return pa.array([shown(row) for row in rows.to_pylist()], pa.string())
+        return pa.array([raw and raw.decode(errors="replace") for raw in rows.column("raw").to_pylist()], pa.string())
     return rows.column(name).combine_chunks()
-
-
-def shown(row: dict[str, Any]) -> str:
-    """A subscription that was understood, as far as it helps to find it."""
-    told = {name: row[name] for name in ("id", "interface", "name", "tokens") if row[name]}
-    if row["shape"] == OTHER:
-        told["filter"] = str(decode_filter(row["filter"], NO_LIMITS))
-    return json.dumps(told, ensure_ascii=False)
 
 
 def _add_up(packets: Iterator[Packet], directory: str) -> Iterator[Packet]:

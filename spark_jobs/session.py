@@ -11,6 +11,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -82,8 +84,13 @@ def java_problem() -> str | None:
     return None
 
 
-def open_session(name: str, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """The session of a job; `SparkMissing` when there can be none. Stop it with `.stop()`."""
+def open_session(
+    name: str, master: str | None = None, settings: Mapping[str, str] | None = None, *, quiet: bool = False
+) -> SparkSession:
+    """The session of a job; `SparkMissing` when there can be none. Stop it with `.stop()`.
+
+    With `quiet` the JVM has no stderr: what it says of itself and of failed tasks is also in the error that is raised.
+    """
     require_spark()
     from pyspark.sql import SparkSession
 
@@ -99,4 +106,26 @@ def open_session(name: str, master: str | None = None, settings: Mapping[str, st
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for key, value in (options | dict(settings or {})).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with _without_stderr() if quiet else nullcontext():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _without_stderr() -> Iterator[None]:
+    """Give children that are started meanwhile no stderr; they keep that when this process has its own again.
+
+    What could not be started tells why: the last that it said is added to the error.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        try:
+            yield
+        except Exception as error:
+            said.seek(0)
+            last = said.read().decode(errors="replace").strip().splitlines()[-3:]
+            raise SparkMissing(f"Spark did not start: {error}: {'; '.join(last)}") from error
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

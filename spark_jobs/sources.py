@@ -5,8 +5,10 @@
     geojson    a FeatureCollection per file (geojson.py)                                          form "features"
     geojsonl   a Feature per line                                                                 form "features"
 
-Spark reads text, and whatever a URL names. Parquet files are read by the tasks themselves, a few row groups each, which
-spares the JVM from making rows of columns and columns of rows (pieces.py).
+`find_subscriptions` looks at a source before Spark is started: which files there are, what they are, and whether they
+can be what they say. `read_subscriptions` then makes rows of them. Spark reads plain text, and whatever a URL names.
+Parquet files and packed text are read by the tasks themselves: a few row groups each (pieces.py), which spares the JVM
+from making rows of columns and columns of rows; a packed file each (packed_text.py), set aside whole if it is damaged.
 
 What is wrong with a row is for the quarantine. What is wrong with a whole source is told here: files of Parquet whose
 footer cannot be read are set aside, each with the reason; files that disagree about the schema stop the job, since no
@@ -15,13 +17,18 @@ row of theirs could be trusted.
 
 from __future__ import annotations
 
+import glob
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contrada.errors import CorruptFile, InvalidValue
+from contrada.spark_jobs.failing import OutOfReach, is_damage
 from contrada.spark_jobs.fields import MEMBERS
+from contrada.spark_jobs.packed_text import PACKED, is_packed, read_packed
+from contrada.spark_jobs.paths import absolute, is_url
 from contrada.spark_jobs.pieces import Piece, cut, plain_type
-from contrada.spark_jobs.text_files import read_text_files
+from contrada.spark_jobs.text_files import check_text_files, read_text_files
 from contrada.spatial.regular_file import check_regular, is_regular
 
 if TYPE_CHECKING:
@@ -40,59 +47,122 @@ _SUFFIXES: Final = {
     ".geojsonl": "geojsonl",
     ".geojsons": "geojsonl",
 }
-_PACKED: Final = (".gz", ".bz2", ".zst")
+_BRACES: Final = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _TASKS: Final = 4  # pieces to a core
 _BATCH: Final = 1 << 16
+COLUMNS: Final = ("id", "interface", "filter")
+
+
+class Found(NamedTuple):
+    """A source that was looked at: files by absolute path, or a URL; of Parquet the sizes of row groups."""
+
+    path: str
+    format: str
+    files: tuple[Path, ...]  # none of a URL
+    sizes: dict[str, list[int]]
+    unread: tuple[tuple[str, str], ...]  # files that are damaged, and how
+
+    @property
+    def bytes(self) -> int:
+        """How large all files are."""
+        return sum(file.stat().st_size for file in self.files)
+
+    @property
+    def unread_bytes(self) -> int:
+        """How large those are that cannot be read."""
+        return sum(Path(file).stat().st_size for file, _ in self.unread)
 
 
 class Source(NamedTuple):
-    """Rows to parse, or pieces of Parquet files to read them from; what they are; files that could not be read, why."""
+    """Rows to parse, pieces of files that tasks read rows from, or both; and what the rows are."""
 
-    rows: DataFrame
     form: str
-    unread: tuple[tuple[str, str], ...] = ()
+    rows: DataFrame | None = None
     pieces: tuple[Piece, ...] = ()
+    whole: bool = False  # whether a file of text is one row
 
 
 class DamagedPiece(CorruptFile):
-    """Row groups of a Parquet file that cannot be read."""
+    """Part of a file that cannot be read; what it said would be a guess."""
 
-    def __init__(self, piece: Piece, error: Exception) -> None:
-        super().__init__(f"row groups {piece.start} to {piece.stop - 1} cannot be read: {error}")
-        self.path = piece.path
+    def __init__(self, path: str, why: str, share: float = 1.0) -> None:
+        super().__init__(why)
+        self.path = path
+        self.bytes = int(Path(path).stat().st_size * share)
 
 
-def read_subscriptions(session: SparkSession, path: str, format: str | None = None) -> Source:
-    """The rows of a file, a directory of files, or what a pattern or URL names; `InvalidValue` says what is wrong."""
-    remote = "://" in path
-    files = [] if remote else _files(path)
+def find_subscriptions(path: str, format: str | None = None) -> Found:
+    """Look at a file, a directory of files, a pattern or a URL; `InvalidValue` says what is wrong with it."""
+    remote = is_url(path) and not path.startswith("file:")
+    files = () if remote else tuple(_files(str(absolute(path, "SUBSCRIPTIONS"))))
     chosen = format or _format_of(path, files)
     if chosen not in FORMATS:
         raise InvalidValue(f"no format is called {chosen!r}; choose one of: {', '.join(FORMATS)}")
+    if remote:
+        return Found(path, chosen, (), {}, ())
+    sizes: dict[str, list[int]] = {}
+    unread: list[tuple[str, str]] = []
     if chosen == "parquet":
-        return _read_parquet(session, [path] if remote else [str(file) for file in files], remote)
-    if not remote and not any(file.stat().st_size for file in files):
-        return Source(session.createDataFrame([], "source string, value binary"), "lines")
-    whole = chosen == "geojson"
-    text = session.read.text(path, wholetext=whole) if remote else read_text_files(session, files, whole=whole)
-    rows = text.selectExpr("_metadata.file_path as source", "cast(value as binary) as value")
-    return Source(rows, "lines" if chosen == "jsonl" else "features")
+        sizes, unread, first = _readable([str(file) for file in files])
+        if first is not None:
+            _check_columns(first.names, next(iter(sizes)))
+            _check_schema(first, next(iter(sizes)))
+    else:
+        check_text_files([file for file in files if not is_packed(file)])
+    return Found(path, chosen, files, sizes, tuple(unread))
+
+
+def read_subscriptions(session: SparkSession, found: Found) -> Source:
+    """The rows of a source."""
+    if found.format == "parquet":
+        if is_url(found.path) and not found.files:
+            return Source("columns", _read_parquet(session, found.path))
+        return Source(
+            "columns", None, tuple(cut(found.sizes.items(), _TASKS * session.sparkContext.defaultParallelism))
+        )
+    whole = found.format == "geojson"
+    form = "lines" if found.format == "jsonl" else "features"
+    if not found.files:
+        text = session.read.text(found.path, wholetext=whole) if is_url(found.path) else None
+        return Source(form, None if text is None else _with_source(text))
+    plain = [file for file in found.files if not is_packed(file) and file.stat().st_size]
+    pieces = tuple(Piece(str(file)) for file in found.files if is_packed(file))
+    rows = _with_source(read_text_files(session, plain, whole=whole)) if plain else None
+    return Source(form, rows, pieces, whole)
+
+
+def _with_source(text: DataFrame) -> DataFrame:
+    return text.selectExpr("_metadata.file_path as source", "cast(value as binary) as value")
 
 
 def _files(path: str) -> list[Path]:
     """The files of a path: itself, those in it (as Spark has it, without hidden ones), or those that match it."""
     given = Path(path)
-    if given.is_dir():
-        found = [f for f in given.rglob("*") if not any(_hidden(p) for p in f.relative_to(given).parts)]
-        found = [f for f in found if is_regular(f)]
-    elif given.exists():
-        check_regular(given)
-        found = [given]
+    if given.exists():
+        found = _files_in(given)
     else:
-        found = [f for f in sorted(given.parent.glob(given.name)) if is_regular(f)] if given.name else []
+        matches = {match for each in _unbraced(path) for match in glob.glob(each, recursive=True)}  # noqa: PTH207
+        found = [file for match in matches for file in _files_in(Path(match))]
         if not found:
             raise InvalidValue(f"{path}: no such file, directory or pattern")
-    return sorted(found)
+    return sorted(set(found))
+
+
+def _files_in(given: Path) -> list[Path]:
+    if not given.is_dir():
+        check_regular(given)
+        return [given]
+    found = [file for file in given.rglob("*") if not any(_hidden(p) for p in file.relative_to(given).parts)]
+    return [file for file in found if is_regular(file)]
+
+
+def _unbraced(pattern: str) -> list[str]:
+    """The patterns that one with {alternatives} stands for."""
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        return [pattern]
+    ways = (pattern[: braces.start()] + each + pattern[braces.end() :] for each in braces[1].split(","))
+    return [pattern for way in ways for pattern in _unbraced(way)]
 
 
 def _hidden(part: str) -> bool:
@@ -103,7 +173,7 @@ def _format_of(path: str, files: Sequence[Path]) -> str:
     names = [file.name for file in files] or [path]
     found = set()
     for name in names:
-        suffixes = [s for s in Path(name.rstrip("/")).suffixes if s not in _PACKED]
+        suffixes = [s for s in Path(name.rstrip("/")).suffixes if s not in PACKED]
         found.add(_SUFFIXES.get(suffixes[-1]) if suffixes else None)
     if len(found) == 1 and (only := found.pop()) is not None:
         return only
@@ -119,43 +189,50 @@ def _untold(path: str) -> str:
 # -- Parquet ---------------------------------------------------------------------------------------------
 
 
-def _read_parquet(session: SparkSession, files: list[str], remote: bool) -> Source:
-    if not remote:
-        sizes, unread, first = _readable(files)
-        if first is not None:
-            _check_columns(first.names, next(iter(sizes)))
-            _check_schema(first, next(iter(sizes)))
-        empty = session.createDataFrame([], "source string, row long, id string, interface string, filter string")
-        tasks = _TASKS * session.sparkContext.defaultParallelism
-        return Source(empty, "columns", tuple(unread), tuple(cut(sizes.items(), tasks)))
-    table = session.read.parquet(*files)
-    _check_columns(table.columns, files[0])
-    rows = table.selectExpr(
+def _read_parquet(session: SparkSession, url: str) -> DataFrame:
+    """The rows of Parquet files that Spark finds at a URL, with the row as given beside what is read of it."""
+    table = session.read.parquet(url)
+    _check_columns(table.columns, url)
+    return table.selectExpr(
         "_metadata.file_path as source",
         "_metadata.row_index as row",
         "cast(id as string) as id",
         "cast(interface as string) as interface",
         "filter",
+        "cast(to_json(struct(id, interface, filter), map('ignoreNullFields', 'false')) as binary) as raw",
     )
-    return Source(rows, "columns")
 
 
-def read_rows(batches: Iterable[pa.RecordBatch], pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
-    """The rows of pieces whose numbers are given: source, row, id, interface, filter."""
+def read_rows(batches: Iterable[pa.RecordBatch], source: Source) -> Iterator[pa.RecordBatch]:
+    """The rows of pieces whose numbers are given: source, row, id, interface, filter; or source, value of text."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            yield from _read_piece(pieces[number])
+            piece = source.pieces[number]
+            yield from _read_piece(piece) if source.form == "columns" else _read_text(piece.path, source.whole)
+
+
+def _read_text(path: str, whole: bool) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    try:
+        for lines in read_packed(path, whole=whole):
+            columns = [pa.array([path] * len(lines), pa.string()), lines]
+            yield pa.RecordBatch.from_arrays(columns, ["source", "value"])
+    except CorruptFile as error:
+        raise DamagedPiece(path, str(error)) from error
 
 
 def _read_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    groups = range(piece.start, piece.stop)
+    share = 1.0
     try:
         with pq.ParquetFile(piece.path) as file:
+            share = len(groups) / max(1, file.metadata.num_row_groups)
             row = sum(file.metadata.row_group(group).num_rows for group in range(piece.start))
-            groups = range(piece.start, piece.stop)
-            for batch in file.iter_batches(_BATCH, row_groups=groups, columns=["id", "interface", "filter"]):
+            for batch in file.iter_batches(_BATCH, row_groups=groups, columns=list(COLUMNS)):
                 filters = batch.column("filter")
                 columns = [
                     pa.array([piece.path] * len(batch), pa.string()),
@@ -166,16 +243,25 @@ def _read_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
                 yield pa.RecordBatch.from_arrays(columns, ["source", "row", "id", "interface", "filter"])
                 row += len(batch)
     except (pa.ArrowException, OSError) as error:
-        raise DamagedPiece(piece, error) from error
+        if isinstance(error, OSError) and not is_damage(error):
+            raise OutOfReach(piece.path, error) from error
+        why = f"row groups {piece.start} to {piece.stop - 1} cannot be read: {error}"
+        raise DamagedPiece(piece.path, why, share) from error
 
 
 def _check_columns(names: Sequence[str], file: str) -> None:
-    missing = {"id", "interface", "filter"} - set(names)
+    missing = set(COLUMNS) - set(names)
     if missing:
         raise InvalidValue(
             f"{file}: no column {' nor '.join(sorted(missing))}; there are {', '.join(names)}, "
             "and a subscription has id, interface and filter"
         )
+
+
+def _check_once(names: Sequence[str], file: str) -> None:
+    twice = sorted({name for name in COLUMNS if list(names).count(name) > 1})
+    if twice:
+        raise InvalidValue(f"{file}: two columns are called {' and '.join(twice)}; which is meant? Leave one of them")
 
 
 def _readable(files: list[str]) -> tuple[dict[str, list[int]], list[tuple[str, str]], pa.Schema | None]:
@@ -191,10 +277,13 @@ def _readable(files: list[str]) -> tuple[dict[str, list[int]], list[tuple[str, s
             metadata = pq.read_metadata(file)
             schema = _plain(metadata.schema.to_arrow_schema())
         except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and not is_damage(error):
+                raise OutOfReach(file, error) from error
             bad.append((file, f"not a whole Parquet file: {error}"))
             continue
         if first is None:
             first = schema
+        _check_once(schema.names, file)
         _check_same(first, next(iter(good), file), schema, file)
         good[file] = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     return good, bad, first
@@ -208,7 +297,7 @@ def _plain(schema: pa.Schema) -> pa.Schema:
 
 
 def _check_same(first: pa.Schema, one: str, schema: pa.Schema, other: str) -> None:
-    for name in ("id", "interface", "filter"):
+    for name in COLUMNS:
         a, b = (s.field(name).type if name in s.names else None for s in (first, schema))
         if a != b:
             raise InvalidValue(

@@ -9,6 +9,7 @@
     filter                          of OTHER: what the codec writes
     filters                         how many filters it is
     uses                            of OTHER: "operator attribute" of its constraints
+    raw                             the row as given, of text; a row of Parquet is read again if it is asked for
 
 A part is what one task has read, and is named by a number; a subscription is known by its *ref*, part << 32 | row in
 the part. A task that is run twice writes two files, and the driver reads the one that it is told of.
@@ -49,6 +50,7 @@ STAGED: Final = pa.schema(
         ("filter", pa.binary()),
         ("filters", pa.int32()),
         ("uses", pa.list_(pa.string())),
+        ("raw", pa.binary()),
     ]
 )
 QUARANTINE: Final = pa.schema(

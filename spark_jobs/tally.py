@@ -1,4 +1,4 @@
-"""What a replay counts beside its deliveries: events and deliveries by hour and by place.
+"""What a replay counts beside its deliveries: events and deliveries over time and by place.
 
 Each task keeps a tally and hands it over at its end, so that a report needs no second pass over anything. Tallies are
 merged in any order with the same result.
@@ -6,12 +6,16 @@ merged in any order with the same result.
 Places are counted in square cells of side 2^level whose corners are multiples of that side. A cell of one level lies
 in one cell of the next, so a grid that has grown too large is coarsened by halving its coordinates, and grids of
 different levels are merged at the coarser: nobody has to know the extent beforehand, and nothing is estimated.
+
+Times are counted in the same way, in bins from a millisecond to a century. Each of `STEPS` is a multiple of the one
+before it; the step is the finest with which all that was counted lies in `BINS` bins, whoever counted it first.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -24,7 +28,16 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.index.layout import Floats, Ints
 
-HOUR: Final = 3_600_000_000  # microseconds
+_MILLISECOND: Final = 1000  # microseconds
+_SECOND: Final = 1000 * _MILLISECOND
+_DAY: Final = 86_400 * _SECOND
+STEPS: Final = (
+    *(n * _MILLISECOND for n in (1, 5, 20, 100, 500)),
+    *(n * _SECOND for n in (1, 5, 15, 60, 300, 900, 3600, 3 * 3600, 6 * 3600, 12 * 3600)),
+    *(n * _DAY for n in (1, 7, 28, 364, 3640, 36400)),
+)
+"""Widths of bins in microseconds."""
+BINS: Final = 360  # from the first to the last, at most
 CELLS: Final = 4096  # of a grid at most
 _FINEST: Final = -20  # the side of the smallest cells is 2^-20: about a millionth of a degree, a tenth of a metre
 _SIDE: Final = 512
@@ -32,14 +45,16 @@ _PLACES: Final = (Kind.POINT, Kind.REGION, Kind.GEOTEXT)
 
 
 class Tally:
-    """Counts of [events, deliveries] by hour since 1970 and by cell."""
+    """Counts of [events, deliveries] by bin of time, numbered from 1970, and by cell."""
 
     def __init__(self) -> None:
         self.events = 0
         self.deliveries = 0
         self.rejected = 0
         self.level = _FINEST
-        self.hours: dict[int, list[int]] = {}
+        self.scale = 0  # place in STEPS
+        self.bins: dict[int, list[int]] = {}
+        self.ends: tuple[int, int] | None = None  # the times of the first and the last event
         self.cells: dict[tuple[int, int], list[int]] = {}
 
     def add(self, times: Ints, places: Floats, deliveries: Ints, *, count_events: bool = True) -> None:
@@ -47,8 +62,10 @@ class Tally:
         events = int(count_events)
         self.events += events * len(times)
         self.deliveries += int(deliveries.sum())
-        hours, which = np.unique(times // HOUR, return_inverse=True)
-        _add_up(self.hours, hours.tolist(), which, deliveries, events)
+        if len(times):
+            self._widen(int(times.min()), int(times.max()))
+            bins, which = np.unique(times // self.step, return_inverse=True)
+            _add_up(self.bins, bins.tolist(), which, deliveries, events)
         somewhere = np.isfinite(places[:, 0])
         if somewhere.any():
             places, deliveries = places[somewhere], deliveries[somewhere]
@@ -65,13 +82,33 @@ class Tally:
         self.events += other.events
         self.deliveries += other.deliveries
         self.rejected += other.rejected
-        for hour, counts in other.hours.items():
-            _increase(self.hours, hour, counts)
+        if other.ends is not None:
+            self._widen(*other.ends)
+            for bin, counts in other.bins.items():
+                _increase(self.bins, bin * other.step // self.step, counts)
         self._coarsen_to(other.level)
         shift = self.level - other.level
         for (x, y), counts in other.cells.items():
             _increase(self.cells, (x >> shift, y >> shift), counts)
         self._shrink()
+
+    @property
+    def step(self) -> int:
+        """The width of a bin in microseconds."""
+        return STEPS[self.scale]
+
+    def _widen(self, first: int, last: int) -> None:
+        """Make room for times from one to another: if need be by wider bins."""
+        if self.ends is not None:
+            first, last = min(first, self.ends[0]), max(last, self.ends[1])
+        self.ends = first, last
+        before = self.step
+        while self.scale < len(STEPS) - 1 and last // self.step - first // self.step >= BINS:
+            self.scale += 1
+        if self.step != before:
+            bins, self.bins = self.bins, {}
+            for bin, counts in bins.items():
+                _increase(self.bins, bin * before // self.step, counts)
 
     def _coarsen_to(self, level: int) -> None:
         if level > self.level:
@@ -89,7 +126,9 @@ class Tally:
         plain = {
             "totals": [self.events, self.deliveries, self.rejected],
             "level": self.level,
-            "hours": [[hour, *counts] for hour, counts in self.hours.items()],
+            "ends": self.ends,
+            "scale": self.scale,
+            "bins": [[bin, *counts] for bin, counts in self.bins.items()],
             "cells": [[x, y, *counts] for (x, y), counts in self.cells.items()],
         }
         return json.dumps(plain, separators=(",", ":"))
@@ -101,14 +140,22 @@ class Tally:
         tally = cls()
         tally.events, tally.deliveries, tally.rejected = plain["totals"]
         tally.level = plain["level"]
-        tally.hours = {hour: counts for hour, *counts in plain["hours"]}
+        tally.ends = None if plain["ends"] is None else tuple(plain["ends"])
+        tally.scale = plain["scale"]
+        tally.bins = {bin: counts for bin, *counts in plain["bins"]}
         tally.cells = {(x, y): counts for x, y, *counts in plain["cells"]}
         return tally
 
     def _check(self) -> None:
         assert len(self.cells) <= CELLS
-        assert sum(counts[0] for counts in self.hours.values()) == self.events
-        assert sum(counts[1] for counts in self.hours.values()) == self.deliveries
+        assert all(a < b and b % a == 0 for a, b in pairwise(STEPS))
+        assert (self.ends is None) == (not self.bins)
+        if self.ends is not None:
+            low, high = (time // self.step for time in self.ends)
+            assert all(low <= bin <= high for bin in self.bins)
+            assert high - low < BINS or self.step == STEPS[-1]
+        assert sum(counts[0] for counts in self.bins.values()) == self.events
+        assert sum(counts[1] for counts in self.bins.values()) == self.deliveries
         assert sum(counts[0] for counts in self.cells.values()) <= self.events
 
 

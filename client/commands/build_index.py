@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contrada.client.commands.common import Exit
+from contrada.client.commands.common import Exit, say
 from contrada.client.commands.jobs import AsJson, Master, Quiet, progress, spark_session
 from contrada.spatial.textual.registry import DEFAULT
 
@@ -33,11 +33,17 @@ def build_index(
         int | None, typer.Option("--segments", min=1, help="About how many; else of some 130,000 subscriptions each.")
     ] = None,
     quarantine: Annotated[
-        Path | None, typer.Option("--quarantine", help="Where bad rows go, a table with the reasons (OUT/quarantine).")
+        Path | None, typer.Option("--quarantine", help="Where else bad rows go, a table with the reasons.")
     ] = None,
     geotext_index: Annotated[
         str, typer.Option("--geotext-index", help="The index behind matches: see docs/geotext.md.")
     ] = DEFAULT,
+    max_quarantined: Annotated[
+        float, typer.Option("--max-quarantined", min=0, max=100, help="Percent of the input; above it nothing changes.")
+    ] = 10,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Commit also when no subscription was accepted.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 if a row went to the quarantine.")] = False,
     master: Master = None,
     as_json: AsJson = False,
@@ -45,22 +51,33 @@ def build_index(
 ) -> None:
     """Build an index of subscriptions (id, interface, filter) that a broker maps at start: see docs/spark.md.
 
-    Bad rows go to the quarantine with the reason and never stop the job. The index is replaced at the very end, at
-    once: a job that is killed leaves the old one. Running it again on the same input gives the same files.
+    Bad rows go to the quarantine with the reason. The index is replaced at the very end, at once: a job that is killed
+    leaves the old one, and so does one that accepts nothing, or less than it should (exit code 5). Running it again on
+    the same input gives the same files.
     """
-    with spark_session("build-index", master) as session, progress(session, quiet=quiet) as tell:
-        from contrada.spark_jobs.build_index import build_index as build
+    from contrada.spark_jobs.session import require_arrow
 
-        built = build(
-            session,
-            subscriptions,
-            str(out),
-            format=format,
-            segments=segments,
-            quarantine=None if quarantine is None else str(quarantine),
-            geotext_index=geotext_index,
-            tell=tell,
-        )
+    require_arrow()
+    from contrada.spark_jobs.build_plan import NotCommitted, plan_build
+
+    plan = plan_build(
+        subscriptions,
+        str(out),
+        format=format,
+        segments=segments,
+        quarantine=None if quarantine is None else str(quarantine),
+        geotext_index=geotext_index,
+        max_quarantined=max_quarantined / 100,
+        allow_empty=allow_empty,
+    )
+    try:
+        with spark_session("build-index", master, quiet=quiet) as session, progress(session, quiet=quiet) as tell:
+            from contrada.spark_jobs.build_index import run_build
+
+            built = run_build(session, plan, tell)
+    except NotCommitted as error:
+        say(f"contrada: {error}")
+        raise typer.Exit(Exit.SET_ASIDE) from None
     if as_json:
         print(json.dumps(built.as_dict(), ensure_ascii=False))
     else:

@@ -28,7 +28,7 @@ class Exit(IntEnum):
     USAGE = 2  # wrong options or arguments
     DISCONNECTED = 3  # no broker there, or the connection was lost
     TIMEOUT = 4  # what was waited for did not come in time
-    SET_ASIDE = 5  # done, but some input was set aside (with --strict)
+    SET_ASIDE = 5  # some input was set aside: done, with --strict; or too much of it, and nothing was changed
     DIFFERENT = 6  # done, but what was compared differs
     INTERRUPTED = 130  # Ctrl-C
 

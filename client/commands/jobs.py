@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrada.client.commands.common import say
-from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,33 +25,21 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stder
 _REFRESH = 0.5
 
 
-class JobFailed(ContradaError):
-    """Spark gave up on a job. The message is its reason, in a few lines."""
-
-
 @contextmanager
-def spark_session(name: str, master: str | None) -> Iterator[SparkSession]:
-    """The session of a command. Without the extra or Java, and when Spark fails, a `ContradaError` says why."""
+def spark_session(name: str, master: str | None, *, quiet: bool = False) -> Iterator[SparkSession]:
+    """The session of a command. Without the extra or Java, and when Spark fails, a `ContradaError` says why.
+
+    Look at paths and options before: it takes seconds to start Spark, and what is wrong should be told at once.
+    """
+    from contrada.spark_jobs.failing import told_in_one_line
     from contrada.spark_jobs.session import open_session
 
-    session = open_session(f"contrada {name}", master)
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
+    session = open_session(f"contrada {name}", master, quiet=quiet)
     try:
-        yield session
-    except (PySparkException, Py4JError) as error:
-        raise JobFailed(f"{name} failed on Spark, and nothing was changed: {_reason(error)}") from error
+        with told_in_one_line():
+            yield session
     finally:
         session.stop()
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong, without the JVM's stack: the first line, and that of the Python error inside if there is one."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith("contrada.errors.")]
-    causes = [line for line in lines if line.startswith("Caused by:")]
-    return "; ".join(dict.fromkeys([*(lines[:1] or [type(error).__name__]), *causes[-1:], *ours[-1:]]))[:1000]
 
 
 @contextmanager

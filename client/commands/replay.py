@@ -71,7 +71,7 @@ def replay(
 ) -> None:
     """Who would have been notified? Deliveries by day, a report, and what differs from what was recorded.
 
-    Exits with 6 if a comparison found differences. See docs/spark.md.
+    Exits with 6 if a comparison found differences, and with 5 if not one event could be read. See docs/spark.md.
     """
     if to is None and (index is None or out is None):
         raise typer.BadParameter("give EVENTS, INDEX and OUT; or EVENTS and --to")
@@ -90,21 +90,21 @@ def replay(
     else:
         assert index is not None
         assert out is not None
-        with spark_session("replay", master) as session, progress(session, quiet=quiet) as tell:
-            from contrada.spark_jobs.replay import Replay
-            from contrada.spark_jobs.replay import replay as run
+        from contrada.spark_jobs.replay import Replay, plan_replay, run_replay
 
-            job = Replay(
-                events,
-                index,
-                out,
-                layout,
-                compare=compare or recorded is not None,
-                recorded=recorded,
-                what_if=what_if,
-                worker_memory=None if worker_memory is None else bytes_of(worker_memory),
-            )
-            told = run(session, job, tell)
+        job = Replay(
+            events,
+            index,
+            out,
+            layout,
+            compare=compare or recorded is not None,
+            recorded=recorded,
+            what_if=what_if,
+            worker_memory=None if worker_memory is None else bytes_of(worker_memory),
+        )
+        planned = plan_replay(job)
+        with spark_session("replay", master, quiet=quiet) as session, progress(session, quiet=quiet) as tell:
+            told = run_replay(session, planned, tell)
         rejected = told["rejected"]
         compared = told.get("compare", {})
         different = bool(compared.get("missing", 0) or compared.get("extra", 0))
@@ -116,7 +116,7 @@ def replay(
         print(f"published {told['events']:,} events in {told['seconds']:,.1f} s; {rejected:,} could not be read")
     if different:
         raise typer.Exit(Exit.DIFFERENT)
-    if strict and rejected:
+    if (strict and rejected) or not told["events"]:
         raise typer.Exit(Exit.SET_ASIDE)
 
 

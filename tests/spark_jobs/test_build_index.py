@@ -23,6 +23,7 @@ from contrada.forwarding.index_directory import read_manifest, write_index
 from contrada.forwarding.language import parse
 from contrada.forwarding.segments import SegmentedTable
 from contrada.spark_jobs.build_index import build_index
+from contrada.spark_jobs.build_plan import NotCommitted
 from contrada.spatial.geotext import GeoText
 from contrada.spatial.point import Point
 from contrada.spatial.region import Box
@@ -92,6 +93,10 @@ def write_parquet(path: Path, rows: Rows, categories: bool = False) -> Path:
     return path
 
 
+def folder(index: Path, name: str) -> Path:
+    return index / read_manifest(index).folders[name]
+
+
 def quarantined(spark: SparkSession, path: Path) -> dict[str, str]:
     return {row["id"] or row["source"]: row["reason"] for row in spark.read.parquet(str(path)).collect()}
 
@@ -110,7 +115,7 @@ def test_answers_as_a_table_filled_one_by_one(spark: SparkSession, tmp_path: Pat
     assert built.covered > 50
     assert table.stats().covered >= built.covered, "what is covered stands beside its coverer"
     assert told[-1].startswith("committed")
-    reasons = quarantined(spark, tmp_path / "index" / "quarantine")
+    reasons = quarantined(spark, folder(tmp_path / "index", "quarantine"))
     assert reasons.keys() == {"bad-1", "bad-2", "twice"}
     assert "different subscriptions" in reasons["twice"]
 
@@ -123,9 +128,9 @@ def test_answers_as_a_table_filled_one_by_one(spark: SparkSession, tmp_path: Pat
     attributes = {(each["attribute"], each["operator"]): each for each in manifest.statistics["attributes"]}
     assert attributes["post", "matches"]["subscriptions"] == 242
     assert attributes["post", "matches"]["share"] == pytest.approx(242 / len(rows))
-    tokens = spark.read.parquet(str(tmp_path / "index" / "statistics" / "tokens"))
+    tokens = spark.read.parquet(str(folder(tmp_path / "index", "statistics") / "tokens"))
     assert tokens.where("token = '東京'").first()["documents"] == sum("東京" in text for _, _, text in rows)
-    places = spark.read.parquet(str(tmp_path / "index" / "statistics" / "places"))
+    places = spark.read.parquet(str(folder(tmp_path / "index", "statistics") / "places"))
     assert places.where("kind = 'geotext'").agg({"subscriptions": "max"}).first()[0] >= 40, "the hot spot"
 
     files = {file.name for file in (tmp_path / "index").glob("segment-*")}
@@ -158,7 +163,7 @@ def test_json_lines_and_geojson_together_with_nonsense(spark: SparkSession, tmp_
         ],
     }
     (tmp_path / "wards.geojson").write_text(json.dumps(collection))
-    built = build_index(spark, str(tmp_path / "wards.geojson"), str(tmp_path / "index"))
+    built = build_index(spark, str(tmp_path / "wards.geojson"), str(tmp_path / "index"), max_quarantined=0.5)
     compare(tmp_path / "index", [("1", "I1", "area intersects BOX(0 0, 60 60)"), ("2", "I2", "price > 5")])
     assert built.quarantined == 1
 
@@ -174,8 +179,9 @@ def test_fields_corrupt_files_and_the_command(
     whole = (tmp_path / "in" / "a.parquet").read_bytes()
     (tmp_path / "in" / "b.parquet").write_bytes(whole[:-20])
     (tmp_path / "in" / "c.parquet").write_bytes(b"")
-    monkeypatch.setattr(command, "spark_session", lambda name, master: nullcontext(spark))
+    monkeypatch.setattr(command, "spark_session", lambda name, master, quiet: nullcontext(spark))
     arguments = ["build-index", str(tmp_path / "in"), str(tmp_path / "index"), "--strict", "--json"]
+    arguments += ["--max-quarantined", "50"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 5
     summary = json.loads(result.stdout)
@@ -183,7 +189,7 @@ def test_fields_corrupt_files_and_the_command(
     assert "committed" in result.stderr
     rows = [("1", "I1", 'post matches {"ipad"} within BOX(0 0, 60 60)'), ("2", "I2", 'stock = "S1"')]
     compare(tmp_path / "index", rows)
-    reasons = quarantined(spark, tmp_path / "index" / "quarantine")
+    reasons = quarantined(spark, folder(tmp_path / "index", "quarantine"))
     assert all("not a whole Parquet file" in reason for reason in reasons.values())
     assert {name.rpartition("/")[2] for name in reasons} == {"b.parquet", "c.parquet"}
 
@@ -196,24 +202,30 @@ def test_damage_inside_a_file_costs_only_the_row_groups_it_is_in(spark: SparkSes
     whole = bytearray(damaged.read_bytes())
     whole[4:2000] = bytes(1996)  # the footer stays
     damaged.write_bytes(whole)
-    built = build_index(spark, str(tmp_path / "in"), str(tmp_path / "index"))
+    with pytest.raises(NotCommitted, match=r"\d\d% of the input went to the quarantine"):
+        build_index(spark, str(tmp_path / "in"), str(tmp_path / "index"))
+    built = build_index(spark, str(tmp_path / "in"), str(tmp_path / "index"), max_quarantined=0.6)
     compare(tmp_path / "index", rows[:100])
     assert (built.subscriptions, built.quarantined, built.duplicates) == (100, 1, 0)
-    ((name, reason),) = quarantined(spark, tmp_path / "index" / "quarantine").items()
+    ((name, reason),) = quarantined(spark, folder(tmp_path / "index", "quarantine")).items()
     assert name.endswith("b.parquet")
     assert reason.startswith("row groups 0 to 0 cannot be read")
 
 
 def test_nothing_to_build(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "none.jsonl").touch()
-    built = build_index(spark, str(tmp_path / "none.jsonl"), str(tmp_path / "index"))
+    built = build_index(spark, str(tmp_path / "none.jsonl"), str(tmp_path / "index"), allow_empty=True)
     assert (built.subscriptions, built.segments, built.quarantined) == (0, 0, 0)
     compare(tmp_path / "index", [])
     assert spark.read.parquet(built.quarantine).count() == 0
     empty = pa.table({name: pa.array([], pa.string()) for name in ("id", "interface", "filter")})
     pq.write_table(empty, tmp_path / "none.parquet")
-    monkeypatch.setattr(command, "spark_session", lambda name, master: nullcontext(spark))
-    result = CliRunner().invoke(app, ["build-index", str(tmp_path / "none.parquet"), str(tmp_path / "index"), "-q"])
+    monkeypatch.setattr(command, "spark_session", lambda name, master, quiet: nullcontext(spark))
+    arguments = ["build-index", str(tmp_path / "none.parquet"), str(tmp_path / "index"), "-q"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 5
+    assert "no subscription was accepted, of 0 rows" in result.stderr
+    result = CliRunner().invoke(app, [*arguments, "--allow-empty"])
     assert result.exit_code == 0
     assert "0 subscriptions, 0 filters in 0 segments" in " ".join(result.stdout.split())
     assert result.stderr == ""
@@ -276,6 +288,7 @@ def test_a_place_that_holds_something_else_is_left_alone(spark: SparkSession, tm
     with pytest.raises(InvalidValue, match="something other than an earlier table"):
         build_index(spark, str(tmp_path / "none.jsonl"), str(tmp_path / "index"), quarantine=str(tmp_path / "mine"))
     assert (tmp_path / "mine" / "letters.txt").exists()
+    assert not (tmp_path / "index").exists()
 
 
 def test_a_killed_job_leaves_the_old_index(spark: SparkSession, tmp_path: Path) -> None:

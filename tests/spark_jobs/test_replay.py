@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 from datetime import UTC, datetime, timedelta
@@ -18,7 +19,7 @@ from contrada.forwarding.json_codec import notification_to_json
 from contrada.forwarding.language import parse
 from contrada.forwarding.recording_writer import RecordingWriter
 from contrada.forwarding.segments import write_index
-from contrada.spark_jobs.event_logs import Layout, read_log
+from contrada.spark_jobs.event_logs import Layout, find_log, read_log
 from contrada.spark_jobs.matching import Match, match_events
 from contrada.spark_jobs.opening import IndexFiles
 from contrada.spark_jobs.replay import Replay, replay
@@ -181,7 +182,7 @@ def test_the_summary_adds_up(out: Path, rows: Any, subs: Any) -> None:
     assert {row["filter_id"] for row in summary["dead_subscriptions"]} <= {id for id, n in per.items() if not n}
     table = pq.read_table(out / "subscriptions").to_pylist()
     assert {row["filter_id"]: row["deliveries"] for row in table} == per
-    assert summary["first_hour"] == "2026-11-15T22:00:00+00:00"
+    assert summary["first_event"] == "2026-11-15T22:00:00+00:00"
 
 
 def test_events_that_travel_to_segments_give_the_same(
@@ -196,7 +197,7 @@ def test_events_that_travel_to_segments_give_the_same(
 
 
 def test_as_dataframes(spark: SparkSession, events: Path, index: Path, out: Path) -> None:
-    logs, _ = read_log(spark, events, Layout())
+    logs = read_log(spark, find_log(events, Layout()))
     found = match_events(logs[0].rows(), Match(IndexFiles.of(index), logs[0].format)).collect()
     assert {(row["event_id"], row["filter_id"]) for row in found} == {(e, f) for e, _, _, f in deliveries(out)}
 
@@ -294,6 +295,23 @@ def test_damaged_files(spark: SparkSession, home: Path, index: Path, events: Pat
     with pytest.raises(ContradaError, match=r"d\.parquet: damaged"):
         replay(spark, Replay(path, index, home / "damaged out"))
     assert told(home / "damaged out") == summary  # as it was
+
+
+def test_a_packed_log_that_is_cut_is_set_aside_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    write_index(tmp_path / "index", [("s", "i", "price > 1"), ("t", "i", "price > 2")])
+    lines = "\n".join(
+        json.dumps({"id": n, "time": f"2026-11-16T12:00:{n:02}Z", "attributes": {"price": n}}) for n in range(9)
+    )
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "a.jsonl").write_text(lines)
+    (tmp_path / "log" / "b.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
+    (tmp_path / "log" / "c.jsonl.gz").write_bytes(gzip.compress(lines.encode())[:-5])
+    for memory in (None, 1):  # matched where they are, and routed
+        job = Replay(tmp_path / "log", tmp_path / "index", tmp_path / "out", worker_memory=memory)
+        summary = replay(spark, job)
+        assert (summary["events"], summary["deliveries"], summary["rejected"]) == (18, 2 * (7 + 6), 1)
+        (bad,) = pq.read_table(tmp_path / "out" / "quarantine").to_pylist()
+        assert bad["reason"].startswith(f"{tmp_path / 'log' / 'c.jsonl.gz'}: cut or damaged")
 
 
 @pytest.mark.parametrize(

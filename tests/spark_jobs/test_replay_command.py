@@ -47,7 +47,7 @@ def run(*arguments: object, code: int = 0) -> str:
 @pytest.fixture
 def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command use the session of all tests."""
-    monkeypatch.setattr(command, "spark_session", lambda name, master: nullcontext(spark))
+    monkeypatch.setattr(command, "spark_session", lambda name, master, quiet: nullcontext(spark))
 
 
 NOTES: list[dict[str, Any]] = [
@@ -104,6 +104,8 @@ def test_differences_and_rejected_events_have_their_exit_codes(tmp_path: Path, s
     assert "compared: 1 missing, 0 extra" in told
     assert "missing 2 to i s" in told
     (tmp_path / "events.jsonl").write_text("nonsense")
+    assert "1 could not be read" in run(events, index, out, code=5)  # nothing was accepted
+    (tmp_path / "events.jsonl").write_text("nonsense\n" + json.dumps(lines[0]))
     assert "1 could not be read" in run(events, index, out)
     run(events, index, out, "--strict", code=5)
 

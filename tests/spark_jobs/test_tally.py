@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.spark_jobs import tally as tally_module
-from contrada.spark_jobs.tally import HOUR, Tally, places_of
+from contrada.spark_jobs.tally import BINS, STEPS, Tally, places_of
 from contrada.spatial.geotext import GeoText
 from contrada.spatial.point import Point
 from contrada.spatial.region import Box
@@ -19,7 +19,8 @@ coordinates = st.floats(-1e6, 1e6).map(lambda c: c if abs(c) >= 1e-100 else 0.0)
     (0.0, 1e-9, 179.999, 1e30, -1e30)
 )
 places = st.tuples(coordinates, coordinates) | st.just((np.nan, np.nan))
-events = st.tuples(st.integers(-(10**15), 10**16), places, st.integers(0, 5))
+times = st.integers(-(10**15), 10**16) | st.integers(0, 10**7)  # of centuries, and of seconds
+events = st.tuples(times, places, st.integers(0, 5))
 
 
 def counted(rows: list[Any]) -> Tally:
@@ -39,18 +40,22 @@ def test_merging_counts_all(batches: list[list[Any]]) -> None:
     merged._check()
     rows = [row for batch in batches for row in batch]
     assert (merged.events, merged.deliveries) == (len(rows), sum(n for _, _, n in rows))
-    by_hour: dict[int, list[int]] = {}
+    by_bin: dict[int, list[int]] = {}
+    when = [time for time, _, _ in rows]
+    fitting = (step for step in STEPS if not rows or max(when) // step - min(when) // step < BINS)
+    assert merged.step == next(fitting), "the finest that fits, in whatever order they are merged"
+    assert merged.ends == ((min(when), max(when)) if rows else None)
     by_cell: dict[tuple[int, int], list[int]] = {}
     for time, (x, y), n in rows:
-        hour = by_hour.setdefault(time // HOUR, [0, 0])
-        hour[0] += 1
-        hour[1] += n
+        counts = by_bin.setdefault(time // merged.step, [0, 0])
+        counts[0] += 1
+        counts[1] += n
         if x == x:
             side = 2.0**merged.level
             cell = by_cell.setdefault((int(np.floor(x / side)), int(np.floor(y / side))), [0, 0])
             cell[0] += 1
             cell[1] += n
-    assert merged.hours == by_hour
+    assert merged.bins == by_bin
     assert merged.cells == by_cell
 
 
