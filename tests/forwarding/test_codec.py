@@ -296,7 +296,7 @@ def test_repeated_names_are_refused() -> None:
         ([[["x", "=", [1]]]], "list"),
         ([[["x", "exists", 1]]], "takes no value"),
         ([[["x", "in", 1]]], "array"),
-        ([[["x", "in", []]]], "values of in: 0"),
+        ([[["x", "in", []]]], "values of in: none"),
         ([[["x", "in", [[1]]]]], "list"),
         ([[["x", "inside", "POLYGON((0 0, 1 0, 0 1))"]]], "region is needed"),
         ([[["x", "inside", {"type": "Point"}]]], "region is needed"),
