@@ -8,6 +8,7 @@ import numpy as np
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.index import guarding, layout
+from contrada.forwarding.index.fingerprints import PRIME
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -53,12 +54,16 @@ def guard_table(
         raise CorruptFile("there are more names than fields")
     if len(interfaces) > len(store.interfaces.array):
         raise CorruptFile("there are more interfaces than rows for them")
+    base, inverse = int(state[layout.S_BASE]), int(state[layout.S_INVERSE])
+    if not (2 <= base < PRIME and 0 < inverse < PRIME and base * inverse % PRIME == 1):
+        raise CorruptFile("the base of its fingerprints is none")
     handles = np.zeros(layout.KINDS, np.int64)
     for kind, plugged in types.items():
         handles[kind] = plugged.handles
     marks = _marks(store, len(names), len(interfaces))
     fault = guarding.guard_operands(index, len(names), handles, marks)
     fault = fault or guarding.guard_chains(index, marks)
+    fault = fault or guarding.guard_tries(index, marks)
     fault = fault or guarding.guard_filters(index, store.interfaces.array, len(interfaces), marks)
     fault = fault or guarding.guard_forest(index, marks)
     fault = fault or guarding.guard_lists(index, len(names), marks)
@@ -94,6 +99,7 @@ def _marks(store: Store, names: int, interfaces: int) -> guarding.Marks:
         crossing=numbers(tops["filters"]),
         refs=numbers(tops["operands"]),
         uses=numbers(names * layout.KINDS),
+        tries=numbers(names * layout.KINDS),
         counts=numbers(interfaces),
         sums=numbers(guarding.SUMS),
     )

@@ -7,6 +7,7 @@ counted is there. It is what table_check.py asserts, fast enough for every load:
 filters.
 
     guard_operands   tags, texts, hashes, handles           guard_chains    the hash over operands, its free list
+    guard_tries      patterns in tries
     guard_filters    constraints, postings, covered, groups guard_forest    what covers what has no cycle
     guard_lists      postings, thresholds, free pieces      guard_sums      counts and references
 
@@ -20,7 +21,8 @@ from typing import Final, NamedTuple
 
 from contrada.forwarding.index.adding import I_COUNT, I_FIRST
 from contrada.forwarding.index.filing import LOW_HALF, payload_of, value_kind, word_span
-from contrada.forwarding.index.keys import gram_hash, mix, reversed_hash, text_hash, text_key
+from contrada.forwarding.index.fingerprints import fingerprint, high_bit
+from contrada.forwarding.index.keys import mix, reversed_hash, text_hash, text_key
 from contrada.forwarding.index.layout import (
     ACTIVE,
     ANY,
@@ -48,7 +50,6 @@ from contrada.forwarding.index.layout import (
     FREE,
     GE,
     GHOST,
-    GRAM,
     GROUP,
     GT,
     IN,
@@ -59,12 +60,13 @@ from contrada.forwarding.index.layout import (
     N_ABOVE,
     N_BELOW,
     N_COUNTS,
-    N_GRAMS,
     N_PREFIXES,
     N_SUFFIXES,
+    N_TRIES,
     N_USES,
     N_WIDE,
     NE,
+    NODE,
     NUMBER,
     O_HASH,
     O_KEY,
@@ -90,6 +92,7 @@ from contrada.forwarding.index.layout import (
     PREFIX,
     S_ACTIVE,
     S_ALWAYS,
+    S_BASE,
     S_BUCKET_MASK,
     S_BUCKETS,
     S_CONSTRAINTS,
@@ -118,10 +121,17 @@ from contrada.forwarding.index.layout import (
     Ints,
 )
 from contrada.forwarding.index.operands import bucket_of, has_text, scalar_hash
-from contrada.forwarding.index.patterns import LONGEST_AFFIX, gram_power
+from contrada.forwarding.index.patterns import (
+    DIGITS,
+    LONGEST_AFFIX,
+    POSTED_PREFIXES,
+    POSTED_SUBSTRINGS,
+    POSTED_SUFFIXES,
+)
 from contrada.forwarding.index.postings import COUNT, block_rows
 from contrada.forwarding.index.thresholds import FIRST_BLOCK, ROWS
-from contrada.forwarding.index.words import same_bytes, size_class
+from contrada.forwarding.index.tries import fattest, salt_of, top_power
+from contrada.forwarding.index.words import size_class
 from contrada.spatial._jit import bare_kernel, inner_kernel
 
 FAULTS: Final = (
@@ -139,6 +149,7 @@ FAULTS: Final = (
     "pieces of memory overlap, or lie outside",
     "counts do not add up",
     "a list of free rows leads astray",
+    "a trie of patterns is none",
 )
 OPERAND: Final = 1
 CHAIN: Final = 2
@@ -153,6 +164,7 @@ FIELD: Final = 10
 PIECE: Final = 11
 SUM: Final = 12
 FREED: Final = 13
+TRIE: Final = 14
 
 # Places in `Marks.sums`.
 M_LIVE: Final = 0  # operands
@@ -161,10 +173,8 @@ M_CROSSING: Final = 2  # filters posted under thresholds
 M_CONSTRAINTS: Final = 3
 M_STATES: Final = 4  # filters by state: 4 to 8
 M_ENTRIES: Final = 9  # of posting lists
-M_FILED: Final = 10  # of those, patterns under their grams
-M_CROSSED: Final = 11  # entries of thresholds
-M_PATTERNS: Final = 12  # that must be filed under a gram
-SUMS: Final = 13
+M_CROSSED: Final = 10  # entries of thresholds
+SUMS: Final = 11
 
 _ALWAYS: Final = -1  # whose posting it is: an operand's, this list's, or below it a field's
 _COUNTERS: Final = 256
@@ -183,6 +193,7 @@ class Marks(NamedTuple):
     crossing: Ints  # by filter: field << 1 | side, plus 1, of its threshold
     refs: Ints  # by operand: who holds it
     uses: Ints  # by field
+    tries: Ints  # by field: what its N_TRIES should be
     counts: Ints  # by interface
     sums: Ints
 
@@ -214,8 +225,6 @@ def _hash_of(index: Index, o: int) -> int:
         return scalar_hash(row[O_TAG], row[O_KEY], row[O_LOW])
     if kind == PATTERN_SUFFIX:
         return mix(reversed_hash(index.text, row[O_LOW], row[O_LEN]), row[O_TAG])
-    if kind == GRAM:
-        return mix(gram_hash(index.text, row[O_LOW], row[O_LEN]), row[O_TAG])
     return mix(text_hash(index.text, row[O_LOW], row[O_LEN]), row[O_TAG])
 
 
@@ -237,6 +246,11 @@ def guard_operands(index: Index, names: int, handles: Ints, marks: Marks) -> int
             return OPERAND
         if kind == CELL and (row[O_LOW] & 255 > POINT or row[O_LOW] >> 8 < 0 or row[O_LOW] >> 8 > _WIDEST_CELL):
             return OPERAND
+        if kind == NODE:
+            if row[O_LOW] < 0 or row[O_POSTED] < 0 or row[O_REFS] > 256 or row[O_LEN] < 1:
+                return TRIE
+            marks.sums[M_LIVE] += 1
+            continue
         if kind == GROUP and (row[O_LEN] < 1 or row[O_LEN] >= index.state[S_FILTERS]):
             return OPERAND
         if has_text(kind):
@@ -283,6 +297,105 @@ def guard_chains(index: Index, marks: Marks) -> int:
         chained += 1
         o = operands[o, O_NEXT]
     return 0 if chained + 1 == top else FREED
+
+
+@inner_kernel
+def _in_trie(tag: int, length: int) -> bool:
+    kind = tag & 255
+    return kind == PATTERN_CONTAINS or (PATTERN_PREFIX <= kind <= PATTERN_SUFFIX and length > LONGEST_AFFIX)
+
+
+@inner_kernel
+def _is_node(index: Index, o: int, tag: int) -> bool:
+    return 1 <= o < index.state[S_OPERANDS] and index.operands[o, O_TAG] == tag and index.operands[o, O_REFS] != 0
+
+
+@inner_kernel
+def _guard_node(index: Index, node: int) -> bool:
+    """What a node of a trie points at: each knows it, and is longer or shorter as it should be."""
+    operands = index.operands
+    row = operands[node]
+    tag = row[O_TAG]
+    parent, pattern = row[O_LOW] >> 32, row[O_LOW] & LOW_HALF
+    child, sibling = row[O_POSTED] >> 32, row[O_POSTED] & LOW_HALF
+    if parent != 0 and (not _is_node(index, parent, tag) or operands[parent, O_LEN] >= row[O_LEN]):
+        return False
+    if child != 0 and (not _is_node(index, child, tag) or operands[child, O_LOW] >> 32 != node):
+        return False
+    if sibling != 0 and (parent == 0 or not _is_node(index, sibling, tag) or operands[sibling, O_LOW] >> 32 != parent):
+        return False
+    if pattern == 0:
+        return child != 0
+    return (
+        pattern < index.state[S_OPERANDS]
+        and operands[pattern, O_REFS] != 0
+        and _in_trie(operands[pattern, O_TAG], operands[pattern, O_LEN])
+        and operands[pattern, O_TAG] >> 8 == tag >> 8
+        and operands[pattern, O_LEN] == row[O_LEN]
+        and operands[pattern, O_KEY] == node
+    )
+
+
+@inner_kernel
+def _guard_handle(index: Index, node: int) -> bool:
+    """A node is filed under the hash of its handle, and has the fingerprint of its extent."""
+    operands, base = index.operands, index.state[S_BASE]
+    row = operands[node]
+    below = node
+    while operands[below, O_LOW] & LOW_HALF == 0:  # a pattern that begins with the extent
+        below = operands[below, O_POSTED] >> 32
+    pattern = operands[operands[below, O_LOW] & LOW_HALF]
+    first, step = pattern[O_LOW], 1
+    if pattern[O_TAG] & 255 == PATTERN_SUFFIX:
+        first, step = pattern[O_LOW] + pattern[O_LEN] - 1, -1
+    parent, length = row[O_LOW] >> 32, row[O_LEN]
+    handle = 1 << top_power(length)
+    if parent != 0:
+        handle = fattest(operands[parent, O_LEN], length)
+        if row[O_REFS] != 1 + index.text[first + operands[parent, O_LEN] * step]:
+            return False
+    if row[O_HASH] != fingerprint(index.text, first, step, handle, base) ^ salt_of(index, pattern[O_TAG]):
+        return False
+    return row[O_KEY] == fingerprint(index.text, first, step, length, base)
+
+
+@bare_kernel
+def guard_tries(index: Index, marks: Marks) -> int:
+    """Every node of the tries, and every pattern that is in one. The hash over operands has been looked at."""
+    operands, tries = index.operands, marks.tries
+    for o in range(1, index.state[S_OPERANDS]):
+        tag, length = operands[o, O_TAG], operands[o, O_LEN]
+        if operands[o, O_REFS] == 0:
+            continue
+        if tag & 255 == NODE and not _guard_node(index, o):
+            return TRIE
+        if _in_trie(tag, length):
+            if length < 1 or not _is_node(index, operands[o, O_KEY], tag >> 8 << 8 | NODE):
+                return TRIE
+            if operands[operands[o, O_KEY], O_LOW] & LOW_HALF != o:
+                return TRIE
+            posted = POSTED_SUBSTRINGS
+            if tag & 255 == PATTERN_CONTAINS:
+                tries[(tag >> 8) * KINDS + STRING] |= 1 << top_power(length)
+            else:
+                posted = POSTED_PREFIXES if tag & 255 == PATTERN_PREFIX else POSTED_SUFFIXES
+            tries[(tag >> 8) * KINDS + STRING] |= 1 << (DIGITS + high_bit(length))
+            if operands[o, O_POSTED] != 0:
+                tries[(tag >> 8) * KINDS + STRING] |= 1 << posted
+    # Siblings are one list: each is named once, by its parent or by the sibling before.
+    for o in range(1, index.state[S_OPERANDS]):
+        if operands[o, O_REFS] != 0 and operands[o, O_TAG] & 255 == NODE:
+            for other in (operands[o, O_POSTED] >> 32, operands[o, O_POSTED] & LOW_HALF):
+                if other != 0:
+                    if marks.operands[other] != 1:
+                        return TRIE
+                    marks.operands[other] = 2
+    for o in range(1, index.state[S_OPERANDS]):
+        if operands[o, O_REFS] == 0 or operands[o, O_TAG] & 255 != NODE:
+            continue
+        if (marks.operands[o] == 2) != (operands[o, O_LOW] >> 32 != 0) or not _guard_handle(index, o):
+            return TRIE
+    return 0
 
 
 @inner_kernel
@@ -592,8 +705,7 @@ def guard_forest(index: Index, marks: Marks) -> int:
 @inner_kernel
 def _guard_list(index: Index, head: int, owner: int, marks: Marks) -> int:
     """A posting list: of an operand, of a field, or of all."""
-    postings, filters, operands = index.postings, index.filters, index.operands
-    gram = owner > 0 and operands[owner, O_TAG] & 255 == GRAM
+    postings, filters = index.postings, index.filters
     first = True
     while head != 0:
         if head < 1 or head >= marks.postings.shape[0]:
@@ -605,31 +717,13 @@ def _guard_list(index: Index, head: int, owner: int, marks: Marks) -> int:
             return LIST
         for place in range(head + 1, head + 1 + count):
             payload = postings[place, 1]
-            if gram:
-                offset = postings[place, 0]
-                if payload < 1 or payload >= index.state[S_OPERANDS] or operands[payload, O_REFS] == 0:
-                    return LIST
-                pattern = operands[payload]
-                kind, length = pattern[O_TAG] & 255, pattern[O_LEN]
-                if kind < PATTERN_PREFIX or kind > PATTERN_CONTAINS or pattern[O_KEY] != place:
-                    return LIST
-                if pattern[O_TAG] >> 8 != operands[owner, O_TAG] >> 8:
-                    return LIST
-                width = 1 << gram_power(length)
-                if operands[owner, O_LEN] != width or offset < 0 or offset > length - width:
-                    return LIST
-                if not same_bytes(index.text, pattern[O_LOW] + offset, index.text, operands[owner, O_LOW], width):
-                    return LIST
-                marks.refs[owner] += 1
-                marks.sums[M_FILED] += 1
-            else:
-                f = payload >> 33
-                if not _is_filter(index, f) or payload != payload_of(index, f):
-                    return LIST
-                if postings[place, 0] != (0 if owner == _ALWAYS else filters[f, F_MASK]):
-                    return LIST
-                if marks.owners[place] != owner:
-                    return LIST
+            f = payload >> 33
+            if not _is_filter(index, f) or payload != payload_of(index, f):
+                return LIST
+            if postings[place, 0] != (0 if owner == _ALWAYS else filters[f, F_MASK]):
+                return LIST
+            if marks.owners[place] != owner:
+                return LIST
             marks.sums[M_ENTRIES] += 1
         head = postings[head, 0]
         first = False
@@ -676,10 +770,8 @@ def guard_lists(index: Index, names: int, marks: Marks) -> int:
     fields, state = index.fields, index.state
     for o in range(1, state[S_OPERANDS]):
         if index.operands[o, O_REFS] != 0 and index.operands[o, O_POSTED] != 0:
-            kind = index.operands[o, O_TAG] & 255
-            short = kind != PATTERN_CONTAINS and index.operands[o, O_LEN] <= LONGEST_AFFIX
-            if PATTERN_PREFIX <= kind <= PATTERN_CONTAINS and not short:
-                marks.sums[M_PATTERNS] += 1
+            if index.operands[o, O_TAG] & 255 == NODE:
+                continue
             fault = _guard_list(index, index.operands[o, O_POSTED], o, marks)
             if fault != 0:
                 return fault
@@ -698,7 +790,7 @@ def guard_lists(index: Index, names: int, marks: Marks) -> int:
                 fault = _guard_directory(index, directory, row, side, marks)
                 if fault != 0:
                     return fault
-        if field[N_PREFIXES] < 0 or field[N_SUFFIXES] < 0 or field[N_GRAMS] < 0 or field[N_GRAMS] >= 64:
+        if field[N_PREFIXES] < 0 or field[N_SUFFIXES] < 0 or field[N_TRIES] != marks.tries[row]:
             return FIELD
         if field[N_COUNTS] != 0 and not _take_words(marks, field[N_COUNTS], _COUNTERS):
             return FIELD
@@ -727,7 +819,7 @@ def guard_sums(index: Index, names: int, marks: Marks) -> int:
     """What is counted is there, and is held as often as it says."""
     state, sums = index.state, marks.sums
     for o in range(1, state[S_OPERANDS]):
-        if index.operands[o, O_REFS] != marks.refs[o]:
+        if index.operands[o, O_REFS] != marks.refs[o] and index.operands[o, O_TAG] & 255 != NODE:
             return SUM
     for row in range(names * KINDS):
         if index.fields[row, N_USES] != marks.uses[row]:
@@ -742,8 +834,7 @@ def guard_sums(index: Index, names: int, marks: Marks) -> int:
         and (state[S_GHOST] == 0) == (state[S_GHOSTS] == 0)
         and sums[M_CONSTRAINTS] == state[S_CONSTRAINTS]
         and sums[M_ENTRIES] == state[S_POSTING_COUNT]
-        and sums[M_CLAIMS] == sums[M_ENTRIES] - sums[M_FILED]
-        and sums[M_FILED] == sums[M_PATTERNS]
+        and sums[M_CLAIMS] == sums[M_ENTRIES]
         and 0 <= state[S_LARGEST] <= state[S_WORDS]
         and sums[M_CROSSED] == state[S_THRESHOLD_COUNT]
         and sums[M_CROSSING] == sums[M_CROSSED]
