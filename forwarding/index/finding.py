@@ -22,6 +22,7 @@ from contrada.forwarding.index.layout import (
     O_LOW,
     O_NEXT,
     O_POSTED,
+    O_REFS,
     O_TAG,
     PATTERN_CONTAINS,
     PATTERN_PREFIX,
@@ -39,14 +40,17 @@ from contrada.forwarding.index.operands import find_scalar, find_text
 from contrada.forwarding.index.patterns import DIGITS, POSTED_PREFIXES
 from contrada.forwarding.index.tries import LARGEST_TOP, LOW_HALF, fattest, node_at, salt_of
 from contrada.forwarding.index.words import same_bytes
-from contrada.spatial._jit import inner_kernel
+from contrada.spatial._jit import inlined_kernel, inner_kernel
 
 # Places in Scratch.cursor (verifying.py has the others).
 C_PASS = 10  # searches for substrings there have been; a node is marked with the last that found it
 C_STEPS = 11  # probes of the tries' hash and rows met there: what tests hold the worst case to
 
 _RUN = 64  # windows of a text that are hashed before any is looked up
-HASHES_BESIDE = 3 * _RUN + 1  # room that a search needs in `hashes`, besides one for each byte of the text
+_GUESSES = 16  # tops for which the search remembers where it ended
+_NEAR = 4  # nodes that are tried one after another from there
+_FIRST_REACH = 16  # how much longer extents a search looks for before it looks for all
+HASHES_BESIDE = 3 * _RUN + _GUESSES + 1  # room that a search needs in `hashes`, besides one for each byte of the text
 
 
 @inner_kernel
@@ -79,7 +83,42 @@ def find_affixes(index: Index, name: int, text: Bytes, start: int, length: int, 
     return count
 
 
-@inner_kernel
+@inlined_kernel
+def _stands(operands: Ints, hashes: Ints, at: int, unshift: int, rest: int, node: int) -> bool:
+    """Whether a node's extent stands at `at`, where `rest` bytes are left."""
+    length = operands[node, O_LEN]
+    return length <= rest and window(hashes, at, at + length, unshift) == operands[node, O_KEY]
+
+
+@inlined_kernel
+def _near(
+    operands: Ints, hashes: Ints, text: Bytes, start: int, at: int, unshift: int, rest: int, node: int
+) -> tuple[int, bool]:
+    """From a node that stands at `at` towards the deepest that does, a few steps; and whether that was reached."""
+    reached = False
+    steps = 0
+    while not reached and steps < _NEAR:
+        length = operands[node, O_LEN]
+        child = operands[node, O_POSTED] >> 32
+        if child == 0 or length == rest:
+            reached = True
+        else:
+            byte = 1 + np.int64(text[start + at + length])
+            while child != 0 and operands[child, O_REFS] != byte and steps < _NEAR:
+                child = operands[child, O_POSTED] & LOW_HALF
+                steps += 1
+            if child == 0:
+                reached = True
+            elif operands[child, O_REFS] == byte:
+                if _stands(operands, hashes, at, unshift, rest, child):
+                    node = child
+                    steps += 1
+                else:
+                    reached = True
+    return node, reached
+
+
+@inlined_kernel
 def _deepest(
     operands: Ints,
     heads: Ints,
@@ -92,16 +131,15 @@ def _deepest(
     unshift: int,
     rest: int,
     most: int,
-    top: int,
+    node: int,
     cursor: Ints,
 ) -> int:
     """The deepest node whose extent, of at most `most` bytes, stands at `at`, where `rest` bytes are left, or 0.
 
-    `top` is the node whose handle stands there.
+    `node` is one whose handle stands there, to begin with.
     """
-    node = top
-    low, high = operands[top, O_LEN], min(rest, most)
-    if operands[top, O_POSTED] >> 32 != 0:
+    low, high = operands[node, O_LEN], min(rest, most)
+    if operands[node, O_POSTED] >> 32 != 0:
         steps = 0
         while low < high:
             probe = fattest(low, high)
@@ -120,8 +158,7 @@ def _deepest(
             else:
                 high = probe - 1
         cursor[C_STEPS] += steps
-    length = operands[node, O_LEN]
-    if length > rest or window(hashes, at, at + length, unshift) != operands[node, O_KEY]:
+    if not _stands(operands, hashes, at, unshift, rest, node):
         node = operands[node, O_LOW] >> 32  # whose extent begins the handle, which stands here
     return node
 
@@ -197,8 +234,8 @@ def find_long_affixes(
         top = node_at(operands, heads, mask, buckets, tag, window(hashes, 0, size, 1) ^ salt)
         if top != 0:
             cursor[C_PASS] += 1
-            node = _deepest(operands, heads, mask, buckets, tag, salt, hashes, 0, 1, rest, most, top, cursor)
             at = start + length if suffix else start
+            node = _deepest(operands, heads, mask, buckets, tag, salt, hashes, 0, 1, rest, most, top, cursor)
             count = _take(index, marks, cursor[C_PASS], text, at, suffix == 1, node, room, count, True)
     return count
 
@@ -232,9 +269,12 @@ def find_substrings(
     salt = salt_of(index, name << 8 | PATTERN_CONTAINS)
     cursor[C_PASS] += 1
     fill_hashes(hashes, text, start, 1, length, index.state[S_BASE])
-    unshifts = hashes.shape[0] - 3 * _RUN
+    guesses = hashes.shape[0] - _GUESSES
+    unshifts = guesses - 3 * _RUN
     handles = unshifts + _RUN
     chains = handles + _RUN
+    for i in range(_GUESSES):
+        hashes[guesses + i] = 0
     even, odd = 1, inverse
     square = times(inverse, inverse)
     steps = 0
@@ -266,9 +306,44 @@ def find_substrings(
                     steps += 1
                 if o != 0:
                     at = first + i
-                    back, rest = hashes[unshifts + i], length - at
-                    node = _deepest(operands, heads, mask, buckets, tag, salt, hashes, at, back, rest, most, o, cursor)
-                    if node != 0 and marks[node] != cursor[C_PASS]:
+                    unshift = hashes[unshifts + i]
+                    rest = length - at
+                    # In a text that repeats itself, where the search ended for this top is where it ends again.
+                    seen = guesses + (o & (_GUESSES - 1))
+                    node = hashes[seen] & LOW_HALF if hashes[seen] >> 32 == o else 0
+                    steps += 1
+                    if node == 0 or not _stands(operands, hashes, at, unshift, rest, node):
+                        node = o
+                        if not _stands(operands, hashes, at, unshift, rest, o):
+                            continue
+                    if operands[o, O_POSTED] >> 32 != 0:
+                        # Lengths just beyond are tried first: those far beyond are hardly ever there, and whether
+                        # anything is below what was found, a look at its children tells.
+                        reach = min(most, operands[node, O_LEN] + _FIRST_REACH)
+                        while True:
+                            node, reached = _near(operands, hashes, text, start, at, unshift, rest, node)
+                            if reached:
+                                break
+                            node = _deepest(
+                                operands,
+                                heads,
+                                mask,
+                                buckets,
+                                tag,
+                                salt,
+                                hashes,
+                                at,
+                                unshift,
+                                rest,
+                                reach,
+                                node,
+                                cursor,
+                            )
+                            if reach >= most:
+                                break
+                            reach = most
+                        hashes[seen] = o << 32 | node
+                    if marks[node] != cursor[C_PASS]:
                         count = _take(index, marks, cursor[C_PASS], text, start + at, False, node, room, count, collect)
                         if count < 0:
                             return -1
