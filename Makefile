@@ -26,7 +26,7 @@ check: setup
 
 # Spark's tests need Java: say so before running for minutes.
 java: setup
-	@$(BIN)/python -c 'import sys; from contrada.spark_jobs.session import java_problem; sys.exit(java_problem())'
+	@$(BIN)/python -c 'import sys; from contrada.spark_jobs.common.session import java_problem; sys.exit(java_problem())'
 
 pytest: setup java
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term:skip-covered --durations=15

@@ -29,8 +29,8 @@ import zmq
 
 from benchmarks.harness import Report
 from contrada import Box, Broker, ForwardingTable, Point, attr
-from contrada.broker.frames import decode, encode
-from contrada.broker.messages import (
+from contrada.broker.protocol.frames import decode, encode
+from contrada.broker.protocol.messages import (
     Ack,
     Bye,
     Credit,
@@ -44,8 +44,8 @@ from contrada.broker.messages import (
     Unsubscribe,
     Welcome,
 )
-from contrada.broker.wire import Policy
-from contrada.forwarding.codec import decode_filter, decode_notification, encode_filter, encode_notification
+from contrada.broker.protocol.wire import Policy
+from contrada.forwarding.codec.msgpack import decode_filter, decode_notification, encode_filter, encode_notification
 from contrada.forwarding.warm import compile_kernels
 
 if TYPE_CHECKING:

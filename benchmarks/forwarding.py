@@ -31,12 +31,12 @@ from benchmarks.forwarding_loading import loading
 from benchmarks.forwarding_rivals import Shapely, koncorde
 from benchmarks.forwarding_workloads import Comparing, RegionMix, Zipf, star, three_constraints
 from benchmarks.harness import Report, data_directory, seconds
-from contrada.forwarding.attr import attr
-from contrada.forwarding.constraint import Constraint, Operator
-from contrada.forwarding.filter import Filter
-from contrada.forwarding.table import ForwardingTable
-from contrada.spatial.point import Point
-from contrada.spatial.region import Region
+from contrada.forwarding.language.attr import attr
+from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.filter import Filter
+from contrada.forwarding.table.table import ForwardingTable
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Region
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.forwarding_workloads import three_constraints
-from contrada.forwarding.table import ForwardingTable
+from contrada.forwarding.table.table import ForwardingTable
 
 if TYPE_CHECKING:
     from benchmarks.harness import Report

@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from benchmarks.forwarding_workloads import geotexts, three_constraints
-from contrada.forwarding.table import ForwardingTable
+from contrada.forwarding.table.table import ForwardingTable
 from contrada.forwarding.warm import compile_kernels
-from contrada.spatial.geotext import GeoText
+from contrada.spatial.textual.geotext import GeoText
 
 if TYPE_CHECKING:
     from benchmarks.harness import Report

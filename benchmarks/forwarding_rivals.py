@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import shapely
 
-from contrada.forwarding.constraint import Operator
-from contrada.spatial.point import Point
+from contrada.forwarding.language.constraint import Operator
+from contrada.spatial.geometry.point import Point
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

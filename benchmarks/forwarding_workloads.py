@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contrada.forwarding.constraint import Constraint, Operator
-from contrada.forwarding.filter import Filter
-from contrada.forwarding.operands import TextMatch
+from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.filter import Filter
+from contrada.forwarding.language.operands import TextMatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +131,7 @@ class RegionMix:
 
     def filters(self, count: int) -> list[Filter]:
         """Filters on area, kind and level; `rows` keeps what they are made of, for the rivals."""
-        from contrada.spatial.region import Region
+        from contrada.spatial.geometry.region import Region
 
         made = []
         for _ in range(count):
@@ -155,7 +155,7 @@ class RegionMix:
 
     def notifications(self, count: int) -> list[Notification]:
         """Points and polygons by turns."""
-        from contrada.spatial.region import Point, Region
+        from contrada.spatial.geometry.region import Point, Region
 
         made: list[Notification] = []
         for i in range(count):
@@ -187,7 +187,7 @@ def three_constraints(count: int, seed: int = 4) -> Iterator[Filter]:
 
 def geotexts(count: int, seed: int = 10) -> Iterator[Filter]:
     """Filters on one to three of 50,000 keywords, some much more common than others, within small boxes."""
-    from contrada.spatial.region import Box
+    from contrada.spatial.geometry.region import Box
 
     rng = np.random.default_rng(seed)
     for _ in range(count):

@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.geotext_workloads import AREA, GROUPS, World, measure_index
-from contrada.spatial.textual.token_order import STRATEGIES
+from contrada.spatial.textual.rt.token_order import STRATEGIES
 
 if TYPE_CHECKING:
     from benchmarks.geotext_workloads import Subscriptions

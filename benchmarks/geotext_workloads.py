@@ -159,7 +159,7 @@ class Places(World):
     def __init__(self, directory: Path) -> None:
         import pyarrow.parquet as pq
 
-        from contrada.spatial.geotext import tokenise
+        from contrada.spatial.textual.geotext import tokenise
 
         table = pq.read_table(directory / "place_names.parquet", columns=["lon", "lat", "text"])
         xy = np.column_stack([table["lon"].to_numpy(), table["lat"].to_numpy()])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contrada.errors import InvalidRegion
-from contrada.spatial.region import Box, Region
+from contrada.spatial.geometry.region import Box, Region
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

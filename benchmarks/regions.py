@@ -19,10 +19,10 @@ import shapely
 
 from benchmarks import region_workloads as workloads
 from benchmarks.harness import Report, data_directory, seconds
-from contrada.spatial.cr_tree import CRTree
-from contrada.spatial.region import Point, Region
-from contrada.spatial.relate import EXACT, Uniform, pack, relate_codes
-from contrada.spatial.relation import DISJOINT, RELATIONS
+from contrada.spatial.cr_tree.tree import CRTree
+from contrada.spatial.geometry.region import Point, Region
+from contrada.spatial.relations.relate import EXACT, Uniform, pack, relate_codes
+from contrada.spatial.relations.relation import DISJOINT, RELATIONS
 from tests.naive import relate as rational
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from benchmarks.region_workloads import Polygons
-    from contrada.spatial.relate import Discretization
+    from contrada.spatial.relations.relate import Discretization
 
     Ints = NDArray[np.int64]
 

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from benchmarks.harness import Report, data_directory
-from contrada.spatial.geotext import tokenise
-from contrada.spatial.road.bia import BasicIndex
-from contrada.spatial.road.eia import EnhancedIndex
-from contrada.spatial.road.index import RoadSubscription
+from contrada.spatial.road.graph.weights import idf_weights
+from contrada.spatial.road.index.base import RoadSubscription
+from contrada.spatial.road.index.bia import BasicIndex
+from contrada.spatial.road.index.eia import EnhancedIndex
+from contrada.spatial.road.index.scan import RoadScan
 from contrada.spatial.road.network import RoadNetwork
-from contrada.spatial.road.scan import RoadScan
-from contrada.spatial.road.weights import idf_weights
+from contrada.spatial.textual.geotext import tokenise
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contrada.spatial.road.index import RoadIndex
+    from contrada.spatial.road.index.base import RoadIndex
 
 ALPHA, TAU, REACH = 0.4, 0.7, 0.1
 KEYWORDS, TOKENS = (1, 5), (5, 25)

@@ -30,11 +30,11 @@ from benchmarks.broker import (
     send_all,
 )
 from contrada import Client
-from contrada.broker.frames import decode, encode
-from contrada.broker.messages import Credit, Grant, Link, Ping, Pong, Welcome
-from contrada.broker.overlay.frames import decode_peer, encode_peer
-from contrada.broker.overlay.linking import WINDOW
-from contrada.broker.overlay.messages import Change, Flow, Forward, LinkState, LinkStates, Run
+from contrada.broker.overlay.links import WINDOW
+from contrada.broker.protocol.frames import decode, encode
+from contrada.broker.protocol.messages import Credit, Grant, Link, Ping, Pong, Welcome
+from contrada.broker.protocol.peer_frames import decode_peer, encode_peer
+from contrada.broker.protocol.peer_messages import Change, Flow, Forward, LinkState, LinkStates, Run
 from tests.broker.overlay.clusters import await_overlay, cluster, reaches
 
 if TYPE_CHECKING:

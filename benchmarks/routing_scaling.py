@@ -14,13 +14,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from contrada import Box, attr
-from contrada.broker.overlay.frames import encode_peer
-from contrada.broker.overlay.messages import Change, Flow, LinkState, LinkStates
 from contrada.broker.overlay.router import Router
 from contrada.broker.overlay.topology import Topology
-from contrada.forwarding.codec import decode_filter, encode_filter
-from contrada.forwarding.covering_set import CoveringSet
-from contrada.forwarding.filter import as_filters
+from contrada.broker.protocol.peer_frames import encode_peer
+from contrada.broker.protocol.peer_messages import Change, Flow, LinkState, LinkStates
+from contrada.forwarding.codec.msgpack import decode_filter, encode_filter
+from contrada.forwarding.covering.covering_set import CoveringSet
+from contrada.forwarding.language.filter import as_filters
 from tests.broker.overlay.scenarios import random_overlay
 from tests.broker.overlay.simulator import Simulator
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from benchmarks.harness import Report
-    from contrada.forwarding.filter import Filter
+    from contrada.forwarding.language.filter import Filter
 
 
 def nested(rng: random.Random, number: int) -> Filter:

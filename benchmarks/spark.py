@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 SIZE = 2_000_000
 _OPEN = """
 import sys, time
-from contrada.forwarding.segments import SegmentedTable
-from contrada.spatial.geotext import GeoText
+from contrada.forwarding.segments.segmented_table import SegmentedTable
+from contrada.spatial.textual.geotext import GeoText
 event = {"post": GeoText(["w0", "w1", "w2", "w3"], at=(0.5, 0.5))}
 warm = SegmentedTable()  # kernels are loaded before a broker listens
 warm.add("I1", 'post matches {"w0"} within BOX(0 0, 1 1)')
@@ -89,7 +89,7 @@ def one_by_one(path: Path, count: int) -> tuple[int, float]:
     """Add the first so many subscriptions of a file to a table, one after another: how many, and seconds."""
     import pyarrow.parquet as pq
 
-    from contrada.forwarding.table import ForwardingTable
+    from contrada.forwarding.table.table import ForwardingTable
 
     table = ForwardingTable()
     table.add("warm", 'post matches {"a"} within BOX(0 0, 1 1)')
@@ -107,8 +107,8 @@ def one_by_one(path: Path, count: int) -> tuple[int, float]:
 
 def build(report: Report, source: Path, index: Path, sample: int, master: str) -> None:
     """The build against one process."""
-    from contrada.spark_jobs.build_index import build_index
-    from contrada.spark_jobs.session import open_session
+    from contrada.spark_jobs.build.build_index import build_index
+    from contrada.spark_jobs.common.session import open_session
 
     done, seconds = apart(one_by_one, source, sample)
     session = open_session("benchmark", master)

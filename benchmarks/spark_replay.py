@@ -29,10 +29,10 @@ import pyarrow.parquet as pq
 from benchmarks.geotext_workloads import Synthetic
 from benchmarks.harness import Report
 from benchmarks.spark import _geotext
-from contrada.forwarding.segments import write_index
-from contrada.forwarding.table import ForwardingTable
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.point import Point
+from contrada.forwarding.segments.segmented_table import write_index
+from contrada.forwarding.table.table import ForwardingTable
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.textual.geotext import GeoText
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -130,8 +130,8 @@ class Bench:
         """Median seconds of a pass over a log, and its tally."""
         from dataclasses import replace
 
-        from contrada.spark_jobs.event_logs import Layout, find_log, read_log
-        from contrada.spark_jobs.passes import Source, run_pass
+        from contrada.spark_jobs.replay.logs.event_logs import Layout, find_log, read_log
+        from contrada.spark_jobs.replay.passes import Source, run_pass
 
         times = []
         for _ in range(repeat):
@@ -173,7 +173,7 @@ class Bench:
 
     def tasks(self, report: Report, count: int = 200) -> None:
         """What a task costs beyond its events."""
-        from contrada.spark_jobs.pieces import Piece
+        from contrada.spark_jobs.replay.logs.pieces import Piece
 
         index, events = self.place / "quotes-index", self.place / "tasks.parquet"
         if not index.exists():
@@ -216,7 +216,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", choices=("quotes", "posts", "tasks", "scale"))
     arguments = parser.parse_args()
     chosen = arguments.only or ["quotes", "posts", "tasks", "scale"]
-    from contrada.spark_jobs.session import open_session
+    from contrada.spark_jobs.common.session import open_session
 
     report = Report("spark_replay")
     session = open_session("benchmark", arguments.master)

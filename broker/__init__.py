@@ -1,1 +1,5 @@
-"""Broker nodes: wire protocol, session and routing state machines, and the ZeroMQ node around them."""
+"""Broker nodes.
+
+Read `protocol` (what is said), `core` (the broker without sockets), `overlay` (links between brokers), `node` (ZeroMQ,
+files and threads around the core).
+"""

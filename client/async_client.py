@@ -13,11 +13,11 @@ import os
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from contrada.broker.wire import Policy
+from contrada.broker.protocol.wire import Policy
 from contrada.client.async_subscription import AsyncSubscription
-from contrada.client.core import Core
-from contrada.client.encoding import encode_filters, encode_notification, encode_predicate
-from contrada.client.events import Connect, Finished, Hangup, Moved, Phase, Ready, Room, Send
+from contrada.client.engine.core import Core
+from contrada.client.engine.encoding import encode_filters, encode_notification, encode_predicate
+from contrada.client.engine.events import Connect, Finished, Hangup, Moved, Phase, Ready, Room, Send
 from contrada.client.holding import AsyncAdvertisement
 from contrada.client.options import OptionNames, Options, takes_options
 from contrada.client.patience import in_time
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, Unpack
 
-    from contrada.broker.messages import NotificationId
-    from contrada.client.events import Query
-    from contrada.client.outbox import Parcel, Ticket
+    from contrada.broker.protocol.messages import NotificationId
+    from contrada.client.engine.events import Query
+    from contrada.client.engine.outbox import Parcel, Ticket
     from contrada.client.transport import Transport
-    from contrada.forwarding.filter import Expression
+    from contrada.forwarding.language.filter import Expression
 
 log = logging.getLogger("contrada.client")
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from contrada.client.engine.inbox import Inbox
+from contrada.client.engine.standing import Stage
 from contrada.client.holding import AsyncHeld
-from contrada.client.inbox import Inbox
 from contrada.client.settle import subscription_failure
-from contrada.client.standing import Stage
 from contrada.client.waiting import wait_in
 from contrada.errors import Disconnected
 
 if TYPE_CHECKING:
     from typing import Self
 
-    from contrada.broker.wire import Policy
+    from contrada.broker.protocol.wire import Policy
     from contrada.client.async_client import AsyncClient
-    from contrada.client.core import Core
+    from contrada.client.engine.core import Core
     from contrada.client.notification import Notification
 
 

@@ -14,16 +14,16 @@ import time
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from contrada.broker.wire import Policy
+from contrada.broker.protocol.wire import Policy
 from contrada.client.blocking_subscription import Subscription
-from contrada.client.core import Core
-from contrada.client.encoding import encode_filters, encode_notification, encode_predicate
-from contrada.client.events import Connect, Hangup, Phase, Send
+from contrada.client.engine.core import Core
+from contrada.client.engine.encoding import encode_filters, encode_notification, encode_predicate
+from contrada.client.engine.events import Connect, Hangup, Phase, Send
+from contrada.client.engine.standing import Standing
 from contrada.client.holding import Advertisement
 from contrada.client.options import OptionNames, Options, takes_options
 from contrada.client.patience import FOREVER, Patience
 from contrada.client.settle import as_id, check_name, check_subscription, encoded_chunks
-from contrada.client.standing import Standing
 from contrada.errors import ContradaError, Disconnected
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, Unpack
 
-    from contrada.broker.messages import NotificationId
-    from contrada.client.events import Query
-    from contrada.client.outbox import Parcel, Ticket
+    from contrada.broker.protocol.messages import NotificationId
+    from contrada.client.engine.events import Query
+    from contrada.client.engine.outbox import Parcel, Ticket
     from contrada.client.transport import Transport
-    from contrada.forwarding.filter import Expression
+    from contrada.forwarding.language.filter import Expression
 
 _S = TypeVar("_S", bound=Standing)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from contrada.client.engine.inbox import Inbox
+from contrada.client.engine.standing import Stage
 from contrada.client.holding import Held
-from contrada.client.inbox import Inbox
 from contrada.client.settle import subscription_failure
-from contrada.client.standing import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from contrada.client.engine.standing import Promise, Standing
 from contrada.client.patience import Patience, in_time
-from contrada.client.standing import Promise, Standing
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from contrada.client.async_client import AsyncClient
     from contrada.client.blocking import Client
-    from contrada.client.core import Core
+    from contrada.client.engine.core import Core
 
 _S = TypeVar("_S", bound=Standing)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contrada.broker.messages import NotificationId
+    from contrada.broker.protocol.messages import NotificationId
 
 
 class Notification(Mapping[str, Any]):
@@ -29,7 +29,7 @@ class Notification(Mapping[str, Any]):
     def values_by_name(self) -> Mapping[str, Any]:
         """All attributes as a plain mapping."""
         if self._values is None:
-            from contrada.forwarding.codec import decode_notification
+            from contrada.forwarding.codec.msgpack import decode_notification
 
             self._values = decode_notification(self._body)
         return self._values

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from inspect import Parameter, cleandoc, signature
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from contrada.broker.wire import NAME_BYTES
+from contrada.broker.protocol.wire import NAME_BYTES
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from contrada.broker.messages import NotificationId
-from contrada.broker.wire import INDEX_NAME_BYTES, Policy
-from contrada.client.encoding import encode_notification
+from contrada.broker.protocol.messages import NotificationId
+from contrada.broker.protocol.wire import INDEX_NAME_BYTES, Policy
+from contrada.client.engine.encoding import encode_notification
 from contrada.errors import ContradaError, Disconnected, InvalidValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from contrada.client.inbox import Inbox
+    from contrada.client.engine.inbox import Inbox
 
 CHUNK: Final = 256
 """Notifications that `publish_many` encodes before it looks for room again."""

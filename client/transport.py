@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from contrada.broker.addresses import host_name, is_address
-from contrada.broker.keepalive import keepalive
-from contrada.client.events import Fault
+from contrada.broker.protocol.addresses import host_name, is_address
+from contrada.broker.protocol.keepalive import keepalive
+from contrada.client.engine.events import Fault
 from contrada.errors import Disconnected, InvalidValue
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def load_keys(key: Key | None, server_key: Key | None) -> tuple[bytes, bytes, by
     """Read the broker's public key and this client's pair; None without keys."""
     if key is None or server_key is None:
         return None
-    from contrada.broker.keys import load_public, load_secret
+    from contrada.broker.protocol.keys import load_public, load_secret
 
     pair = load_secret(key)
     given = isinstance(server_key, str) and _Z85.fullmatch(server_key)

@@ -12,19 +12,19 @@ from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Final
 
-from contrada.forwarding.codec import encode_notification
-from contrada.forwarding.covering_set import CoveringSet
-from contrada.forwarding.table import ForwardingTable
-from contrada.spatial.cr_tree import CRTree
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.point import Point
-from contrada.spatial.region import Box, Region
-from contrada.spatial.relation import INTERSECTS
+from contrada.forwarding.codec.msgpack import encode_notification
+from contrada.forwarding.covering.covering_set import CoveringSet
+from contrada.forwarding.table.table import ForwardingTable
+from contrada.spatial.cr_tree.tree import CRTree
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box, Region
+from contrada.spatial.relations.relation import INTERSECTS
+from contrada.spatial.textual.geotext import GeoText
 from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.registry import DEFAULT, textual_index
 
 if TYPE_CHECKING:
-    from contrada.forwarding.values import Value
+    from contrada.forwarding.language.values import Value
     from contrada.spatial.road.network import RoadNetwork
 
 _FILTERS: Final = (

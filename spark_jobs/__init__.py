@@ -1,1 +1,1 @@
-"""Bulk index construction and replay on PySpark."""
+"""Jobs on Spark: `build` makes an index of many subscriptions, `replay` runs past events against one."""

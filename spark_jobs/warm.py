@@ -11,11 +11,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from contrada.forwarding.table import ForwardingTable
-from contrada.spark_jobs.building import filters_of
-from contrada.spark_jobs.meeting import cover_records, find_coverers, find_doubles, id_records
-from contrada.spark_jobs.parsing import parse_batch
-from contrada.spark_jobs.statistics import groups_of
+from contrada.forwarding.table.table import ForwardingTable
+from contrada.spark_jobs.build.building import filters_of
+from contrada.spark_jobs.build.cover.meeting import cover_records, find_coverers, find_doubles, id_records
+from contrada.spark_jobs.build.rows.parsing import parse_batch
+from contrada.spark_jobs.build.statistics import groups_of
 
 _FILTERS: Final = (
     'post matches {"ipad"} within BOX(0 0, 5 5)',

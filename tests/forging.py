@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.errors import ContradaError
-from contrada.forwarding.segments import SegmentedTable, write_index
-from contrada.forwarding.table import ForwardingTable
-from contrada.spatial.cr_tree import CRTree
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.point import Point
-from contrada.spatial.region import Box, Region
+from contrada.forwarding.segments.segmented_table import SegmentedTable, write_index
+from contrada.forwarding.table.table import ForwardingTable
+from contrada.spatial.cr_tree.tree import CRTree
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box, Region
+from contrada.spatial.textual.geotext import GeoText
 from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.registry import NAMES, textual_index
 
@@ -254,8 +254,8 @@ class Road:
     """An index over a road network."""
 
     def __init__(self, home: Path, rng: random.Random) -> None:
-        from contrada.spatial.road.eia import EnhancedIndex
-        from contrada.spatial.road.index import RoadSubscription
+        from contrada.spatial.road.index.base import RoadSubscription
+        from contrada.spatial.road.index.eia import EnhancedIndex
         from contrada.spatial.road.network import RoadNetwork
 
         xy = np.array([(x, y) for x in range(12) for y in range(12)], float)

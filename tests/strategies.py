@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from contrada.spatial.point import Point
-from contrada.spatial.region import Box, Region
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box, Region
 from tests.naive.relate import cleaned, is_simple, turn
 
 if TYPE_CHECKING:

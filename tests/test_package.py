@@ -119,14 +119,15 @@ def test_a_clone_without_symbolic_links_is_not_built(hook, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "module", ["contrada.broker.server", "contrada.client.cli", "contrada.forwarding.recording_writer"]
+    "module", ["contrada.broker.node.server", "contrada.client.cli.main", "contrada.forwarding.recording.writer"]
 )
 def test_what_only_unix_has_is_loaded_only_where_it_is_used(module):
     run(sys.executable, "-c", f"import sys; sys.modules.update(resource=None, fcntl=None); import {module}")
 
 
 def test_without_file_locks_recording_says_so(tmp_path):
-    code = "import sys; sys.modules['fcntl'] = None; from contrada.spatial.file_lock import take_lock; take_lock(0)"
+    module = "contrada.spatial.storage.file_lock"
+    code = f"import sys; sys.modules['fcntl'] = None; from {module} import take_lock; take_lock(0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     assert "ContradaError: this system has no file locks" in done.stderr
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from contrada.broker.overlay.messages import PeerMessage
-    from contrada.forwarding.filter import Filter
+    from contrada.broker.protocol.peer_messages import PeerMessage
+    from contrada.forwarding.language.filter import Filter
 
 
 @dataclass(frozen=True, slots=True)

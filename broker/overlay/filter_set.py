@@ -11,7 +11,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from contrada.broker.overlay.messages import BUCKETS, KEY_BYTES
+from contrada.broker.protocol.peer_messages import BUCKETS, KEY_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator

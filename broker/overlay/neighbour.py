@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from contrada.broker.overlay.dialling import Dial
-    from contrada.broker.session import Session
-    from contrada.broker.subscription import Subscription
+    from contrada.broker.core.session import Session
+    from contrada.broker.core.subscription import Subscription
+    from contrada.broker.overlay.dial import Dial
 
 
 @dataclass

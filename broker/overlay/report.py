@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contrada.broker.wire import LIST_LENGTH
+from contrada.broker.protocol.wire import LIST_LENGTH
 
 if TYPE_CHECKING:
-    from contrada.broker.overlay.linking import Linking
+    from contrada.broker.overlay.links import Linking
 
 COUNTERS: Final = {
     "forwarded": "Notifications sent to the neighbour",

@@ -27,8 +27,10 @@ from typing import TYPE_CHECKING, Final
 
 from contrada.broker.overlay.actions import Action, Install, Send, StandDown, Uninstall
 from contrada.broker.overlay.filter_set import filter_key
-from contrada.broker.overlay.link import FlowState, HeldChange
-from contrada.broker.overlay.messages import (
+from contrada.broker.overlay.flow import FlowState, HeldChange
+from contrada.broker.overlay.seen import SeenIds
+from contrada.broker.overlay.topology import Topology
+from contrada.broker.protocol.peer_messages import (
     LAST_SEQUENCE,
     Change,
     Digest,
@@ -38,13 +40,11 @@ from contrada.broker.overlay.messages import (
     PeerMessage,
     Replace,
 )
-from contrada.broker.overlay.seen import SeenIds
-from contrada.broker.overlay.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
-    from contrada.forwarding.filter import Filter
+    from contrada.forwarding.language.filter import Filter
 
 HOP_LIMIT: Final = 64
 STALE_AFTER: Final = 60.0

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from contrada.broker.overlay.messages import LinkState
+    from contrada.broker.protocol.peer_messages import LinkState
 
 
 MOST_BROKERS: Final = 65_536

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from contrada.client.async_client import connect
 from contrada.client.demo import scenario
-from contrada.spatial.relate import relate
+from contrada.spatial.relations.relate import relate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contrada.client.async_subscription import AsyncSubscription
     from contrada.client.demo.scenario import StormState, Subscriber
     from contrada.client.notification import Notification
-    from contrada.spatial.region import Region
+    from contrada.spatial.geometry.region import Region
 
 STEP = 0.125  # seconds between reports of each storm
 GAUGES_PER_STEP = 100

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from contrada.forwarding.attr import attr
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.point import Point
-from contrada.spatial.region import Region
+from contrada.forwarding.language.attr import attr
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Region
+from contrada.spatial.textual.geotext import GeoText
 
 if TYPE_CHECKING:
     from random import Random
 
-    from contrada.forwarding.filter import Filter, Predicate
+    from contrada.forwarding.language.filter import Filter, Predicate
 
 SEED = 2026
 _VERTICES = 32

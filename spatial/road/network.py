@@ -4,13 +4,13 @@
     network.distance((1, 0.2), (4, 2))     # 5.0: each point is put on its nearest edge first
     network.similarity({"ipad"}, Point(1, 0), 0.4, GeoText("iPad sale", at=(4, 2)))
 
-Edges are straight and undirected; `checking.py` says what is refused. A point is put on its nearest edge
+Edges are straight and undirected; `road/graph/checking.py` says what is refused. A point is put on its nearest edge
 (`edge_tree.py`), and the way to that edge is not counted. Distances are exact sums of lengths (`checking.py`), found by
 expansion over junctions (`roads.py`, `expansion.py`). A network may have several components; between them the distance
 is infinite. It does not change, may be shared between tables and threads, and is saved to one file that `load` maps.
 
 `d_max` is the distance beyond which nothing is similar; by default the diagonal of the network's extent. `weights` are
-those of keywords (`weights.py`).
+those of keywords (`road/graph/weights.py`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue
-from contrada.spatial.arrays_file import MAGIC, as_path, load_arrays, save_arrays
-from contrada.spatial.point import Point
-from contrada.spatial.regular_file import check_regular, open_regular
-from contrada.spatial.road import places
-from contrada.spatial.road.cells import LEVELS, Cells, cell_bounds
-from contrada.spatial.road.checking import (
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.road.graph import places
+from contrada.spatial.road.graph.cells import LEVELS, Cells, cell_bounds
+from contrada.spatial.road.graph.checking import (
     checked_d_max,
     checked_edges,
     checked_lengths,
@@ -36,13 +34,15 @@ from contrada.spatial.road.checking import (
     grain_of,
     on_grain,
 )
-from contrada.spatial.road.edge_tree import LEAF
-from contrada.spatial.road.expansion import Graph, Scratch, make_graph, make_scratch
-from contrada.spatial.road.kd_order import block_boxes, block_starts, kd_order, levels_for
-from contrada.spatial.road.places import ALONG, Edges
-from contrada.spatial.road.roads import join_edges
-from contrada.spatial.road.similarity import Similarity, similarity
-from contrada.spatial.road.weights import KeywordWeights
+from contrada.spatial.road.graph.edge_tree import LEAF
+from contrada.spatial.road.graph.expansion import Graph, Scratch, make_graph, make_scratch
+from contrada.spatial.road.graph.kd_order import block_boxes, block_starts, kd_order, levels_for
+from contrada.spatial.road.graph.places import ALONG, Edges
+from contrada.spatial.road.graph.roads import join_edges
+from contrada.spatial.road.graph.weights import KeywordWeights
+from contrada.spatial.road.index.similarity import Similarity, similarity
+from contrada.spatial.storage.arrays_file import MAGIC, as_path, load_arrays, save_arrays
+from contrada.spatial.storage.regular_file import check_regular, open_regular
 
 if TYPE_CHECKING:
     import os
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from contrada.spatial.geotext import GeoText
+    from contrada.spatial.textual.geotext import GeoText
 
     Place = Point | tuple[float, float]
 

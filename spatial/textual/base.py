@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
-from contrada.spatial.arrays_file import load_arrays, save_arrays
+from contrada.spatial.storage.arrays_file import load_arrays, save_arrays
 from contrada.spatial.textual.protocol import Counters, Subscription
 from contrada.spatial.textual.store import SubscriptionStore
 from contrada.spatial.textual.vocabulary import WILDCARD, Vocabulary

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contrada.errors import CorruptFile
-from contrada.spatial.row_numbers import (
+from contrada.spatial.storage.row_numbers import (
     check_ends,
     check_lengths,
     check_met_once,
@@ -28,13 +28,13 @@ from contrada.spatial.textual.postings import DIRECTORY as OF_NODE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from contrada.spatial.textual.iq_tree import Cells
-    from contrada.spatial.textual.mbr_trie import Trie
+    from contrada.spatial.textual.baselines.iq_tree import Cells
+    from contrada.spatial.textual.lfilter.mbr_trie import Trie
+    from contrada.spatial.textual.lfilter.pt_quadtree_build import Quadtree
     from contrada.spatial.textual.postings import Postings
-    from contrada.spatial.textual.pt_quadtree_build import Quadtree
-    from contrada.spatial.textual.rtree import RTree
+    from contrada.spatial.textual.rt.rtree import RTree
+    from contrada.spatial.textual.rt.token_order import TokenOrder
     from contrada.spatial.textual.store import Rows
-    from contrada.spatial.textual.token_order import TokenOrder
 
 _I, _L, _D, _F, _B = np.int32, np.int64, np.float64, np.float32, np.int8
 STORE: Final = {"ids": (_I, ()), "boxes": (_D, (4,)), "start": (_L, ()), "length": (_I, ()), "keywords": (_I, ())}

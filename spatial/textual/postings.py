@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contrada.spatial._jit import kernel
+from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

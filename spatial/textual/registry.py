@@ -11,20 +11,20 @@ if TYPE_CHECKING:
     from contrada.spatial.textual.base import StoredIndex
 
 _HOME: Final = {
-    "rk-tree": ("rk_tree", "RankedKeyTree"),
-    "ap-tree": ("ap_tree", "APTree"),
-    "mbr-trie": ("mbr_trie", "MBRTrie"),
-    "pt-quadtree": ("pt_quadtree", "PTQuadtree"),
-    "lfilter": ("lfilter", "LFilter"),
-    "rt": ("rt_tree", "RtTree"),
-    "rt+": ("rt_tree", "RtPlusTree"),
-    "rt++": ("rt_plus_plus", "RtPlusPlusTree"),
-    "ir-tree": ("ir_tree", "IRTree"),
-    "iq-tree": ("iq_tree", "IQTree"),
-    "rq-tree": ("iq_tree", "RQTree"),
-    "keyword-first": ("keyword_first", "KeywordFirst"),
-    "spatial-first": ("spatial_first", "SpatialFirst"),
-    "scan": ("scan", "Scan"),
+    "rk-tree": ("ap_tree.rk_tree", "RankedKeyTree"),
+    "ap-tree": ("ap_tree.tree", "APTree"),
+    "mbr-trie": ("lfilter.mbr_trie", "MBRTrie"),
+    "pt-quadtree": ("lfilter.pt_quadtree", "PTQuadtree"),
+    "lfilter": ("lfilter.lfilter", "LFilter"),
+    "rt": ("rt.rt_tree", "RtTree"),
+    "rt+": ("rt.rt_tree", "RtPlusTree"),
+    "rt++": ("rt.rt_plus_plus", "RtPlusPlusTree"),
+    "ir-tree": ("baselines.ir_tree", "IRTree"),
+    "iq-tree": ("baselines.iq_tree", "IQTree"),
+    "rq-tree": ("baselines.iq_tree", "RQTree"),
+    "keyword-first": ("baselines.keyword_first", "KeywordFirst"),
+    "spatial-first": ("baselines.spatial_first", "SpatialFirst"),
+    "scan": ("baselines.scan", "Scan"),
 }
 
 NAMES: Final = tuple(_HOME)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from contrada.spatial._jit import kernel
+from contrada.spatial.storage.jit import kernel
 
 _FIBONACCI = np.uint64(0x9E3779B97F4A7C15)
 

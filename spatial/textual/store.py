@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from contrada.errors import InvalidValue
-from contrada.spatial._jit import kernel
+from contrada.spatial.storage.jit import kernel
 from contrada.spatial.textual.slot_map import drop_slot, enter_slots, find_slot, table_size
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from contrada.errors import CorruptFile
-from contrada.spatial.row_numbers import check_offsets, check_rows, check_shapes
+from contrada.spatial.storage.row_numbers import check_offsets, check_rows, check_shapes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from contrada.broker.messages import NotificationId
-    from contrada.broker.server import Broker
-    from contrada.broker.wire import Code, Policy
+    from contrada.broker.node.server import Broker
+    from contrada.broker.protocol.messages import NotificationId
+    from contrada.broker.protocol.wire import Code, Policy
     from contrada.client.async_client import AsyncClient, connect
     from contrada.client.async_subscription import AsyncSubscription
     from contrada.client.blocking import Client
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
         Refused,
         UnwritableFile,
     )
-    from contrada.forwarding.attr import attr
-    from contrada.forwarding.constraint import Constraint, Operator
-    from contrada.forwarding.explain import Explanation, Verdict
-    from contrada.forwarding.filter import Expression, Filter, Predicate
-    from contrada.forwarding.language import parse
-    from contrada.forwarding.parts import TableStats
-    from contrada.forwarding.segments import Segment, SegmentedTable
-    from contrada.forwarding.table import ForwardingTable
-    from contrada.spatial.cr_tree import CRTree
-    from contrada.spatial.geotext import GeoText
-    from contrada.spatial.point import Point
-    from contrada.spatial.region import Box, Region
-    from contrada.spatial.relate import EXACT, Discretization, Uniform, relate, relate_many
-    from contrada.spatial.relation import Relation
+    from contrada.forwarding.language.attr import attr
+    from contrada.forwarding.language.constraint import Constraint, Operator
+    from contrada.forwarding.language.explain import Explanation, Verdict
+    from contrada.forwarding.language.filter import Expression, Filter, Predicate
+    from contrada.forwarding.language.parse import parse
+    from contrada.forwarding.segments.segmented_table import Segment, SegmentedTable
+    from contrada.forwarding.table.state import TableStats
+    from contrada.forwarding.table.table import ForwardingTable
+    from contrada.spatial.cr_tree.tree import CRTree
+    from contrada.spatial.geometry.point import Point
+    from contrada.spatial.geometry.region import Box, Region
+    from contrada.spatial.relations.relate import EXACT, Discretization, Uniform, relate, relate_many
+    from contrada.spatial.relations.relation import Relation
     from contrada.spatial.road.network import RoadNetwork
+    from contrada.spatial.textual.geotext import GeoText
 
 __version__ = "0.1.0"
 
@@ -55,50 +55,50 @@ _HOME = {
     "AsyncAdvertisement": "client.holding",
     "AsyncClient": "client.async_client",
     "AsyncSubscription": "client.async_subscription",
-    "Box": "spatial.region",
-    "Broker": "broker.server",
-    "CRTree": "spatial.cr_tree",
+    "Box": "spatial.geometry.region",
+    "Broker": "broker.node.server",
+    "CRTree": "spatial.cr_tree.tree",
     "Client": "client.blocking",
-    "Code": "broker.wire",
+    "Code": "broker.protocol.wire",
     "CodecError": "errors",
-    "Constraint": "forwarding.constraint",
+    "Constraint": "forwarding.language.constraint",
     "ContradaError": "errors",
     "CorruptFile": "errors",
     "Disconnected": "errors",
-    "Discretization": "spatial.relate",
-    "EXACT": "spatial.relate",
-    "Explanation": "forwarding.explain",
-    "Expression": "forwarding.filter",
-    "Filter": "forwarding.filter",
+    "Discretization": "spatial.relations.relate",
+    "EXACT": "spatial.relations.relate",
+    "Explanation": "forwarding.language.explain",
+    "Expression": "forwarding.language.filter",
+    "Filter": "forwarding.language.filter",
     "FilterSyntaxError": "errors",
-    "ForwardingTable": "forwarding.table",
-    "GeoText": "spatial.geotext",
+    "ForwardingTable": "forwarding.table.table",
+    "GeoText": "spatial.textual.geotext",
     "InvalidRegion": "errors",
     "InvalidValue": "errors",
     "NotFound": "errors",
     "Notification": "client.notification",
-    "NotificationId": "broker.messages",
-    "Operator": "forwarding.constraint",
-    "Point": "spatial.point",
-    "Policy": "broker.wire",
-    "Predicate": "forwarding.filter",
+    "NotificationId": "broker.protocol.messages",
+    "Operator": "forwarding.language.constraint",
+    "Point": "spatial.geometry.point",
+    "Policy": "broker.protocol.wire",
+    "Predicate": "forwarding.language.filter",
     "ProtocolError": "errors",
     "Refused": "errors",
-    "Region": "spatial.region",
-    "Relation": "spatial.relation",
+    "Region": "spatial.geometry.region",
+    "Relation": "spatial.relations.relation",
     "RoadNetwork": "spatial.road.network",
-    "Segment": "forwarding.segments",
-    "SegmentedTable": "forwarding.segments",
+    "Segment": "forwarding.segments.segmented_table",
+    "SegmentedTable": "forwarding.segments.segmented_table",
     "Subscription": "client.blocking_subscription",
-    "TableStats": "forwarding.parts",
-    "Uniform": "spatial.relate",
+    "TableStats": "forwarding.table.state",
+    "Uniform": "spatial.relations.relate",
     "UnwritableFile": "errors",
-    "Verdict": "forwarding.explain",
-    "attr": "forwarding.attr",
+    "Verdict": "forwarding.language.explain",
+    "attr": "forwarding.language.attr",
     "connect": "client.async_client",
-    "parse": "forwarding.language",
-    "relate": "spatial.relate",
-    "relate_many": "spatial.relate",
+    "parse": "forwarding.language.parse",
+    "relate": "spatial.relations.relate",
+    "relate_many": "spatial.relations.relate",
 }
 
 __all__ = [

@@ -72,7 +72,7 @@ class ProtocolError(ContradaError):
 class Refused(ContradaError):
     """The broker understood and said no: not authorised, over a limit, no such subscription.
 
-    The message is the broker's reason, for people; `code` is one of `contrada.broker.wire.Code`, for programs.
+    The message is the broker's reason, for people; `code` is one of `contrada.broker.protocol.wire.Code`, for programs.
     """
 
     def __init__(self, reason: str = "", *, code: str = "") -> None:

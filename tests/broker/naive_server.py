@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contrada.broker import logs
-from contrada.broker.http import serve
-from contrada.broker.metrics import Metrics
-from contrada.broker.node import Node
-from contrada.broker.ports import Codec
-from contrada.broker.settings import Settings
+from contrada.broker.core.ports import Codec
+from contrada.broker.node import logs
+from contrada.broker.node.http import serve
+from contrada.broker.node.metrics import Metrics
+from contrada.broker.node.node import Node
+from contrada.broker.node.settings import Settings
 from tests.naive.delivery import NaiveTable, read_filter, read_notification
 
 if TYPE_CHECKING:

@@ -12,15 +12,27 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import zmq
 
-from contrada.broker.frames import decode, encode
-from contrada.broker.messages import Ack, Deliver, Error, Hello, Message, Ping, Pong, Publish, Reply, Subscribe, Welcome
-from contrada.broker.wire import Policy
+from contrada.broker.protocol.frames import decode, encode
+from contrada.broker.protocol.messages import (
+    Ack,
+    Deliver,
+    Error,
+    Hello,
+    Message,
+    Ping,
+    Pong,
+    Publish,
+    Reply,
+    Subscribe,
+    Welcome,
+)
+from contrada.broker.protocol.wire import Policy
 from tests.broker.table_top import body, equals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from contrada.broker.keys import KeyPair
+    from contrada.broker.protocol.keys import KeyPair
 
 PATIENCE = 30.0
 ROOT = Path(__file__).parents[2]

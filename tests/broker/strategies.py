@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from contrada.broker import messages as m
-from contrada.broker import wire
+from contrada.broker.protocol import messages as m
+from contrada.broker.protocol import wire
 
 names = st.text(max_size=20)
 some = st.text(min_size=1, max_size=20)

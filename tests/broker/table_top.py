@@ -7,13 +7,13 @@ from typing import Any
 
 import msgpack
 
-from contrada.broker.core import Core, Identity
-from contrada.broker.frames import decode, encode
-from contrada.broker.messages import Ack, Deliver, Dropped, Hello, Limits, Message, Publish, Subscribe
-from contrada.broker.ports import Codec
-from contrada.broker.session import Sent
-from contrada.broker.settings import Settings
-from contrada.broker.wire import Policy, Role
+from contrada.broker.core.core import Core, Identity
+from contrada.broker.core.ports import Codec
+from contrada.broker.core.session import Sent
+from contrada.broker.node.settings import Settings
+from contrada.broker.protocol.frames import decode, encode
+from contrada.broker.protocol.messages import Ack, Deliver, Dropped, Hello, Limits, Message, Publish, Subscribe
+from contrada.broker.protocol.wire import Policy, Role
 from tests.naive.delivery import NaiveTable, read_filter, read_notification
 
 ALL = frozenset(Role) - {Role.PEER}

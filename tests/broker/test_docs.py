@@ -7,11 +7,11 @@ from dataclasses import fields
 from pathlib import Path
 
 from contrada import Broker, Client
-from contrada.broker import wire
-from contrada.broker.messages import Limits
-from contrada.broker.metrics import COUNTERS
-from contrada.broker.settings import Settings
-from contrada.broker.wire import Code, Policy, Role
+from contrada.broker.node.metrics import COUNTERS
+from contrada.broker.node.settings import Settings
+from contrada.broker.protocol import wire
+from contrada.broker.protocol.messages import Limits
+from contrada.broker.protocol.wire import Code, Policy, Role
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "broker.md").read_text()

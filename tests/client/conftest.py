@@ -11,7 +11,7 @@ from tests.client.reference import make_broker
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contrada.broker.server import Broker
+    from contrada.broker.node.server import Broker
 
 
 @pytest.fixture

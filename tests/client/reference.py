@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from contrada.broker.server import Broker
-from contrada.forwarding.bodies import decode_some
-from contrada.forwarding.explain import Explanation, explain
-from contrada.forwarding.filter import Filter, as_filters
-from contrada.spatial.relate import EXACT
+from contrada.broker.node.server import Broker
+from contrada.forwarding.batches.bodies import decode_some
+from contrada.forwarding.language.explain import Explanation, explain
+from contrada.forwarding.language.filter import Filter, as_filters
+from contrada.spatial.relations.relate import EXACT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

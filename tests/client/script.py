@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from contrada.broker import frames
-from contrada.broker.messages import (
+from contrada.broker.protocol import frames
+from contrada.broker.protocol.messages import (
     Ack,
     Acked,
     Advertise,
@@ -28,11 +28,11 @@ from contrada.broker.messages import (
     Unsubscribe,
     Welcome,
 )
-from contrada.broker.wire import Role
-from contrada.client.events import Connect, Hangup, Phase, Send
+from contrada.broker.protocol.wire import Role
+from contrada.client.engine.events import Connect, Hangup, Phase, Send
 
 if TYPE_CHECKING:
-    from contrada.client.core import Core
+    from contrada.client.engine.core import Core
 
 
 class ScriptedBroker:

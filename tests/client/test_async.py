@@ -11,7 +11,7 @@ import shapely
 
 import contrada
 from contrada import Box, GeoText, Point, Region
-from contrada.broker.messages import Limits
+from contrada.broker.protocol.messages import Limits
 from tests.client.reference import make_broker
 
 if TYPE_CHECKING:

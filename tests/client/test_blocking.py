@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import contrada
-from contrada.broker.messages import Limits
+from contrada.broker.protocol.messages import Limits
 from contrada.client.holding import Held
 from contrada.client.options import Options
 from tests.client.reference import make_broker

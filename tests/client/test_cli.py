@@ -18,12 +18,13 @@ import typer.main
 from typer.testing import CliRunner
 
 import contrada
-from contrada.client import cli, settings
-from contrada.client.commands.reading import Source, batches
-from contrada.forwarding.segments import write_index
+from contrada.client.cli import main as cli
+from contrada.client.cli import settings
+from contrada.client.cli.reading import Source, batches
+from contrada.forwarding.segments.segmented_table import write_index
 
 if TYPE_CHECKING:
-    from contrada.broker.server import Broker
+    from contrada.broker.node.server import Broker
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
@@ -31,7 +32,7 @@ LONG = {"broker", "bench", "demo"}  # tested as processes, in test_processes.py
 
 
 def examples(name: str) -> tuple[str, ...]:
-    found: tuple[str, ...] = importlib.import_module(f"contrada.client.commands.{name.replace('-', '_')}").EXAMPLES
+    found: tuple[str, ...] = importlib.import_module(f"contrada.client.cli.commands.{name.replace('-', '_')}").EXAMPLES
     return found
 
 
@@ -40,7 +41,7 @@ def shell(tmp_path: Path, url: str) -> dict[str, str]:
     """An environment in which `contrada` is this package's, and finds the test's broker."""
     program = tmp_path / "bin" / "contrada"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m contrada.client.cli "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m contrada.client.cli.main "$@"\n')
     program.chmod(0o755)
     path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path if entry and Path(entry).exists())
     home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
@@ -256,7 +257,7 @@ def test_exit_codes_and_messages(
 
 
 def test_ctrl_c_ends_sub_with_130(shell: dict[str, str], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "contrada.client.cli", "sub", "n exists"]
+    command = [sys.executable, "-m", "contrada.client.cli.main", "sub", "n exists"]
     with subprocess.Popen(command, env=shell, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "subscription 1" in process.stderr.readline()
@@ -348,7 +349,7 @@ def test_pub_loses_nothing_that_comes_before_a_mistake(shell: dict[str, str], tm
 
 def test_pub_does_not_wait_for_the_end_of_its_input(shell: dict[str, str], tmp_path: Path) -> None:
     """At the end of a pipe, or of a person's patience, each line is published when it comes."""
-    command = [sys.executable, "-m", "contrada.client.cli", "pub"]
+    command = [sys.executable, "-m", "contrada.client.cli.main", "pub"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, env=shell, cwd=tmp_path, text=True, **pipes) as process:  # type: ignore[call-overload]
         for _ in range(3):

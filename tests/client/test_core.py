@@ -9,20 +9,31 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from contrada.broker import frames
-from contrada.broker.messages import Ack, Acked, Bye, Deliver, Delivered, Drop, Dropped, Error, Limits, NotificationId
-from contrada.broker.wire import Code, Policy
-from contrada.client.core import Core
-from contrada.client.events import Phase, Ready
+from contrada.broker.protocol import frames
+from contrada.broker.protocol.messages import (
+    Ack,
+    Acked,
+    Bye,
+    Deliver,
+    Delivered,
+    Drop,
+    Dropped,
+    Error,
+    Limits,
+    NotificationId,
+)
+from contrada.broker.protocol.wire import Code, Policy
+from contrada.client.engine.core import Core
+from contrada.client.engine.events import Phase, Ready
+from contrada.client.engine.standing import Stage
 from contrada.client.options import OptionNames, Options
-from contrada.client.standing import Stage
 from contrada.errors import Disconnected, InvalidValue, Refused
 from tests.client.script import Line, ScriptedBroker
 
 if TYPE_CHECKING:
-    from contrada.client.inbox import Inbox
-    from contrada.client.outbox import Parcel
-    from contrada.client.standing import Promise
+    from contrada.client.engine.inbox import Inbox
+    from contrada.client.engine.outbox import Parcel
+    from contrada.client.engine.standing import Promise
 
 
 def make(limits: Limits = Limits(), **options: object) -> Line:  # noqa: B008

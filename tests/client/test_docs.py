@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from contrada.broker.server import Broker
+    from contrada.broker.node.server import Broker
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", (Path(__file__).parents[2] / "docs" / "client.md").read_text(), re.S)
 
@@ -43,7 +43,7 @@ def blocked(code: str, *modules: str, argument: str = "") -> None:
 
 
 def test_importing_the_client_loads_no_engine_and_no_sockets() -> None:
-    code = "import contrada.client\nfrom contrada import connect, Client\nimport contrada.client.cli"
+    code = "import contrada.client\nfrom contrada import connect, Client\nimport contrada.client.cli.main"
     blocked(code, "numba", "shapely", "pyspark", "zmq", "numpy")
 
 

@@ -15,10 +15,10 @@ import typer.main
 from typer.testing import CliRunner
 
 import contrada
-from contrada.broker.addresses import host_name
-from contrada.broker.server import Broker
-from contrada.client import cli
-from contrada.client.core import Core
+from contrada.broker.node.server import Broker
+from contrada.broker.protocol.addresses import host_name
+from contrada.client.cli import main as cli
+from contrada.client.engine.core import Core
 from contrada.client.options import Options
 from tests.client.reference import make_broker
 
@@ -97,7 +97,7 @@ def test_a_quiet_broker_says_nothing(quiet: bool, monkeypatch: pytest.MonkeyPatc
 
     levels: list[int] = []
     monkeypatch.setattr(Broker, "run", run)
-    monkeypatch.setattr("contrada.broker.logs.configure", levels.append)
+    monkeypatch.setattr("contrada.broker.node.logs.configure", levels.append)
     told = CliRunner().invoke(cli.app, ["broker", "--listen", "tcp://127.0.0.1:*", *["--quiet"] * quiet])
     assert told.exit_code == 0
     assert ("listens on" in told.stderr) is not quiet

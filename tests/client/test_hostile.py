@@ -11,8 +11,8 @@ import pytest
 import zmq
 
 import contrada
-from contrada.broker.frames import decode, encode
-from contrada.broker.messages import (
+from contrada.broker.protocol.frames import decode, encode
+from contrada.broker.protocol.messages import (
     Ack,
     Acked,
     Deliver,
@@ -23,9 +23,9 @@ from contrada.broker.messages import (
     Subscribe,
     Welcome,
 )
-from contrada.broker.wire import Role
+from contrada.broker.protocol.wire import Role
 from contrada.client.transport import Transport
-from contrada.forwarding.codec import encode_notification
+from contrada.forwarding.codec.msgpack import encode_notification
 from tests.client.reference import make_broker
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import contrada
-from contrada.broker.keys import generate
-from contrada.client.commands import bench as bench_command
-from contrada.client.commands import broker as broker_command
-from contrada.client.commands import demo as demo_command
-from contrada.client.commands.local import broker_process
+from contrada.broker.protocol.keys import generate
+from contrada.client.cli.commands import bench as bench_command
+from contrada.client.cli.commands import broker as broker_command
+from contrada.client.cli.commands import demo as demo_command
+from contrada.client.cli.local import broker_process
 from tests.client.test_reconnect import FAST, free_port, reaches, run
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def test_examples_of_bench_and_demo(example: str) -> None:
     if words == ["demo"]:
         words += ["--seconds", "2"]
     result = subprocess.run(
-        [sys.executable, "-m", "contrada.client.cli", *words], capture_output=True, text=True, timeout=110
+        [sys.executable, "-m", "contrada.client.cli.main", *words], capture_output=True, text=True, timeout=110
     )
     assert result.returncode == 0, result.stderr
     assert ("end to end" if "bench" in words else "every delivery agrees") in result.stdout

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import contrada
-from contrada.broker.keys import generate, load_public
+from contrada.broker.protocol.keys import generate, load_public
 from tests.client.reference import make_broker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from contrada.broker.server import Broker
+    from contrada.broker.node.server import Broker
 
 
 @pytest.fixture(scope="module")

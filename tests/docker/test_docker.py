@@ -16,9 +16,9 @@ import pytest
 import typer.main
 import yaml
 
-from contrada.client import cli
-from contrada.client.commands.local import broker_process
-from contrada.forwarding.recording import Accepted, Recording, Stopped
+from contrada.client.cli import main as cli
+from contrada.client.cli.local import broker_process
+from contrada.forwarding.recording.reader import Accepted, Recording, Stopped
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docker"
@@ -192,12 +192,12 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def contrada(arguments: list[str], **more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "contrada.client.cli", *arguments]
+    command = [sys.executable, "-m", "contrada.client.cli.main", *arguments]
     result = subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=200)
     assert result.returncode == 0, f"{shlex.join(command)}: {result.stderr}"
     return result
 
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "contrada.client.cli", *arguments]
+    command = [sys.executable, "-m", "contrada.client.cli.main", *arguments]
     return subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from contrada.forwarding.constraint import Constraint, Operator
-from contrada.forwarding.filter import Filter, Predicate
-from contrada.forwarding.operands import Similar, TextMatch, ValueSet
-from contrada.forwarding.values import INT_MAX, INT_MIN
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.point import Point
-from contrada.spatial.region import Box, Region
+from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.filter import Filter, Predicate
+from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet
+from contrada.forwarding.language.values import INT_MAX, INT_MIN
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box, Region
+from contrada.spatial.textual.geotext import GeoText
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from contrada.forwarding.values import Value
+    from contrada.forwarding.language.values import Value
 
 NAMES = ("a", "b", "c")
 NUMBERS = (0, 1, 2, 3, -1, 0.0, -0.0, 1.0, 0.5, 1.5, 2**53, 2**53 + 1, 2.0**53, INT_MIN, INT_MAX, 1e300, -1e300, 5e-324)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from contrada.forwarding.codec import Limits
-from contrada.forwarding.constraint import Operator
+from contrada.forwarding.codec.msgpack import Limits
+from contrada.forwarding.language.constraint import Operator
 
 DOCS = Path(__file__).parents[2] / "docs"
 

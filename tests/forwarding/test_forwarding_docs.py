@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from contrada.forwarding.plugged import TYPES
-from contrada.forwarding.table import ForwardingTable
+from contrada.forwarding.table.table import ForwardingTable
+from contrada.forwarding.types.plugged import TYPES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "forwarding.md").read_text()
 
@@ -24,8 +24,8 @@ def test_every_method_is_named() -> None:
 
 
 def test_every_type_can_be_made() -> None:
-    from contrada.forwarding.plugged import Settings, make_type
-    from contrada.spatial.relate import EXACT
+    from contrada.forwarding.types.plugged import Settings, make_type
+    from contrada.spatial.relations.relate import EXACT
 
     for kind in TYPES:
         make_type(kind, Settings(EXACT, "scan", None))._check()

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import shapely
 
-from contrada.forwarding.constraint import Constraint, Operator
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.point import Point
-from contrada.spatial.region import Region
+from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Region
+from contrada.spatial.textual.geotext import GeoText
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contrada.forwarding.filter import Filter
+    from contrada.forwarding.language.filter import Filter
 
 # DE-9IM patterns of the eight relations, from the interiors' and boundaries' intersections (paper 1, Table 1).
 PATTERNS = {

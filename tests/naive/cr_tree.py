@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contrada.spatial.relate import EXACT, Discretization, relate
+from contrada.spatial.relations.relate import EXACT, Discretization, relate
 
 if TYPE_CHECKING:
-    from contrada.spatial.region import Point, Region
+    from contrada.spatial.geometry.region import Point, Region
 
 
 class NaiveConstraints:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack
 
-from contrada.broker.wire import Policy
+from contrada.broker.protocol.wire import Policy
 from contrada.errors import CodecError
 
 if TYPE_CHECKING:

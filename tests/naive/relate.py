@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from contrada.spatial.relation import Relation
+from contrada.spatial.relations.relation import Relation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from contrada.spatial.road.index import RoadSubscription
+    from contrada.spatial.road.index.base import RoadSubscription
 
     XY = tuple[float, float]
 

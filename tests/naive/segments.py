@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contrada.forwarding.filter import as_filters
+from contrada.forwarding.language.filter import as_filters
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-    from contrada.forwarding.filter import Expression, Filter
-    from contrada.forwarding.values import Notification
+    from contrada.forwarding.language.filter import Expression, Filter
+    from contrada.forwarding.language.values import Notification
 
 
 class NaiveSubscriptions:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from contrada.forwarding.filter import as_filters
+from contrada.forwarding.language.filter import as_filters
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from contrada.forwarding.filter import Expression, Filter
-    from contrada.forwarding.operands import Roads
-    from contrada.forwarding.values import Notification
-    from contrada.spatial.relate import Discretization
+    from contrada.forwarding.language.filter import Expression, Filter
+    from contrada.forwarding.language.operands import Roads
+    from contrada.forwarding.language.values import Notification
+    from contrada.spatial.relations.relate import Discretization
 
 
 class NaiveTable:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from contrada.spatial.relation import Relation
+from contrada.spatial.relations.relation import Relation
 from tests.naive import relate as exact
 from tests.naive.relate import IN, ON, OUT
 

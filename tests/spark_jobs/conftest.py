@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from contrada.spark_jobs.session import open_session
+from contrada.spark_jobs.common.session import open_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

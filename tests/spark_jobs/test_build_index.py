@@ -16,17 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from contrada.client.cli import app
-from contrada.client.commands import build_index as command
+from contrada.client.cli.commands import build_index as command
+from contrada.client.cli.main import app
 from contrada.errors import InvalidValue
-from contrada.forwarding.index_directory import read_manifest, write_index
-from contrada.forwarding.language import parse
-from contrada.forwarding.segments import SegmentedTable
-from contrada.spark_jobs.build_index import build_index
-from contrada.spark_jobs.build_plan import NotCommitted
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.point import Point
-from contrada.spatial.region import Box
+from contrada.forwarding.language.parse import parse
+from contrada.forwarding.segments.index_directory import read_manifest, write_index
+from contrada.forwarding.segments.segmented_table import SegmentedTable
+from contrada.spark_jobs.build.build_index import build_index
+from contrada.spark_jobs.build.plan import NotCommitted
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box
+from contrada.spatial.textual.geotext import GeoText
 from tests.naive.segments import NaiveSubscriptions
 
 if TYPE_CHECKING:
@@ -298,7 +298,7 @@ def test_a_killed_job_leaves_the_old_index(spark: SparkSession, tmp_path: Path) 
     source = write_parquet(tmp_path / "subscriptions.parquet", rows)
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)  # noqa: PTH100
     process = subprocess.Popen(
-        [sys.executable, "-m", "contrada.client.cli", "build-index", str(source), str(index), "--master", "local[1]"],
+        [sys.executable, "-m", "contrada", "build-index", str(source), str(index), "--master", "local[1]"],
         env={**os.environ, "PYTHONPATH": path},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from contrada.forwarding.filter import Filter
-from contrada.forwarding.language import parse
-from contrada.spark_jobs.candidates import asks, gives
+from contrada.forwarding.language.filter import Filter
+from contrada.forwarding.language.parse import parse
+from contrada.spark_jobs.build.cover.candidates import asks, gives
 from tests.forwarding.strategies import filters
 
 

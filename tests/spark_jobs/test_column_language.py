@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.errors import ContradaError
-from contrada.forwarding.constraint import Constraint
-from contrada.forwarding.filter import Filter
-from contrada.forwarding.language import parse
-from contrada.forwarding.operands import TextMatch
-from contrada.forwarding.packed_columns import RELATIONS
-from contrada.spark_jobs.arrow import text_of
-from contrada.spark_jobs.column_language import read_texts
-from contrada.spark_jobs.staging import BOX_MATCH, OTHER, POLYGON
-from contrada.spatial.region import Box, Region
+from contrada.forwarding.batches.packed_columns import RELATIONS
+from contrada.forwarding.language.constraint import Constraint
+from contrada.forwarding.language.filter import Filter
+from contrada.forwarding.language.operands import TextMatch
+from contrada.forwarding.language.parse import parse
+from contrada.spark_jobs.build.rows.column_language import read_texts
+from contrada.spark_jobs.build.staging import BOX_MATCH, OTHER, POLYGON
+from contrada.spark_jobs.common.arrow import text_of
+from contrada.spatial.geometry.region import Box, Region
 from tests.forwarding.strategies import predicates
 
 QUICK = [

@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.codec import encode_notification
-from contrada.forwarding.json_codec import notification_to_json
-from contrada.forwarding.table import ForwardingTable
-from contrada.forwarding.values import microseconds
-from contrada.spark_jobs.decoding import Form, Format, decode
-from contrada.spark_jobs.instants import parse_time, zone_of
-from contrada.spark_jobs.opening import admitted
-from contrada.spark_jobs.typed import check_attributes
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.point import Point
-from contrada.spatial.region import Box, Region
+from contrada.forwarding.codec.json import notification_to_json
+from contrada.forwarding.codec.msgpack import encode_notification
+from contrada.forwarding.language.values import microseconds
+from contrada.forwarding.table.table import ForwardingTable
+from contrada.spark_jobs.common.index_cache import admitted
+from contrada.spark_jobs.common.instants import parse_time, zone_of
+from contrada.spark_jobs.replay.logs.decoding import Form, Format, decode
+from contrada.spark_jobs.replay.logs.typed import check_attributes
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box, Region
+from contrada.spatial.textual.geotext import GeoText
 from tests.forwarding.strategies import filters, geotexts, regions
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -308,7 +308,7 @@ def test_columns_of_local_times() -> None:
 
 @given(st.lists(filters(), min_size=1, max_size=5), st.lists(SCALARS, max_size=6))
 def test_gates_admit_columns_as_they_admit_notifications(wanted: list[Any], rows: list[Any]) -> None:
-    from contrada.forwarding.gates import Gate, anchor_of
+    from contrada.forwarding.segments.gate import Gate, anchor_of
 
     gate = Gate.around(anchor_of(each) for each in wanted)
     columns = decode(batch(pa.array(rows, TYPES)), Format(Form.TYPED)).notifications

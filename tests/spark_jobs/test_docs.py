@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from contrada.client.cli import app
+from contrada.client.cli.main import app
 
 TEXT = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
 

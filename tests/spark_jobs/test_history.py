@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada.forwarding.codec import encode_filter, encode_notification
-from contrada.forwarding.language import parse
-from contrada.forwarding.recording import Accepted, Gap, Indexed, Started, Subscribed
-from contrada.forwarding.recording_writer import RecordingWriter
-from contrada.spark_jobs.history import FOREVER, history_of, read_history
+from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
+from contrada.forwarding.language.parse import parse
+from contrada.forwarding.recording.reader import Accepted, Gap, Indexed, Started, Subscribed
+from contrada.forwarding.recording.writer import RecordingWriter
+from contrada.spark_jobs.replay.history import FOREVER, history_of, read_history
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +66,7 @@ def test_who_is_subscribed_is_who_was(tmp_path_factory: Any, steps: list[tuple[s
             alive, next_interface = {}, 1
         writer.commit()
     writer.close()
-    from contrada.forwarding.recording import Recording
+    from contrada.forwarding.recording.reader import Recording
 
     history = read_history(directory)
     assert not history.problems
@@ -108,7 +108,7 @@ def test_a_gap_in_the_middle_of_a_file_ends_nothing() -> None:
 
 
 def test_an_index_stands_until_the_next_one_and_may_change() -> None:
-    from contrada.forwarding.recording import Added, Removed, Standing
+    from contrada.forwarding.recording.reader import Added, Removed, Standing
 
     records = [
         Started(1, 0, "b"),
@@ -136,8 +136,8 @@ def test_an_index_stands_until_the_next_one_and_may_change() -> None:
 
 
 def test_client_names_that_no_interface_may_have(tmp_path: Path) -> None:
-    from contrada.forwarding.segments import SegmentedTable
-    from contrada.spark_jobs.history import write_history
+    from contrada.forwarding.segments.segmented_table import SegmentedTable
+    from contrada.spark_jobs.replay.history import write_history
 
     with RecordingWriter(tmp_path / "recording", "b") as writer:
         writer.subscribed(1, "", 1, 1, [FILTER])

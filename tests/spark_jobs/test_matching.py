@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from contrada.errors import CorruptFile
-from contrada.forwarding.segments import write_index
-from contrada.spark_jobs import matching
-from contrada.spark_jobs.decoding import Form, Format
-from contrada.spark_jobs.matching import Match, _route, _Task
-from contrada.spark_jobs.opening import IndexFiles, opened
-from contrada.spark_jobs.storing import TaskFiles
+from contrada.forwarding.segments.segmented_table import write_index
+from contrada.spark_jobs.common.index_cache import IndexFiles, opened
+from contrada.spark_jobs.replay import matching
+from contrada.spark_jobs.replay.logs.decoding import Form, Format
+from contrada.spark_jobs.replay.matching import Match, _route, _Task
+from contrada.spark_jobs.replay.storing import TaskFiles
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.forwarding.filter import Filter
-from contrada.forwarding.language import parse
-from contrada.spark_jobs.families import Families
-from contrada.spark_jobs.meeting import (
+from contrada.forwarding.language.filter import Filter
+from contrada.forwarding.language.parse import parse
+from contrada.spark_jobs.build.cover.families import Families
+from contrada.spark_jobs.build.cover.meeting import (
     CLASHING,
     MOST,
     REPEATED,
@@ -23,8 +23,8 @@ from contrada.spark_jobs.meeting import (
     find_doubles,
     id_records,
 )
-from contrada.spark_jobs.parsing import parse_batch
-from contrada.spark_jobs.statistics import groups_of
+from contrada.spark_jobs.build.rows.parsing import parse_batch
+from contrada.spark_jobs.build.statistics import groups_of
 
 Row = tuple[str, str, str]
 

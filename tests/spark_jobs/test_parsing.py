@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from contrada.forwarding.filter import Filter, Predicate, as_filters
-from contrada.forwarding.index_directory import KINDS
-from contrada.forwarding.language import parse
-from contrada.forwarding.table import ForwardingTable
-from contrada.spark_jobs import column_language
-from contrada.spark_jobs.building import filters_of
-from contrada.spark_jobs.parsing import parse_batch
-from contrada.spark_jobs.staging import BOX, BOX_MATCH, OTHER, STAGED
+from contrada.forwarding.language.filter import Filter, Predicate, as_filters
+from contrada.forwarding.language.parse import parse
+from contrada.forwarding.segments.index_directory import KINDS
+from contrada.forwarding.table.table import ForwardingTable
+from contrada.spark_jobs.build.building import filters_of
+from contrada.spark_jobs.build.rows import column_language
+from contrada.spark_jobs.build.rows.parsing import parse_batch
+from contrada.spark_jobs.build.staging import BOX, BOX_MATCH, OTHER, STAGED
 from contrada.spark_jobs.warm import compile_kernels
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.forwarding.index_directory import KINDS
-from contrada.spark_jobs.partitioning import hilbert, plan_segments, segments_of
-from contrada.spark_jobs.statistics import GRID, NAMES, Grid, bucket_parts, buckets_of
+from contrada.forwarding.segments.index_directory import KINDS
+from contrada.spark_jobs.build.partitioning import hilbert, plan_segments, segments_of
+from contrada.spark_jobs.build.statistics import GRID, NAMES, Grid, bucket_parts, buckets_of
 
 buckets = st.integers(0, len(KINDS) * NAMES * GRID * GRID - 1)
 

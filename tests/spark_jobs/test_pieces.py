@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.spark_jobs.decoding import Form, Format, decode
-from contrada.spark_jobs.failing import OutOfReach
-from contrada.spark_jobs.pieces import Piece, cut, plain_schema, read_piece
+from contrada.spark_jobs.common.failing import OutOfReach
+from contrada.spark_jobs.replay.logs.decoding import Form, Format, decode
+from contrada.spark_jobs.replay.logs.pieces import Piece, cut, plain_schema, read_piece
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from contrada.client.cli import app
-from contrada.forwarding.index_directory import write_index
-from contrada.spark_jobs import session
+from contrada.client.cli.main import app
+from contrada.forwarding.segments.index_directory import write_index
+from contrada.spark_jobs.common import session
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -122,7 +122,7 @@ def test_quiet_is_quiet(tmp_path: Path) -> None:
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)  # noqa: PTH100
     arguments = ["build-index", "s.jsonl", "index", "--quiet", "--json", "--master", "local[1]"]
     done = subprocess.run(
-        [sys.executable, "-m", "contrada.client.cli", *arguments],
+        [sys.executable, "-m", "contrada.client.cli.main", *arguments],
         env={**os.environ, "PYTHONPATH": path},
         cwd=tmp_path,
         capture_output=True,

@@ -14,18 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from contrada.errors import ContradaError, InvalidValue
-from contrada.forwarding.codec import encode_filter, encode_notification
-from contrada.forwarding.json_codec import notification_to_json
-from contrada.forwarding.language import parse
-from contrada.forwarding.recording_writer import RecordingWriter
-from contrada.forwarding.segments import write_index
-from contrada.spark_jobs.event_logs import Layout, find_log, read_log
-from contrada.spark_jobs.matching import Match, match_events
-from contrada.spark_jobs.opening import IndexFiles
-from contrada.spark_jobs.replay import Replay, replay
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.point import Point
-from contrada.spatial.region import Box
+from contrada.forwarding.codec.json import notification_to_json
+from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
+from contrada.forwarding.language.parse import parse
+from contrada.forwarding.recording.writer import RecordingWriter
+from contrada.forwarding.segments.segmented_table import write_index
+from contrada.spark_jobs.common.index_cache import IndexFiles
+from contrada.spark_jobs.replay.logs.event_logs import Layout, find_log, read_log
+from contrada.spark_jobs.replay.matching import Match, match_events
+from contrada.spark_jobs.replay.replay import Replay, replay
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box
+from contrada.spatial.textual.geotext import GeoText
 
 if TYPE_CHECKING:
     from pathlib import Path

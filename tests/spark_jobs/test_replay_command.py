@@ -18,17 +18,17 @@ import pytest
 from typer.testing import CliRunner
 
 import contrada
-from contrada.client.cli import app
-from contrada.client.commands import replay as command
-from contrada.client.commands.replay import bytes_of, paced, rate_of
+from contrada.client.cli.commands import replay as command
+from contrada.client.cli.commands.replay import bytes_of, paced, rate_of
+from contrada.client.cli.main import app
 from contrada.errors import InvalidValue
-from contrada.forwarding.segments import write_index
-from contrada.spark_jobs.decoding import Reject
-from contrada.spark_jobs.event_logs import Layout
-from contrada.spark_jobs.event_stream import Event, stream
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.point import Point
-from contrada.spatial.region import Box
+from contrada.forwarding.segments.segmented_table import write_index
+from contrada.spark_jobs.replay.logs.decoding import Reject
+from contrada.spark_jobs.replay.logs.event_logs import Layout
+from contrada.spark_jobs.replay.logs.event_stream import Event, stream
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box
+from contrada.spatial.textual.geotext import GeoText
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -209,7 +209,7 @@ def test_a_killed_job_leaves_the_old_output(tmp_path: Path, shared: None) -> Non
     before = sorted(str(each) for each in (tmp_path / "out").rglob("*"))
     path = os.pathsep.join(each for each in sys.path if each)
     process = subprocess.Popen(
-        [sys.executable, "-m", "contrada.client.cli", "replay", *map(str, arguments), "--master", "local[1]"],
+        [sys.executable, "-m", "contrada.client.cli.main", "replay", *map(str, arguments), "--master", "local[1]"],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from contrada.forwarding.index_directory import write_index
-from contrada.spark_jobs.opening import IndexFiles, opened
-from contrada.spark_jobs.outlines import Outline, chosen, outlines_of
-from contrada.spark_jobs.pictures import draw_heat_map, draw_timeline, width_of
-from contrada.spark_jobs.report import write_report
-from contrada.spark_jobs.tally import STEPS, Tally
+from contrada.forwarding.segments.index_directory import write_index
+from contrada.spark_jobs.common.index_cache import IndexFiles, opened
+from contrada.spark_jobs.replay.report.outlines import Outline, chosen, outlines_of
+from contrada.spark_jobs.replay.report.pictures import draw_heat_map, draw_timeline, width_of
+from contrada.spark_jobs.replay.report.report import write_report
+from contrada.spark_jobs.replay.report.tally import STEPS, Tally
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from contrada.errors import CorruptFile
-from contrada.forwarding.index_directory import commit_index, read_manifest, write_index
-from contrada.spark_jobs import build_index as building
-from contrada.spark_jobs.build_index import build_index, run_build
-from contrada.spark_jobs.build_plan import NotCommitted, plan_build
-from contrada.spark_jobs.failing import JobFailed, reason_of
-from contrada.spark_jobs.packed_text import read_packed
-from contrada.spark_jobs.sources import find_subscriptions
+from contrada.forwarding.segments.index_directory import commit_index, read_manifest, write_index
+from contrada.spark_jobs.build import build_index as building
+from contrada.spark_jobs.build.build_index import build_index, run_build
+from contrada.spark_jobs.build.plan import NotCommitted, plan_build
+from contrada.spark_jobs.build.rows.packed_text import read_packed
+from contrada.spark_jobs.build.rows.sources import find_subscriptions
+from contrada.spark_jobs.common.failing import JobFailed, reason_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -111,7 +111,7 @@ def test_a_packed_file_that_is_cut_is_set_aside_by_name(spark: SparkSession, tmp
 
 
 def test_packed_lines_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("contrada.spark_jobs.packed_text._BLOCK", 7)
+    monkeypatch.setattr("contrada.spark_jobs.build.rows.packed_text._BLOCK", 7)
     for text in (b"", b"\n", b"one", b"one\ntwo\r\nthree\rfour", b"a long line without an end\n\nand another\r\n"):
         (tmp_path / "f.gz").write_bytes(gzip.compress(text))
         found = [line for lines in read_packed(str(tmp_path / "f.gz")) for line in lines.to_pylist()]
@@ -165,7 +165,7 @@ def test_statistics_and_quarantine_are_those_of_the_manifest(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(building, "commit_index", commit_index)
-    monkeypatch.setattr("contrada.forwarding.index_directory._replace_manifest", die)
+    monkeypatch.setattr("contrada.forwarding.segments.index_directory._replace_manifest", die)
     with pytest.raises(KeyboardInterrupt):
         build_index(spark, str(tmp_path / "two.jsonl"), str(index), quarantine=str(tmp_path / "rejected"))
     after = state(index)

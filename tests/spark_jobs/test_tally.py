@@ -8,11 +8,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.spark_jobs import tally as tally_module
-from contrada.spark_jobs.tally import BINS, STEPS, Tally, places_of
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.point import Point
-from contrada.spatial.region import Box
+from contrada.spark_jobs.replay.report import tally as tally_module
+from contrada.spark_jobs.replay.report.tally import BINS, STEPS, Tally, places_of
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box
+from contrada.spatial.textual.geotext import GeoText
 
 # Coordinates are 0 or at least 1e-100 in magnitude: none underflows when it is divided by a cell's side.
 coordinates = st.floats(-1e6, 1e6).map(lambda c: c if abs(c) >= 1e-100 else 0.0) | st.sampled_from(

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[3]
 PATIENCE = 60.0
 SERVE = """
 import json, sys
-from contrada.broker import logs
-from contrada.broker.server import Broker
+from contrada.broker.node import logs
+from contrada.broker.node.server import Broker
 logs.configure()
 broker = Broker(**json.loads(sys.argv[1]))
 print(broker.url, flush=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import Any
 
-from contrada.broker.core import Core, Identity
-from contrada.broker.frames import encode
-from contrada.broker.messages import (
+from contrada.broker.core.core import Core, Identity
+from contrada.broker.core.ports import Codec
+from contrada.broker.core.session import Sent
+from contrada.broker.node.settings import Settings
+from contrada.broker.protocol.frames import encode
+from contrada.broker.protocol.messages import (
     Advertise,
     Deliver,
     Hello,
@@ -15,15 +18,12 @@ from contrada.broker.messages import (
     Publish,
     Subscribe,
 )
-from contrada.broker.overlay.frames import decode_peer, encode_peer
-from contrada.broker.overlay.messages import Change, Forward, LinkStates, Run
-from contrada.broker.ports import Codec
-from contrada.broker.session import Sent
-from contrada.broker.settings import Settings
-from contrada.broker.wire import Policy, Role
+from contrada.broker.protocol.peer_frames import decode_peer, encode_peer
+from contrada.broker.protocol.peer_messages import Change, Forward, LinkStates, Run
+from contrada.broker.protocol.wire import Policy, Role
 from contrada.errors import ContradaError
-from contrada.forwarding.codec import decode_filter, decode_notification, encode_filter, encode_notification
-from contrada.forwarding.filter import as_filters
+from contrada.forwarding.codec.msgpack import decode_filter, decode_notification, encode_filter, encode_notification
+from contrada.forwarding.language.filter import as_filters
 from tests.client.reference import ReferenceTable
 
 
@@ -135,14 +135,14 @@ class Overlay:
         self.say(name, client, Hello(1, 1, client.decode()))
 
     def subscribe(self, name: str, text: str, number: int = 1, client: bytes = b"client", **options: Any) -> None:
-        from contrada.forwarding.language import parse
+        from contrada.forwarding.language.parse import parse
 
         encoded = tuple(encode_filter(f) for f in as_filters(parse(text)))
         defaults = {"policy": Policy.BLOCK, "credit": 10**6, "queue": 0}
         self.say(name, client, Subscribe(100 + number, number, encoded, **{**defaults, **options}))
 
     def advertise(self, name: str, text: str, number: int = 1, client: bytes = b"client") -> None:
-        from contrada.forwarding.language import parse
+        from contrada.forwarding.language.parse import parse
 
         encoded = tuple(encode_filter(f) for f in as_filters(parse(text)))
         self.say(name, client, Advertise(300 + number, number, encoded))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from contrada.forwarding.attr import attr
-from contrada.forwarding.filter import Filter, as_filters
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.region import Box, Point
+from contrada.forwarding.language.attr import attr
+from contrada.forwarding.language.filter import Filter, as_filters
+from contrada.spatial.geometry.region import Box, Point
+from contrada.spatial.textual.geotext import GeoText
 from tests.broker.overlay.simulator import DETECTION, Simulator
 
 WORDS = ("ipad", "sale", "storm", "lamp")

@@ -16,11 +16,11 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from contrada.broker.messages import NotificationId
 from contrada.broker.overlay.actions import Install, Send, StandDown
-from contrada.broker.overlay.messages import Flow
 from contrada.broker.overlay.router import Router
-from contrada.forwarding.codec import decode_filter, encode_filter
+from contrada.broker.protocol.messages import NotificationId
+from contrada.broker.protocol.peer_messages import Flow
+from contrada.forwarding.codec.msgpack import decode_filter, encode_filter
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from contrada.broker.messages import (
+from contrada.broker.protocol.messages import (
     Ack,
     Advertise,
     Bye,
     Link,
     Unadvertise,
 )
-from contrada.broker.overlay.messages import Flow
-from contrada.broker.wire import Code, Role
+from contrada.broker.protocol.peer_messages import Flow
+from contrada.broker.protocol.wire import Code, Role
 from tests.broker.overlay.linked_cores import Overlay, line, shown
 
 

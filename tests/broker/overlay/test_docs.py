@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from contrada import Broker
+from contrada.broker.node.settings import Settings
 from contrada.broker.overlay.report import COUNTERS, GAUGES
-from contrada.broker.settings import Settings
-from contrada.client.commands.cluster import read
+from contrada.client.cli.commands.cluster import read
 from contrada.errors import InvalidValue
 
 ROOT = Path(__file__).parents[3]
@@ -31,7 +31,7 @@ def test_the_example_runs():
 
 
 def test_the_protocol_page_lists_every_message_between_brokers():
-    from contrada.broker import wire
+    from contrada.broker.protocol import wire
 
     for name in ("LINK", "LINK_STATES", "DIGEST", "REPLACE", "CHANGE", "FORWARD"):
         assert f"| {getattr(wire, name)} | {name} |" in PROTOCOL

@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada.broker.frames import encode
-from contrada.broker.messages import Credit, Grant, Hello, Link
 from contrada.broker.overlay.filter_set import filter_key
-from contrada.broker.overlay.frames import encode_peer
-from contrada.broker.overlay.messages import Change, Flow, Forward, LinkState, LinkStates, Replace, Run
-from contrada.forwarding.codec import encode_filter, encode_notification
-from contrada.forwarding.filter import as_filters
-from contrada.forwarding.language import parse
+from contrada.broker.protocol.frames import encode
+from contrada.broker.protocol.messages import Credit, Grant, Hello, Link
+from contrada.broker.protocol.peer_frames import encode_peer
+from contrada.broker.protocol.peer_messages import Change, Flow, Forward, LinkState, LinkStates, Replace, Run
+from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
+from contrada.forwarding.language.filter import as_filters
+from contrada.forwarding.language.parse import parse
 from tests.broker.overlay.linked_cores import Overlay
-from tests.broker.overlay.test_frames import peer_messages
+from tests.broker.protocol.test_peer_frames import peer_messages
 
 NAMES = ("a", "b", "evil", "x", "")
 FILTERS = [encode_filter(as_filters(parse(text))[0]) for text in ("x > 0", "x > 5", "y exists", "x > 1 and x < 0")]

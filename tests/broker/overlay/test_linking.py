@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from contrada.broker.admin import status
-from contrada.broker.messages import (
+from contrada.broker.core.admin import status
+from contrada.broker.overlay.links import WINDOW
+from contrada.broker.protocol.messages import (
     Ack,
     Credit,
     Deliver,
@@ -14,10 +15,9 @@ from contrada.broker.messages import (
     Link,
     Unsubscribe,
 )
-from contrada.broker.overlay.linking import WINDOW
-from contrada.broker.overlay.messages import Change, Flow, Forward, LinkState, LinkStates, Run
-from contrada.broker.wire import Code, Role
-from contrada.forwarding.codec import encode_notification
+from contrada.broker.protocol.peer_messages import Change, Flow, Forward, LinkState, LinkStates, Run
+from contrada.broker.protocol.wire import Code, Role
+from contrada.forwarding.codec.msgpack import encode_notification
 from tests.broker.overlay.linked_cores import Overlay, as_broker, line, one
 
 
@@ -157,7 +157,7 @@ def test_a_broker_does_not_link_with_itself_or_its_namesake():
 
 
 def test_a_broker_has_a_most_of_links(monkeypatch):
-    monkeypatch.setattr("contrada.broker.overlay.linking.MOST_LINKS", 1)
+    monkeypatch.setattr("contrada.broker.overlay.links.MOST_LINKS", 1)
     overlay = line("a", "b")
     overlay.client("a", b"client-2")
     overlay.say("a", b"client-2", Link("z", False))

@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from contrada.broker.admin import status
-from contrada.broker.messages import (
+from contrada.broker.core.admin import status
+from contrada.broker.protocol.messages import (
     Bye,
     Link,
     Unsubscribe,
 )
-from contrada.broker.wire import Code
+from contrada.broker.protocol.wire import Code
 from tests.broker.overlay.linked_cores import Overlay, line
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contrada import Box, Client, Point, attr, connect
-from contrada.broker.keys import generate, load_public
+from contrada.broker.protocol.keys import generate, load_public
 from tests.broker.overlay.clusters import PATIENCE, await_overlay, cluster, holds_filters, reaches
 
 if TYPE_CHECKING:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from contrada.broker.overlay.filter_set import bucket_of, filter_key
-from contrada.broker.overlay.link import FlowState
-from contrada.broker.overlay.messages import Digest, Flow
-from contrada.forwarding.attr import attr
-from contrada.forwarding.codec import encode_filter
-from contrada.forwarding.filter import Filter, as_filters
-from contrada.forwarding.language import parse
-from contrada.spatial.geotext import GeoText
-from contrada.spatial.region import Box
+from contrada.broker.overlay.flow import FlowState
+from contrada.broker.protocol.peer_messages import Digest, Flow
+from contrada.forwarding.codec.msgpack import encode_filter
+from contrada.forwarding.language.attr import attr
+from contrada.forwarding.language.filter import Filter, as_filters
+from contrada.forwarding.language.parse import parse
+from contrada.spatial.geometry.region import Box
+from contrada.spatial.textual.geotext import GeoText
 from tests.broker.overlay.scenarios import calm, check, faulty, populate, publish_and_compare, random_overlay
 from tests.broker.overlay.simulator import Simulator
 

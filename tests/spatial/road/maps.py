@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from contrada.spatial.road.index import RoadSubscription
+from contrada.spatial.road.index.base import RoadSubscription
 from contrada.spatial.road.network import RoadNetwork
 from tests.naive.roads import NaiveRoads
 

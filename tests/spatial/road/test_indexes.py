@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.errors import InvalidValue, NotFound
-from contrada.spatial.road.bia import BasicIndex
-from contrada.spatial.road.eia import EnhancedIndex
-from contrada.spatial.road.index import RoadIndex, RoadSubscription
+from contrada.spatial.road.index.base import RoadIndex, RoadSubscription
+from contrada.spatial.road.index.bia import BasicIndex
+from contrada.spatial.road.index.eia import EnhancedIndex
+from contrada.spatial.road.index.scan import RoadScan
 from contrada.spatial.road.network import RoadNetwork
-from contrada.spatial.road.scan import RoadScan
 from tests.naive.roads import NaiveRoadIndex
 from tests.spatial.road import maps
 

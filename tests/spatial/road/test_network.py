@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada import Box, ContradaError, CorruptFile, GeoText, InvalidValue, Point, RoadNetwork
-from contrada.spatial.road.cells import lower_bounds
-from contrada.spatial.road.weights import idf_weights
+from contrada.spatial.road.graph.cells import lower_bounds
+from contrada.spatial.road.graph.weights import idf_weights
 from tests.spatial.road import maps
 
 if TYPE_CHECKING:

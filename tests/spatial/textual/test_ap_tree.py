@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.errors import CorruptFile, InvalidValue
-from contrada.spatial.textual.ap_tree import APTree
-from contrada.spatial.textual.ap_tree_nodes import DIRECTORY, KEYWORD, QUERY, ROOT, SPATIAL, WEIGHT, children, kind_of
-from contrada.spatial.textual.ap_tree_partition import (
+from contrada.spatial.textual.ap_tree.nodes import DIRECTORY, KEYWORD, QUERY, ROOT, SPATIAL, WEIGHT, children, kind_of
+from contrada.spatial.textual.ap_tree.partition import (
     cut_cost,
     dp_cuts,
     even_cuts,
@@ -19,9 +18,10 @@ from contrada.spatial.textual.ap_tree_partition import (
     heuristic_cuts,
     strip_of,
 )
-from contrada.spatial.textual.ap_tree_update import divergence
+from contrada.spatial.textual.ap_tree.rk_tree import RankedKeyTree
+from contrada.spatial.textual.ap_tree.tree import APTree
+from contrada.spatial.textual.ap_tree.update import divergence
 from contrada.spatial.textual.protocol import Subscription
-from contrada.spatial.textual.rk_tree import RankedKeyTree
 from tests.naive.keyword_cuts import least_cost
 from tests.naive.textual import NaiveTextual
 from tests.spatial.textual.workloads import messages, subscription_lists, zipf_messages, zipf_subscriptions

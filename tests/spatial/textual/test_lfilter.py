@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.errors import CorruptFile, InvalidValue
-from contrada.spatial.textual import lfilter
-from contrada.spatial.textual.layered import Layer, as_labels, rounded
-from contrada.spatial.textual.lfilter import LFilter, hybrid_prune, search_both
-from contrada.spatial.textual.mbr_trie import PROBES, MBRTrie, select_pairs
+from contrada.spatial.textual.lfilter import lfilter
+from contrada.spatial.textual.lfilter.layered import Layer, as_labels, rounded
+from contrada.spatial.textual.lfilter.lfilter import LFilter, hybrid_prune, search_both
+from contrada.spatial.textual.lfilter.mbr_trie import PROBES, MBRTrie, select_pairs
+from contrada.spatial.textual.lfilter.pt_quadtree import PTQuadtree, filter_quadtree
+from contrada.spatial.textual.lfilter.pt_quadtree_build import greedy_pivots
 from contrada.spatial.textual.protocol import Subscription
-from contrada.spatial.textual.pt_quadtree import PTQuadtree, filter_quadtree
-from contrada.spatial.textual.pt_quadtree_build import greedy_pivots
 from contrada.spatial.textual.store import token_table
 from tests.naive.hitting_set import is_greedy
 from tests.naive.textual import NaiveTextual

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contrada.spatial.textual.ap_tree import APTree
-from contrada.spatial.textual.ap_tree_build import SAMPLE, sampled
+from contrada.spatial.textual.ap_tree.build import SAMPLE, sampled
+from contrada.spatial.textual.ap_tree.rk_tree import RankedKeyTree
+from contrada.spatial.textual.ap_tree.tree import APTree
 from contrada.spatial.textual.protocol import Subscription
-from contrada.spatial.textual.rk_tree import RankedKeyTree
 
 Boxes = NDArray[np.float64]
 ASKED = 200

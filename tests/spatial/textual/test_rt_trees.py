@@ -7,9 +7,9 @@ import pytest
 from contrada.errors import InvalidValue
 from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.registry import textual_index
-from contrada.spatial.textual.rt_plus_plus import RtPlusPlusTree
-from contrada.spatial.textual.rt_tree import RtPlusTree, RtTree
-from contrada.spatial.textual.token_order import STRATEGIES
+from contrada.spatial.textual.rt.rt_plus_plus import RtPlusPlusTree
+from contrada.spatial.textual.rt.rt_tree import RtPlusTree, RtTree
+from contrada.spatial.textual.rt.token_order import STRATEGIES
 from tests.naive.textual import NaiveTextual
 from tests.spatial.textual.workloads import zipf_messages, zipf_subscriptions
 

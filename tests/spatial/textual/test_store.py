@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from contrada.errors import CorruptFile, InvalidValue, NotFound
+from contrada.spatial.textual.baselines.scan import Scan
 from contrada.spatial.textual.protocol import Subscription, TextualIndex
 from contrada.spatial.textual.registry import NAMES, textual_index
-from contrada.spatial.textual.scan import Scan
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,180 @@
+"""One subscription: its credit, its bounded queue, and what happens when the queue is full.
+
+    notification ──▶ credit and empty queue? ──yes──▶ the session's next DELIVER, credit − 1
+                              │ no
+                              ▼
+                    queue (count ≤ limit, bytes ≤ limit_bytes) ── CREDIT arrives ──▶ the session's next DELIVER
+                              │ over the limit
+                              ▼
+                    drop-oldest: shed from the left, count, report
+                    block:       keep it, hold back the publisher's ACK until the queue is within its limits
+                    disconnect:  end the session
+
+Invariants (`_check`): `waiting_bytes` is the sum of the queue's sizes; only a blocking queue is ever over its limits,
+and then and only then it holds publications back and has `full_since`; `dropped` never falls and `reported ≤ dropped`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from contrada.broker.protocol.wire import Policy
+
+if TYPE_CHECKING:
+    from contrada.broker.core.batch import Parcel
+    from contrada.broker.core.session import Session
+    from contrada.broker.protocol.messages import NotificationId
+    from contrada.broker.protocol.peer_messages import Run
+
+_REMEMBERED_DROPS = 1024
+# What most subscriptions have queued and lost, most of the time; an empty deque of one's own is 600 bytes.
+_NOTHING: deque[Any] = deque(maxlen=0)
+
+
+class Publication:
+    """One PUBLISH, or a run of a FORWARD.
+
+    Its ACK is withheld while `waiting` blocking queues are over their limits because of it. A PUBLISH has its
+    `sequence` once it is matched.
+    """
+
+    __slots__ = ("bodies", "request", "run", "sequence", "session", "settled", "size", "waiting")
+
+    def __init__(self, session: Session, request: int, bodies: tuple[bytes, ...], size: int) -> None:
+        self.session = session
+        self.request = request
+        self.sequence = 0
+        self.bodies = bodies
+        self.size = size
+        self.waiting = 0
+        self.settled = False  # acknowledged or refused
+        self.run: Run | None = None  # where they came from, when a neighbour sent them
+
+
+class Subscription:
+    """A client's predicate in the forwarding table, under the interface `handle`."""
+
+    __slots__ = (
+        "credit",
+        "delivered",
+        "dropped",
+        "filter_bytes",
+        "filters",
+        "full_since",
+        "handle",
+        "held",
+        "id",
+        "limit",
+        "limit_bytes",
+        "lost",
+        "policy",
+        "queue",
+        "reported",
+        "session",
+        "shed",
+        "since",
+        "waiting_bytes",
+    )
+
+    def __init__(
+        self,
+        session: Session,
+        id: int,
+        handle: int,
+        policy: Policy,
+        *,
+        credit: int,
+        limit: int,
+        limit_bytes: int,
+        since: int,
+    ) -> None:
+        self.session = session
+        self.id = id
+        self.handle = handle
+        self.policy = policy
+        self.credit = credit
+        self.limit = limit
+        self.limit_bytes = limit_bytes
+        self.since = since  # the first of this broker's sequence numbers that it could see
+        self.filters: list[int] = []  # the table's ids of its filters
+        self.queue: deque[Parcel] = _NOTHING  # of one notification each
+        self.filter_bytes = 0  # of its filters, encoded
+        self.waiting_bytes = 0
+        self.delivered = 0
+        self.dropped = 0
+        self.reported = 0
+        self.lost: deque[NotificationId] = _NOTHING
+        self.shed: list[NotificationId] = []  # what the latest notification pushed out
+        self.held: list[Publication] = []  # whose ACK waits for this queue
+        self.full_since: float | None = None
+
+    @property
+    def full(self) -> bool:
+        """Whether the queue is over its limits."""
+        return len(self.queue) > self.limit or self.waiting_bytes > self.limit_bytes
+
+    def enqueue(self, parcel: Parcel) -> bool:
+        """Queue what cannot be delivered now; whether that put the queue over its limits.
+
+        A drop-oldest queue sheds until it is within them, so it never is.
+        """
+        if self.queue is _NOTHING:
+            self.queue = deque()
+        self.queue.append(parcel)
+        self.waiting_bytes += parcel.size
+        if len(self.queue) <= self.limit and self.waiting_bytes <= self.limit_bytes:
+            return False
+        if self.policy is not Policy.DROP_OLDEST:
+            return True
+        self.shed = []
+        while self.full:
+            oldest = self.queue.popleft()
+            self.waiting_bytes -= oldest.size
+            self.shed.append(oldest.id)
+        self.dropped += len(self.shed)
+        if self.lost is _NOTHING:
+            self.lost = deque(maxlen=_REMEMBERED_DROPS)
+        self.lost.extend(self.shed)
+        return False
+
+    def hold(self, publication: Publication, now: float) -> None:
+        """Withhold a PUBLISH's ACK until this queue is within its limits again."""
+        if not self.held or self.held[-1] is not publication:
+            self.held.append(publication)
+            publication.waiting += 1
+        if self.full_since is None:
+            self.full_since = now
+
+    def take(self) -> Parcel:
+        """Take the oldest from the queue, for one credit."""
+        parcel = self.queue.popleft()
+        self.waiting_bytes -= parcel.size
+        self.credit -= 1
+        self.delivered += 1
+        return parcel
+
+    def release(self, now: float, *, ended: bool = False) -> list[Publication]:
+        """After the queue moved: the publications that no queue holds back any more."""
+        if not self.held:
+            return []
+        if self.full and not ended:
+            self.full_since = now
+            return []
+        held, self.held = self.held, []
+        self.full_since = None
+        for publication in held:
+            publication.waiting -= 1
+        return [publication for publication in held if not publication.waiting]
+
+    def _check(self) -> None:
+        assert self.waiting_bytes == sum(parcel.size for parcel in self.queue)
+        assert self.credit >= 0
+        assert not _NOTHING
+        assert 0 <= self.reported <= self.dropped
+        assert self.full_since is None or self.policy is Policy.BLOCK
+        assert bool(self.held) == (self.full_since is not None)
+        if self.policy is not Policy.BLOCK:
+            assert not self.full
+        assert bool(self.held) >= (self.full and self.policy is Policy.BLOCK)
+        assert all(publication.waiting > 0 for publication in self.held)

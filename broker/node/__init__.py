@@ -1,0 +1,1 @@
+"""The broker on the network: sockets, threads, files, settings and metrics around the core."""

@@ -1,0 +1,110 @@
+"""Dialled peers on the network: one DEALER each, which connects once. When it fails, the core decides what to do.
+
+Belongs to the node's thread, and shares its context and poller.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from contrada.broker.protocol.keys import load_public
+from contrada.errors import ContradaError
+
+if TYPE_CHECKING:
+    from contrada.broker.core.core import Core
+    from contrada.broker.overlay.dial import Peer
+    from contrada.broker.protocol.keys import KeyDirectory
+
+_MESSAGES: Final = 512  # of one peer in a turn
+_NOTIFICATIONS: Final = 4096  # in a turn, clients' included
+_LOST: Final = {
+    int(zmq.Event.CLOSED): "nobody listens there",
+    int(zmq.Event.DISCONNECTED): "the connection is gone",
+    int(
+        zmq.Event.HANDSHAKE_FAILED_NO_DETAIL
+    ): "the peer gave up during the handshake: it has another key than its file here says, or only one end uses keys",
+    int(zmq.Event.HANDSHAKE_FAILED_PROTOCOL): "the peer has other security settings, or another key",
+    int(zmq.Event.HANDSHAKE_FAILED_AUTH): "the peer refuses this broker's key",
+}
+
+
+class _Line(NamedTuple):
+    dealer: zmq.Socket[bytes]
+    monitor: zmq.Socket[bytes]
+
+
+class Dealers:
+    """The connections that this broker has dialled, by the name that the core gave them."""
+
+    def __init__(
+        self, context: zmq.Context[Any], poller: zmq.Poller, keys: KeyDirectory | None, options: dict[int, int]
+    ) -> None:
+        self._context = context
+        self._poller = poller
+        self._keys = keys
+        self._options = {**options, zmq.RECONNECT_IVL: -1, zmq.LINGER: 0}
+        self._lines: dict[bytes, _Line] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def socket(self, connection: bytes) -> zmq.Socket[bytes] | None:
+        """Return the socket of a connection; None when it is not one of these."""
+        line = self._lines.get(connection)
+        return None if line is None else line.dealer
+
+    def open(self, connection: bytes, peer: Peer) -> None:
+        """Dial a peer."""
+        server_key = load_public(self._keys.path / f"{peer.key}.toml") if self._keys is not None else ""
+        dealer = self._context.socket(zmq.DEALER)
+        for option, value in self._options.items():
+            dealer.setsockopt(option, value)
+        dealer.setsockopt(zmq.IPV6, int("[" in peer.url))
+        if self._keys is not None:
+            dealer.curve_publickey = self._keys.own.public.encode()
+            dealer.curve_secretkey = self._keys.own.secret.encode()
+            dealer.curve_serverkey = server_key.encode()
+        line = _Line(dealer, dealer.get_monitor_socket(sum(_LOST)))
+        self._lines[connection] = line
+        for readable in line:
+            self._poller.register(readable, zmq.POLLIN)
+        try:
+            dealer.connect(peer.url)
+        except zmq.ZMQError as error:
+            raise ContradaError(f"cannot dial {peer.url}: {error}") from error
+
+    def close(self, connection: bytes) -> None:
+        """Hang up, if it is still open."""
+        line = self._lines.pop(connection, None)
+        if line is not None:
+            for readable in line:
+                self._poller.unregister(readable)
+            line.dealer.disable_monitor()
+            line.monitor.close()
+            line.dealer.close()
+
+    def close_all(self) -> None:
+        """Hang up on everybody."""
+        for connection in list(self._lines):
+            self.close(connection)
+
+    def receive(self, ready: dict[Any, int], core: Core) -> None:
+        """Take in what peers have sent, up to a turn's worth, and which of them are gone."""
+        now = time.monotonic()
+        for connection, (dealer, monitor) in self._lines.items():
+            if dealer in ready:
+                for _ in range(_MESSAGES):
+                    if core.pending >= _NOTIFICATIONS:
+                        break
+                    try:
+                        frames = dealer.recv_multipart(zmq.NOBLOCK)
+                    except zmq.Again:
+                        break
+                    core.receive(connection, None, frames, now)
+            if monitor in ready:
+                event = parse_monitor_message(monitor.recv_multipart(zmq.NOBLOCK))
+                core.disconnected(connection, _LOST.get(int(event["event"]), "lost"), now)

@@ -1,0 +1,110 @@
+"""Opens indexes beside the broker's loop: mapping millions of filters takes a second that nobody should wait."""
+
+from __future__ import annotations
+
+import hashlib
+import queue
+import threading
+from collections import deque
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from contrada.broker.core.standing_index import Index, Loaded
+from contrada.broker.node.settings import parse_shard
+from contrada.errors import ContradaError, CorruptFile
+from contrada.spatial.storage.regular_file import read_regular
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from contrada.spatial.road.network import RoadNetwork
+
+    Done = Callable[[Loaded | ContradaError], None]
+
+
+def open_index(
+    path: str | os.PathLike[str], shard: str = "", *, roads: RoadNetwork | None = None, verify: bool = False
+) -> Loaded:
+    """Map an index directory; a `ContradaError` says what is wrong with it. With `verify`, every byte is checked."""
+    part = parse_shard(shard)
+    segments = import_module(
+        "contrada.forwarding.segments.segmented_table"
+    )  # with all of the engine: not for who has no index
+    where = Path(path).resolve()
+    before = _digest(where)
+    try:
+        table: Index = segments.SegmentedTable.open(where, part, road_network=roads, verify=verify)
+        table.strict = False  # what is damaged must not keep notifications from everybody else
+        subscriptions = sum(each.info.subscriptions for each in table.segments)  # type: ignore[attr-defined]  # the protocol has none
+    except OSError as error:
+        raise CorruptFile(f"{where}: cannot be opened: {error.strerror or error}") from error
+    if _digest(where) != before:
+        # It was built anew meanwhile, and which of the two was mapped is not certain.
+        return open_index(path, shard, roads=roads, verify=verify)
+    told = str(where).encode(errors="backslashreplace").decode()  # a path may hold what is no text
+    return Loaded(table, told, shard, before, subscriptions)
+
+
+def _digest(path: Path) -> str:
+    """Of the manifest, which names every file by its contents; empty without one, which opening complains of."""
+    try:
+        return hashlib.blake2b(read_regular(path / "manifest.json", _MOST_BYTES), digest_size=12).hexdigest()
+    except (OSError, CorruptFile):
+        return ""
+
+
+_MOST_BYTES: Final = 1 << 30  # of a manifest
+_GRACE: Final = 0.2  # seconds for the thread to end, if it is idle
+
+
+class IndexLoader:
+    """One thread that opens, or verifies, what it is asked to, in order. Results wait until the loop collects them."""
+
+    def __init__(self, wake: Callable[[], None], roads: RoadNetwork | None = None) -> None:
+        self._wake = wake
+        self._roads = roads
+        self._wanted: queue.SimpleQueue[Callable[[], Callable[[], None]] | None] = queue.SimpleQueue()
+        self._done: deque[Callable[[], None]] = deque()
+        self._thread: threading.Thread | None = None
+
+    def open(self, path: str, shard: str, done: Done) -> None:
+        """Have an index opened; `collect` will call `done` with it, or with what was wrong."""
+        self._ask(lambda: partial(done, self._opened(path, shard)))
+
+    def verify(self, loaded: Loaded, done: Callable[[list[CorruptFile]], None]) -> None:
+        """Have an index checked that was opened without; `collect` will call `done` with what is wrong."""
+        self._ask(lambda: partial(done, loaded.table.verify()))
+
+    def collect(self) -> None:
+        """Hand over what is ready; on the broker's thread."""
+        while self._done:
+            self._done.popleft()()
+
+    def _ask(self, job: Callable[[], Callable[[], None]]) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name="contrada-index", daemon=True)
+            self._thread.start()
+        self._wanted.put(job)
+
+    def close(self) -> None:
+        """Open nothing more. What is being opened comes too late, and is not waited for."""
+        if self._thread is not None:
+            self._wanted.put(None)
+            self._thread.join(_GRACE)
+            self._thread = None
+
+    def _opened(self, path: str, shard: str) -> Loaded | ContradaError:
+        try:
+            return open_index(path, shard, roads=self._roads, verify=True)  # nobody waits for it
+        except ContradaError as error:
+            return error
+        except Exception as error:  # of a file that is not what it seems: the broker must not die of it
+            return CorruptFile(f"{path}: not an index that this broker can open: {error!r}")
+
+    def _work(self) -> None:
+        while (job := self._wanted.get()) is not None:
+            self._done.append(job())
+            self._wake()

@@ -1,0 +1,153 @@
+"""Prometheus metrics of one broker, in a registry of its own.
+
+Counters and gauges are read from the core when Prometheus asks, so that the hot path pays nothing for them; only the
+match time is observed, once per batch, and that of each turn.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from prometheus_client import CollectorRegistry, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+from contrada.broker.overlay import report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from prometheus_client.metrics_core import Metric
+
+    from contrada.broker.core.core import Core
+    from contrada.broker.core.ports import Table
+    from contrada.errors import ContradaError
+
+COUNTERS = {
+    "received": "Messages received, heartbeats included",
+    "published": "Notifications accepted from publishers",
+    "delivered": "Deliveries made, one per notification and subscription",
+    "forwarded": "Notifications sent to neighbours, one per notification and link",
+    "bad_frames": "Messages that were not valid protocol",
+    "banned": "Connections banned for bad frames",
+    "refused": "Requests and sessions refused",
+    "sessions_opened": "Sessions opened",
+    "sessions_lost": "Sessions whose connection went away without a BYE",
+    "sessions_ended": "Sessions that the broker ended for a fault of theirs",
+    "handshake_failures": "Connections that failed the transport's security handshake",
+    "standing_matches": "Matches of standing subscriptions, one per notification and interface of the index",
+    "unattended": "Those of them to whose interface nobody was attached",
+    "index_damaged": "Segments of the index that verification took out of matching",
+    "index_passed_over": "Notifications that a damaged segment could not be asked about, one per segment",
+    "recorded_bytes": "Bytes written to the recording",
+    "record_failures": "Times that the recording could not be written or synced",
+    "internal_errors": "Times that the broker failed on something and went on: see its log",
+}
+
+
+class TimedTable:
+    """A forwarding table whose matching is timed."""
+
+    def __init__(self, table: Table, seconds: Histogram, sizes: Histogram) -> None:
+        self.add = table.add
+        self.remove = table.remove
+        self.filter = table.filter
+        self.remove_interface = table.remove_interface
+        self.explain = table.explain
+        self.stats = table.stats
+        self._match_bodies = table.match_bodies
+        self._seconds = seconds.observe
+        self._sizes = sizes.observe
+
+    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
+        """Match, and observe how long it took."""
+        start = time.perf_counter()
+        matched = self._match_bodies(bodies)
+        self._seconds(time.perf_counter() - start)
+        self._sizes(len(bodies))
+        return matched
+
+
+class Metrics:
+    """The registry and what is in it."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.match_seconds = Histogram(
+            "contrada_match_seconds",
+            "Time to read and match one batch of notifications",
+            buckets=[1e-5 * 2**k for k in range(16)],
+            registry=self.registry,
+        )
+        self.match_batch = Histogram(
+            "contrada_match_batch_size",
+            "Notifications matched together",
+            buckets=[2**k for k in range(12)],
+            registry=self.registry,
+        )
+        self.turn_seconds = Histogram(
+            "contrada_turn_seconds",
+            "Time of one turn of the loop, from what arrived to what was sent",
+            buckets=[1e-4 * 2**k for k in range(16)],
+            registry=self.registry,
+        )
+        self._core: Core | None = None
+
+    def timed(self, table: Table) -> TimedTable:
+        """Wrap a table so that its matching is observed."""
+        return TimedTable(table, self.match_seconds, self.match_batch)
+
+    def watch(self, core: Core) -> None:
+        """Expose a core's counters and gauges."""
+        self._core = core
+        core.turns.observe = self.turn_seconds.observe
+        for name in COUNTERS:
+            core.counters.setdefault(name, 0)  # so that `status` shows what has not happened, too
+        self.registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        """Read the core, on Prometheus's thread: whole numbers and copies only."""
+        core = self._core
+        if core is None:
+            return
+        for name, text in COUNTERS.items():
+            yield CounterMetricFamily(f"contrada_{name}", text, value=core.counters[name])
+        dropped = CounterMetricFamily("contrada_dropped", "Notifications lost by slow consumers", labels=["policy"])
+        for policy, count in dict(core.drops).items():
+            dropped.add_metric([policy], count)
+        yield dropped
+        sessions = list(dict(core.sessions).values())
+        subscriptions = list(dict(core.subscriptions).values())
+        queues = [(len(s.queue), s.waiting_bytes) for s in subscriptions]
+        gauges = {
+            "sessions": ("Open sessions", len(sessions)),
+            "congested_sessions": ("Sessions whose connection takes no more", sum(s.congested for s in sessions)),
+            "subscriptions": ("Subscriptions, each an interface of the table", len(subscriptions)),
+            "filters": ("Filters in the forwarding table", sum(len(s.filters) for s in subscriptions)),
+            "standing_filters": ("Filters in the index", len(loaded.table) if (loaded := core.loaded) else 0),
+            "attached": ("Subscriptions attached to an interface of the index", len(core.attachments)),
+            "queued": ("Notifications waiting for credit", sum(count for count, _ in queues)),
+            "queued_bytes": ("Their bytes", sum(size for _, size in queues)),
+            "longest_queue": ("Notifications in the longest queue", max((count for count, _ in queues), default=0)),
+            "unacknowledged": ("Notifications whose ACK is withheld", sum(s.held for s in sessions)),
+        }
+        for name, (text, value) in gauges.items():
+            yield GaugeMetricFamily(f"contrada_{name}", text, value=value)
+        worst = core.turns.worst
+        text = "Time of the longest turn so far; what took most of it, a type of message or a step, for which session"
+        longest = GaugeMetricFamily("contrada_longest_turn_seconds", text, labels=["step", "session"])
+        longest.add_metric([worst.step.what, str(worst.step.session)], worst.seconds)
+        yield longest
+        yield from self._links(core)
+
+    @staticmethod
+    def _links(core: Core) -> Iterator[Metric]:
+        """Per neighbour, from the rows that the core made at its last tick."""
+        rows = core.link_rows
+        for kind, names in ((CounterMetricFamily, report.COUNTERS), (GaugeMetricFamily, report.GAUGES)):
+            for name, text in names.items():
+                family = kind(f"contrada_link_{name}", text, labels=["neighbour"])
+                for row in rows:
+                    family.add_metric([row["neighbour"]], float(row[name]))
+                yield family

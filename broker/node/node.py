@@ -1,0 +1,384 @@
+"""The broker on the network: a thin loop around the core.
+
+One thread owns the sockets and the core. A turn takes in what has arrived (bounded in messages, notifications and
+bytes, so that a flood delays nobody for long), matches it as one batch, and sends what each connection takes:
+
+    poll ─▶ receive* ─▶ turn ─▶ (commit) ─▶ flush ─▶ (tick) ─▶ poll
+
+The core answers for its own mishaps; what fails here costs a turn, is logged and counted, and the loop goes on.
+
+The ROUTER is mandatory and never blocks: a full connection and a vanished one are reported to the core instead of
+swallowed by ZeroMQ. With keys, the ZAP handler runs in the same loop: a key that is not in the directory never gets
+through the handshake (PROTOCOL.md, Security). ZeroMQ lets clients choose the name of their connection, and so take
+that of somebody who has just left; only names that the ROUTER made itself are served.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import secrets
+import socket
+import threading
+import time
+from contextlib import suppress
+from functools import partial
+from math import ceil
+from typing import TYPE_CHECKING
+
+import zmq
+from zmq.utils import z85
+from zmq.utils.monitor import parse_monitor_message
+
+from contrada.broker.core.core import Core, Identity
+from contrada.broker.core.session import Sent
+from contrada.broker.node.dealers import Dealers
+from contrada.broker.node.index_loader import IndexLoader
+from contrada.broker.node.recorder import Recorder
+from contrada.broker.protocol.keepalive import keepalive
+from contrada.broker.protocol.keys import KeyDirectory
+from contrada.broker.protocol.wire import Code, Role
+from contrada.errors import ContradaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from contrada.broker.core.ports import Codec, Table
+    from contrada.broker.core.standing_index import Loaded
+    from contrada.broker.node.metrics import Metrics
+    from contrada.broker.node.settings import Settings
+    from contrada.spatial.road.network import RoadNetwork
+
+log = logging.getLogger("contrada.broker")
+
+_TURN_MESSAGES = 512
+_TURN_NOTIFICATIONS = 2048
+_TURN_BYTES = 8 << 20
+_TURN_SECONDS = 0.01  # some messages take milliseconds
+_LEFTOVER_SECONDS = 0.002  # of a turn for what nobody waits for
+_SEND_QUEUE = 128  # messages in a connection's buffer before it counts as full
+_RECEIVE_QUEUE = 64
+_COPY_BYTES = 64 << 10  # longer frames are shared with ZeroMQ instead of copied
+_PATIENCE = 0.8  # of the shutdown timeout for delivering; the rest is for ZeroMQ to empty its buffers
+_PAUSE = 0.002  # after a turn that failed, and longer if the next one fails too,
+_LONGEST_PAUSE = 0.25  # so that a lasting failure does not fill the log
+_OWN_NAME = 5  # bytes of a connection's name that ZeroMQ made: a zero, and a number
+_EVERYONE = Identity("", frozenset(Role))
+_HANDSHAKE_FAILURES = {
+    int(zmq.Event.HANDSHAKE_FAILED_NO_DETAIL): "the client gave up during the handshake",
+    int(zmq.Event.HANDSHAKE_FAILED_PROTOCOL): "the client has other security settings, or another key for this broker",
+}
+
+
+class Node:
+    """Sockets of one broker. Everything but `stop` belongs to the thread that calls `run`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        table: Table,
+        codec: Codec,
+        metrics: Metrics,
+        index: Loaded | None = None,
+        roads: RoadNetwork | None = None,
+    ) -> None:
+        keys = KeyDirectory(settings.keys) if settings.keys is not None else None
+        self.settings = settings
+        self.core = Core(
+            settings,
+            metrics.timed(table),
+            codec,
+            keys.identify if keys else lambda _user: _EVERYONE,
+            id=settings.id or _own_id(keys),
+            # Ids stay unique across restarts under one broker id: no broker accepts a notification per microsecond.
+            first_sequence=time.time_ns() // 1000,
+            now=time.monotonic(),
+        )
+        self.core.leftovers.seconds = _LEFTOVER_SECONDS
+        metrics.watch(self.core)
+        self._recorder: Recorder | None = None
+        self._loader = IndexLoader(self._wake, roads)
+        self.core.open_index = self._loader.open
+        self._keys = keys
+        self._secure = keys is not None
+        self._linger = settings.shutdown_timeout
+        self._wake_read, self._wake_write = socket.socketpair()
+        self._wake_read.setblocking(False)
+        self._wake_write.setblocking(False)
+        self._stopping = threading.Event()
+        self._next_tick = 0.0
+        self.turned: float | None = None  # when the loop last came round, by the monotonic clock; None before the first
+        self._context = zmq.Context()
+        self._poller = zmq.Poller()
+        self._peers = self.core.transport = Dealers(self._context, self._poller, keys, self._transport_options())
+        self._zap = self._context.socket(zmq.REP)
+        self._router = self._context.socket(zmq.ROUTER)
+        try:
+            self._open(keys)
+            if settings.record is not None:  # last: it leaves a mark on the disk
+                self._recorder = Recorder(settings, self.core.id, self.core.counters)
+                self.core.journal = self._recorder.writer
+            if index is not None:
+                self.core.load(index)
+                self._loader.verify(index, partial(self.core.verified, index))  # opened without, to start quickly
+        except BaseException:
+            if self._recorder is not None:
+                self._recorder.close()
+            self._context.destroy(linger=0)
+            self._wake_read.close()
+            self._wake_write.close()
+            raise
+        self.url = self._router.getsockopt_string(zmq.LAST_ENDPOINT)
+
+    def _open(self, keys: KeyDirectory | None) -> None:
+        router = self._router
+        self._monitor = router.get_monitor_socket(sum(_HANDSHAKE_FAILURES))
+        options = {
+            **self._transport_options(),
+            zmq.ROUTER_MANDATORY: 1,
+            zmq.BACKLOG: 4096,
+            zmq.IPV6: int("[" in self.settings.listen),
+        }
+        for option, value in options.items():
+            router.setsockopt(option, value)
+        if keys is not None:
+            self._zap.bind("inproc://zeromq.zap.01")
+            router.curve_server = True
+            router.curve_secretkey = keys.own.secret.encode()
+            router.zap_domain = b"contrada"
+        try:
+            router.bind(self.settings.listen)
+        except zmq.ZMQError as error:
+            raise ContradaError(f"cannot listen on {self.settings.listen}: {error}") from error
+
+    def _transport_options(self) -> dict[int, int]:
+        """What the sockets of clients and of peers have in common."""
+        return {
+            zmq.SNDHWM: _SEND_QUEUE,
+            zmq.RCVHWM: _RECEIVE_QUEUE,
+            zmq.MAXMSGSIZE: self.settings.limits.message_bytes,
+            zmq.HANDSHAKE_IVL: 10_000,
+            **keepalive(self.settings.heartbeat, self.settings.timeout),
+        }
+
+    def checks(self) -> dict[str, Callable[[], str]]:
+        """What an orchestrator may ask, from any thread: each says what is wrong, or nothing."""
+        return {"/healthz": self._unhealthy, "/readyz": self._unready}
+
+    def _unhealthy(self) -> str:
+        turned = self.turned
+        if turned is None:
+            return ""  # it has not begun, which takes as long as it takes
+        idle = time.monotonic() - turned
+        longest = max(self.settings.timeout, 1.0)
+        return f"the loop has not come round for {idle:.1f} s" if idle > longest else ""
+
+    def _unready(self) -> str:
+        if self.turned is None:
+            return "the broker does not serve yet"
+        if self._stopping.is_set():
+            return "the broker is shutting down"
+        if self.settings.index is not None and self.core.loaded is None:
+            return f"the index {self.settings.index} is not loaded"
+        return self._unhealthy()
+
+    def stop(self) -> None:
+        """Ask the loop to shut down; from any thread, or a signal handler."""
+        self._stopping.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(OSError):  # it is awake already, or gone
+            self._wake_write.send(b"x")
+
+    def run(self) -> None:
+        """Serve until `stop`, then flush and say goodbye within the shutdown timeout."""
+        try:
+            self._serve()
+            self._shut_down()
+        finally:
+            self.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has served its time."""
+        return bool(self._context.closed)
+
+    def close(self) -> None:
+        """Close the sockets; messages already handed over get the shutdown timeout to leave."""
+        if not self._context.closed:
+            self._router.disable_monitor()
+            self._peers.close_all()
+            self._context.destroy(linger=ceil(self._linger * 1000))
+            self._loader.close()
+            if self._recorder is not None:
+                self._recorder.close()
+            self._wake_read.close()
+            self._wake_write.close()
+
+    def _serve(self) -> None:
+        core = self.core
+        poller = self._poller
+        for readable in (self._router, self._monitor, self._wake_read, *([self._zap] if self._secure else [])):
+            poller.register(readable, zmq.POLLIN)
+        log.info("listening", extra={"url": self.url, "broker": core.id, "secure": self._secure})
+        self._next_tick = time.monotonic()
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                self._turn()
+                failures = 0
+            except Exception as error:
+                if self._context.closed:
+                    raise
+                core.mishap("turn", error)
+                failures += 1
+                self._stopping.wait(min(_PAUSE * failures, _LONGEST_PAUSE))
+
+    def _turn(self) -> None:
+        """Wait for something to do, and do it."""
+        core = self.core
+        next_look = min(self._next_tick, core.retry_at) if core.congested else self._next_tick
+        wait = 0.0 if core.busy else max(0.0, next_look - time.monotonic())
+        ready = dict(self._poller.poll(ceil(wait * 1000)))
+        core.turns.begin()
+        if self._wake_read.fileno() in ready:
+            self._woken()
+        if self._zap in ready:
+            self._vouch()
+        if self._monitor in ready:
+            self._note_failures()
+        if self._router in ready:
+            self._receive()
+        if self._peers:
+            self._peers.receive(ready, core)
+        now = time.monotonic()
+        core.turn(now)
+        self._flush()
+        if now >= self._next_tick:
+            self._next_tick = now + min(self.settings.heartbeat / 4, 0.25)
+            core.tick(now)
+            self._flush()
+            if self._recorder is not None:
+                self._recorder.tick(now)
+        self.turned = time.monotonic()
+        core.turns.end(self.turned)
+
+    def _woken(self) -> None:
+        """Another thread has something for this one."""
+        with suppress(BlockingIOError):
+            self._wake_read.recv(4096)
+        self._loader.collect()
+
+    def _flush(self) -> None:
+        """Send what is ready, once what led to it is recorded."""
+        if self._recorder is not None:
+            self._recorder.commit()
+        self.core.flush(self._send)
+
+    def _shut_down(self) -> None:
+        """Deliver what credit allows, listening only for credit; then BYE."""
+        core = self.core
+        began = time.monotonic()
+        self._loader.close()
+        self._loader.collect()
+        deadline = began + self.settings.shutdown_timeout * _PATIENCE
+        self._receive()
+        core.stop(time.monotonic())
+        self._flush()
+        while (core.busy or core.congested or self._unserved()) and time.monotonic() < deadline:
+            self._router.poll(2)
+            self._receive()
+            core.turn(time.monotonic())
+            self._flush()
+        core.goodbye()
+        self._flush()
+        while core.congested and time.monotonic() < deadline:
+            time.sleep(0.002)
+            core.turn(time.monotonic())
+            self._flush()
+        self._linger = max(0.0, began + self.settings.shutdown_timeout - time.monotonic())
+        log.info("stopped", extra={"broker": core.id})
+
+    def _unserved(self) -> bool:
+        """Whether some client still has notifications queued, and may yet give credit for them."""
+        return any(session.waiting for session in self.core.sessions.values())
+
+    def _receive(self) -> None:
+        """Take in what has arrived, up to a turn's worth."""
+        core, receive, more = self.core, self._router.recv, self._router.getsockopt
+        now = time.monotonic()
+        room = _TURN_BYTES
+        for _ in range(_TURN_MESSAGES):
+            try:
+                connection = receive(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            first = receive(copy=False) if self._secure else None
+            frames = [receive() if first is None else first.bytes]
+            while more(zmq.RCVMORE):
+                frames.append(receive())
+            user = None if first is None else str(first.get("User-Id"))
+            if connection[:1] != b"\0" or len(connection) != _OWN_NAME:
+                core.refuse(connection, now)
+                continue
+            core.receive(connection, user, frames, now)
+            room -= sum(map(len, frames))
+            if room <= 0 or core.pending >= _TURN_NOTIFICATIONS or time.monotonic() - now > _TURN_SECONDS:
+                return
+
+    def _send(self, connection: bytes, frames: Sequence[bytes]) -> Sent:
+        peer = self._peers.socket(connection)
+        send = self._router.send if peer is None else peer.send
+        try:
+            if peer is None:
+                send(connection, zmq.NOBLOCK | zmq.SNDMORE)
+            for frame in frames[:-1]:
+                send(frame, zmq.NOBLOCK | zmq.SNDMORE, copy=len(frame) < _COPY_BYTES)
+            send(frames[-1], zmq.NOBLOCK, copy=len(frames[-1]) < _COPY_BYTES)
+        except zmq.Again:
+            return Sent.FULL
+        except zmq.ZMQError as error:
+            if error.errno in (zmq.EHOSTUNREACH, zmq.EINVAL):
+                return Sent.GONE
+            raise
+        return Sent.OK
+
+    def _vouch(self) -> None:
+        """Answer ZAP requests (ZeroMQ RFC 27): the handshake has proven the key; one that is known is the user's id."""
+        assert self._keys is not None
+        while True:
+            try:
+                request = self._zap.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            version, number = request[0], request[1] if len(request) > 1 else b""
+            if len(request) == 7 and version == b"1.0" and request[5] == b"CURVE" and len(request[6]) == 32:
+                key = z85.encode(request[6])
+                if self._keys.identify(key.decode()) is not None:
+                    self._zap.send_multipart([b"1.0", number, b"200", b"OK", key, b""])
+                    continue
+                reason = "the key is not in this broker's key directory"
+                facts = {"key": key.decode(), "address": request[3].decode(errors="replace")}
+            else:
+                reason, facts = "CURVE only", {}
+            self.core.counters["refused"] += 1
+            log.warning("refused", extra={"code": Code.UNAUTHORISED, "reason": reason, **facts})
+            self._zap.send_multipart([b"1.0", number, b"400", reason.encode(), b"", b""])
+
+    def _note_failures(self) -> None:
+        while True:
+            try:
+                event = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
+            except zmq.Again:
+                return
+            if (reason := _HANDSHAKE_FAILURES.get(int(event["event"]))) is not None:
+                self.core.counters["handshake_failures"] += 1
+                log.warning("handshake failed", extra={"reason": reason})
+
+
+def _own_id(keys: KeyDirectory | None) -> str:
+    """Name a broker that was given no id: by its key, which stays the same across restarts, or at random."""
+    if keys is None:
+        return f"b-{secrets.token_hex(4)}"
+    return f"b-{hashlib.blake2b(keys.own.public.encode(), digest_size=4).hexdigest()}"

@@ -1,0 +1,150 @@
+"""A whole broker: the node, its forwarding table and its metrics, in this process or as one."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import signal
+import threading
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
+
+from contrada.broker.core.ports import Codec
+from contrada.broker.node.http import HttpServer, serve
+from contrada.broker.node.index_loader import open_index
+from contrada.broker.node.metrics import Metrics
+from contrada.broker.node.node import Node
+from contrada.broker.node.settings import Settings
+from contrada.errors import ContradaError
+from contrada.forwarding.codec.msgpack import decode_filter, decode_notification
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from contrada.broker.core.ports import Table
+    from contrada.spatial.road.network import RoadNetwork
+
+log = logging.getLogger("contrada.broker")
+
+
+class Broker:
+    """A broker in this process, on a thread of its own.
+
+        with Broker(listen="tcp://127.0.0.1:*") as b:
+            client = contrada.Client(b.url)
+
+    Options are the fields of `Settings`. `run()` serves on the calling thread instead, until SIGTERM or SIGINT.
+    """
+
+    def __init__(self, listen: str = "tcp://127.0.0.1:*", *, table: Table | None = None, **options: Any) -> None:
+        self.settings = Settings.of({"listen": listen, **options})
+        self._metrics = Metrics()
+        codec = Codec(decode_notification, decode_filter)
+        roads = _roads(self.settings)
+        index = None
+        if self.settings.index is not None:
+            index = open_index(self.settings.index, self.settings.shard, roads=roads)
+        if table is None:
+            table = _new_table(roads)
+        self._node = Node(self.settings, table, codec, self._metrics, index, roads)
+        self._thread: threading.Thread | None = None
+        self._endpoint: HttpServer | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients connect."""
+        return self._node.url
+
+    @property
+    def id(self) -> str:
+        """The broker's name in notification ids."""
+        return self._node.core.id
+
+    @property
+    def metrics_url(self) -> str | None:
+        """Where Prometheus scrapes, if it may."""
+        return self._endpoint.url if self._endpoint else None
+
+    def start(self) -> Self:
+        """Serve on a thread of its own."""
+        if self._thread is not None or self._node.closed:
+            raise ContradaError("this broker was started before: make a new one")
+        self._serve_metrics()
+        self._thread = threading.Thread(target=self._node.run, name=f"contrada-{self.id}", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Flush, say goodbye and return when the thread has ended. A second call does nothing."""
+        self._node.stop()
+        if self._thread is not None:
+            self._thread.join()
+        else:
+            self._node.close()
+        self._close_metrics()
+
+    def run(self, ready: Callable[[], None] | None = None) -> None:
+        """Serve on this thread, the main one, until SIGTERM or SIGINT; then flush and return.
+
+        `ready` is called once both signals are heeded, for whoever waits to hear that the broker is up.
+        """
+        _settle_in()
+        self._serve_metrics()
+        before = {s: signal.signal(s, lambda *_: self._node.stop()) for s in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            if ready is not None:
+                ready()
+            self._node.run()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            self._close_metrics()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _serve_metrics(self) -> None:
+        if self.settings.metrics is not None and self._endpoint is None:
+            self._endpoint = serve(self._metrics, self.settings.metrics, self._node.checks())
+            log.info("metrics", extra={"url": self._endpoint.url})
+
+    def _close_metrics(self) -> None:
+        if self._endpoint is not None:
+            self._endpoint.close()
+            self._endpoint = None
+
+
+def _roads(settings: Settings) -> RoadNetwork | None:
+    """The road network that the settings name, if any."""
+    if settings.roads is None:
+        return None
+    network: type[RoadNetwork] = import_module("contrada.spatial.road.network").RoadNetwork
+    return network.open(settings.roads, d_max=settings.d_max)
+
+
+def _new_table(roads: RoadNetwork | None) -> Table:
+    """An empty forwarding table, its kernels compiled: not for those who only import the broker's name."""
+    import_module("contrada.forwarding.warm").compile_kernels(roads)
+    table: Table = import_module("contrada.forwarding.table.table").ForwardingTable(road_network=roads)
+    return table
+
+
+def _settle_in() -> None:
+    """Make the process a server's: room for many connections, and a garbage collector that seldom runs.
+
+    It would find next to nothing (only closed sessions are cyclic), and a full pass over a large table is a pause of
+    many milliseconds.
+    """
+    with suppress(ImportError):  # not every system limits open files in this way
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)

@@ -1,0 +1,420 @@
+"""Messages to frames and back: pure, strict, and bounded.
+
+A message is one ZeroMQ multipart message: a head frame, then attachments.
+
+    head          one msgpack array: the message's type number, then its fields in order
+    attachment    the bytes of one notification longer than `INLINE_BYTES`, in the order of the head's nil bodies
+
+`decode` accepts exactly what `encode` can produce and raises `ProtocolError` for everything else. Arrays are bounded
+before they are allocated, so that the cost of a hostile head is proportional to its length.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgpack  # type: ignore[import-untyped]  # it ships no types
+
+from contrada.broker.core.batch import Parcel, deliver_frames
+from contrada.broker.protocol import wire
+from contrada.broker.protocol.fields import (
+    arity,
+    array,
+    bad,
+    integer,
+    integer_rows,
+    member,
+    read_bodies,
+    seconds,
+    text,
+    unpack,
+)
+from contrada.broker.protocol.messages import (
+    Ack,
+    Acked,
+    Advertise,
+    Attach,
+    Bye,
+    Credit,
+    Deliver,
+    Delivered,
+    Drop,
+    Dropped,
+    Error,
+    Explain,
+    Grant,
+    Hello,
+    IndexAdd,
+    IndexLoad,
+    IndexRemove,
+    Limits,
+    Link,
+    Message,
+    NotificationId,
+    Ping,
+    Pong,
+    Publish,
+    Reply,
+    Status,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+    Welcome,
+)
+from contrada.broker.protocol.wire import INLINE_BYTES, LIST_LENGTH, MAX_INTEGER, MAX_SUBSCRIPTION
+from contrada.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_pack: Callable[[Any], bytes] = msgpack.Packer(autoreset=True).pack
+_DEPTH = 16  # of a REPLY's document; nothing else nests
+
+
+# ------------------------------------------------------------------------------------------------ encoding
+
+
+def encode(message: Message) -> list[bytes]:
+    """Write a message as frames."""
+    return _ENCODERS[type(message)](message)
+
+
+def ack_frames(acks: Sequence[tuple[int, int]]) -> list[bytes]:
+    """Write an ACK from pairs of request and sequence number."""
+    return [_pack((wire.ACK, acks))]
+
+
+def _encode_publish(m: Publish) -> list[bytes]:
+    attachments = [body for body in m.notifications if len(body) > INLINE_BYTES]
+    if not attachments:
+        return [_pack((wire.PUBLISH, m.request, m.notifications))]
+    bodies = [body if len(body) <= INLINE_BYTES else None for body in m.notifications]
+    return [_pack((wire.PUBLISH, m.request, bodies)), *attachments]
+
+
+def _encode_welcome(m: Welcome) -> list[bytes]:
+    head = (
+        wire.WELCOME,
+        m.version,
+        m.broker,
+        m.session,
+        m.publisher,
+        sorted(m.roles),
+        m.heartbeat,
+        m.timeout,
+        m.limits,
+    )
+    return [_pack(head)]
+
+
+def _fields(kind: int) -> Callable[[Any], list[bytes]]:
+    """Make the encoder for the messages whose head is their fields."""
+    return lambda message: [_pack((kind, *(getattr(message, name) for name in message.__slots__)))]
+
+
+_ENCODERS: dict[type, Callable[[Any], list[bytes]]] = {
+    Hello: lambda m: [_pack((wire.HELLO, wire.MAGIC, m.oldest, m.newest, m.name))],
+    Welcome: _encode_welcome,
+    Subscribe: _fields(wire.SUBSCRIBE),
+    Unsubscribe: _fields(wire.UNSUBSCRIBE),
+    Publish: _encode_publish,
+    Deliver: lambda m: deliver_frames(
+        [(Parcel(e.id.broker, (e.id.sequence,), e.publisher, (e.body,)), e.subscriptions) for e in m.entries]
+    ),
+    Ack: _fields(wire.ACK),
+    Credit: _fields(wire.CREDIT),
+    Ping: _fields(wire.PING),
+    Pong: _fields(wire.PONG),
+    Error: lambda m: [_pack((wire.ERROR, m.request, m.code, cut(m.reason), m.fatal))],
+    Bye: lambda m: [_pack((wire.BYE, cut(m.reason)))],
+    Dropped: _fields(wire.DROPPED),
+    Status: _fields(wire.STATUS),
+    Explain: _fields(wire.EXPLAIN),
+    Reply: _fields(wire.REPLY),
+    Advertise: _fields(wire.ADVERTISE),
+    Unadvertise: _fields(wire.UNADVERTISE),
+    Attach: _fields(wire.ATTACH),
+    IndexLoad: _fields(wire.INDEX_LOAD),
+    IndexAdd: _fields(wire.INDEX_ADD),
+    IndexRemove: _fields(wire.INDEX_REMOVE),
+    Link: _fields(wire.LINK),
+}
+
+
+def cut(reason: str) -> str:
+    """Make a reason short enough to send, without half a character at its end."""
+    encoded = reason.encode(errors="replace")
+    if len(encoded) <= wire.REASON_BYTES:
+        return encoded.decode()
+    return encoded[: wire.REASON_BYTES - 3].decode(errors="ignore") + "…"
+
+
+# ------------------------------------------------------------------------------------------------ decoding
+
+
+def decode(frames: Sequence[bytes], limits: Limits = Limits()) -> Message:  # noqa: B008 (an immutable tuple)
+    """Read the message in these frames. `limits` bounds what is accepted before anything is allocated."""
+    if not 1 <= len(frames) <= 1 + LIST_LENGTH:
+        bad(f"{len(frames)} frames; a message has 1 to {1 + LIST_LENGTH}")
+    if (size := sum(map(len, frames))) > limits.message_bytes:
+        bad(f"a message of {size} bytes; the limit is {limits.message_bytes}")
+    head = unpack(frames[0])
+    if type(head) is not tuple or not head or type(head[0]) is not int or head[0] not in _DECODERS:
+        bad("the head is not a msgpack array that begins with a message type")
+    if len(frames) > 1 and head[0] not in (wire.PUBLISH, wire.DELIVER):
+        bad("only PUBLISH and DELIVER have attachments")
+    return _DECODERS[head[0]](head[1:], frames[1:], limits)
+
+
+def request_of(frames: Sequence[bytes]) -> int:
+    """Find the request number of a message that `decode` refused, or 0 if there is none to be found."""
+    try:
+        head = unpack(frames[0])
+        if head[0] in _REQUESTS:
+            return integer("request", head[1])
+    except (ProtocolError, TypeError, LookupError):
+        pass
+    return 0
+
+
+_REQUESTS = frozenset(
+    (
+        wire.SUBSCRIBE,
+        wire.UNSUBSCRIBE,
+        wire.PUBLISH,
+        wire.STATUS,
+        wire.EXPLAIN,
+        wire.ADVERTISE,
+        wire.UNADVERTISE,
+        wire.ATTACH,
+        wire.INDEX_LOAD,
+        wire.INDEX_ADD,
+        wire.INDEX_REMOVE,
+    )
+)
+
+
+def _hello(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Hello:
+    magic, oldest, newest, name = arity("HELLO", fields, 4)
+    if magic != wire.MAGIC:
+        bad("HELLO does not begin with the magic word: the peer speaks another protocol")
+    oldest = integer("oldest", oldest, 1, 65_535)
+    return Hello(oldest, integer("newest", newest, oldest, 65_535), text("name", name))
+
+
+def _welcome(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Welcome:
+    version, broker, session, publisher, roles, heartbeat, timeout, limits = arity("WELCOME", fields, 8)
+    arity("limits", array("limits", limits, 64), len(Limits._fields))
+    return Welcome(
+        integer("version", version, 1, 65_535),
+        text("broker", broker),
+        integer("session", session, 1),
+        text("publisher", publisher),
+        frozenset(member("role", wire.Role, role) for role in array("roles", roles, len(wire.Role), 0)),
+        seconds("heartbeat", heartbeat),
+        seconds("timeout", timeout),
+        Limits(*(integer(name, value, 1) for name, value in zip(Limits._fields, limits, strict=True))),
+    )
+
+
+def _subscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Subscribe:
+    request, subscription, filters, policy, credit, queue = arity("SUBSCRIBE", fields, 6)
+    return Subscribe(
+        integer("request", request, 1),
+        integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
+        _filters(filters),
+        member("policy", wire.Policy, policy),
+        integer("credit", credit),
+        integer("queue", queue),
+    )
+
+
+def _unsubscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Unsubscribe:
+    request, subscription = arity("UNSUBSCRIBE", fields, 2)
+    return Unsubscribe(integer("request", request, 1), integer("subscription", subscription, 0, MAX_SUBSCRIPTION))
+
+
+def _filters(filters: Any) -> tuple[bytes, ...]:
+    for encoded in array("filters", filters, LIST_LENGTH):
+        if type(encoded) is not bytes:
+            bad("a filter must be binary")
+    checked: tuple[bytes, ...] = filters
+    return checked
+
+
+def _advertise(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Advertise:
+    request, advertisement, filters = arity("ADVERTISE", fields, 3)
+    number = integer("advertisement", advertisement, 0, MAX_SUBSCRIPTION)
+    return Advertise(integer("request", request, 1), number, _filters(filters))
+
+
+def _unadvertise(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Unadvertise:
+    request, advertisement = arity("UNADVERTISE", fields, 2)
+    return Unadvertise(integer("request", request, 1), integer("advertisement", advertisement, 0, MAX_SUBSCRIPTION))
+
+
+def _publish(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Publish:
+    request, bodies = arity("PUBLISH", fields, 2)
+    bodies = read_bodies(array("notifications", bodies, limits.batch), attachments, limits)
+    return Publish(integer("request", request, 1), bodies)
+
+
+def _deliver(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Deliver:
+    if not fields or len(fields) % 2:
+        bad("DELIVER has pairs of envelope and subscriptions")
+    envelopes = [arity("envelope", array("envelope", envelope, 4), 4) for envelope in fields[::2]]
+    bodies = read_bodies((envelope[3] for envelope in envelopes), attachments, limits)
+    entries = []
+    for (broker, sequence, publisher, _), body, subscriptions in zip(envelopes, bodies, fields[1::2], strict=True):
+        for subscription in array("subscriptions", subscriptions, LIST_LENGTH):
+            integer("subscription", subscription, 0, MAX_SUBSCRIPTION)
+        id = NotificationId(text("broker", broker), integer("sequence", sequence, 1))
+        entries.append(Delivered(id, text("publisher", publisher), body, subscriptions))
+    return Deliver(tuple(entries))
+
+
+def _ack(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Ack:
+    (entries,) = arity("ACK", fields, 1)
+    rows = integer_rows("acks", entries, ("request", 1, MAX_INTEGER), ("sequence", 0, MAX_INTEGER))
+    return Ack(tuple(Acked(*row) for row in rows))
+
+
+def _credit(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Credit:
+    (grants,) = arity("CREDIT", fields, 1)
+    rows = integer_rows("grants", grants, ("subscription", 0, MAX_SUBSCRIPTION), ("credit", 1, MAX_INTEGER))
+    return Credit(tuple(Grant(*row) for row in rows))
+
+
+def _dropped(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Dropped:
+    (drops,) = arity("DROPPED", fields, 1)
+    bounds = ("subscription", 0, MAX_SUBSCRIPTION), ("dropped", 1, MAX_INTEGER), ("total", 1, MAX_INTEGER)
+    return Dropped(tuple(Drop(*row) for row in integer_rows("drops", drops, *bounds)))
+
+
+def _ping(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Ping:
+    return Ping(integer("nonce", *arity("PING", fields, 1)))
+
+
+def _pong(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Pong:
+    return Pong(integer("nonce", *arity("PONG", fields, 1)))
+
+
+def _error(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Error:
+    request, code, reason, fatal = arity("ERROR", fields, 4)
+    if type(fatal) is not bool:
+        bad("fatal must be a boolean")
+    reason = text("reason", reason, wire.REASON_BYTES)
+    return Error(integer("request", request), member("code", wire.Code, code), reason, fatal)
+
+
+def _bye(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Bye:
+    (reason,) = arity("BYE", fields, 1)
+    return Bye(text("reason", reason, wire.REASON_BYTES))
+
+
+def _status(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Status:
+    (request,) = arity("STATUS", fields, 1)
+    return Status(integer("request", request, 1))
+
+
+def _explain(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Explain:
+    request, notification, session, subscription = arity("EXPLAIN", fields, 4)
+    broker, sequence = arity("notification", array("notification", notification, 2), 2)
+    return Explain(
+        integer("request", request, 1),
+        NotificationId(text("broker", broker), integer("sequence", sequence, 1)),
+        integer("session", session),
+        integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
+    )
+
+
+def _reply(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Reply:
+    request, document = arity("REPLY", fields, 2)
+    if type(document) is not dict:
+        bad("a REPLY's document must be a map")
+    return Reply(integer("request", request, 1), _document(document, _DEPTH))
+
+
+def _link(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Link:
+    broker, advertisements, incarnation = arity("LINK", fields, 3)
+    if type(advertisements) is not bool:
+        bad("advertisements must be a boolean")
+    return Link(text("broker", broker), advertisements, integer("incarnation", incarnation))
+
+
+def _attach(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Attach:
+    request, subscription, name, policy, credit, queue = arity("ATTACH", fields, 6)
+    return Attach(
+        integer("request", request, 1),
+        integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
+        _index_name("name", name),
+        member("policy", wire.Policy, policy),
+        integer("credit", credit),
+        integer("queue", queue),
+    )
+
+
+def _index_load(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> IndexLoad:
+    request, path, shard = arity("INDEX_LOAD", fields, 3)
+    return IndexLoad(integer("request", request, 1), text("path", path, wire.REASON_BYTES), text("shard", shard))
+
+
+def _index_add(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> IndexAdd:
+    request, id, name, encoded = arity("INDEX_ADD", fields, 4)
+    (filter,) = _filters((encoded,))
+    return IndexAdd(integer("request", request, 1), _index_name("id", id), _index_name("name", name), filter)
+
+
+def _index_remove(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> IndexRemove:
+    request, id = arity("INDEX_REMOVE", fields, 2)
+    return IndexRemove(integer("request", request, 1), _index_name("id", id))
+
+
+def _index_name(what: str, value: Any) -> str:
+    name = text(what, value, wire.INDEX_NAME_BYTES)
+    if not name:
+        bad(f"{what} must not be empty")
+    return name
+
+
+def _document(value: Any, depth: int) -> Any:
+    """Plain values only, arrays as lists, and no deeper than `_DEPTH`."""
+    if depth == 0:
+        bad(f"a REPLY's document nests deeper than {_DEPTH}")
+    if type(value) is dict:
+        for key in value:
+            if type(key) is not str:
+                bad("the keys of a REPLY's document must be strings")
+        return {key: _document(item, depth - 1) for key, item in value.items()}
+    if type(value) is tuple:
+        return [_document(item, depth - 1) for item in value]
+    if value is not None and type(value) not in (bool, int, float, str):
+        bad(f"a REPLY's document holds plain values, not {type(value).__name__}")
+    return value
+
+
+_DECODERS: dict[int, Callable[[tuple[Any, ...], Sequence[bytes], Limits], Message]] = {
+    wire.HELLO: _hello,
+    wire.WELCOME: _welcome,
+    wire.SUBSCRIBE: _subscribe,
+    wire.UNSUBSCRIBE: _unsubscribe,
+    wire.PUBLISH: _publish,
+    wire.DELIVER: _deliver,
+    wire.ACK: _ack,
+    wire.CREDIT: _credit,
+    wire.PING: _ping,
+    wire.PONG: _pong,
+    wire.ERROR: _error,
+    wire.BYE: _bye,
+    wire.DROPPED: _dropped,
+    wire.STATUS: _status,
+    wire.EXPLAIN: _explain,
+    wire.REPLY: _reply,
+    wire.ADVERTISE: _advertise,
+    wire.UNADVERTISE: _unadvertise,
+    wire.ATTACH: _attach,
+    wire.INDEX_LOAD: _index_load,
+    wire.INDEX_ADD: _index_add,
+    wire.INDEX_REMOVE: _index_remove,
+    wire.LINK: _link,
+}

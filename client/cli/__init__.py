@@ -1,0 +1,1 @@
+"""The command line: `main` puts the commands together, `common` is what they share."""

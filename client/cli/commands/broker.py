@@ -1,0 +1,80 @@
+"""`contrada broker`: serve until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from contrada.client.cli.common import ConfigFile, Quiet, teller
+from contrada.client.cli.settings import load
+
+EXAMPLES = (
+    "contrada broker",
+    "contrada broker --listen 'tcp://127.0.0.1:*' --metrics 127.0.0.1:0",
+    "contrada broker --listen 'tcp://*:7400' --keys keys",
+    "contrada broker --listen tcp://127.0.0.1:7401 --id north --peer tcp://127.0.0.1:7400",
+    "contrada broker --id north --record log --record-sync always",
+    "contrada broker --roads seattle.npz --d-max 50000",
+)
+
+
+def broker(
+    listen: Annotated[
+        str | None, typer.Option("--listen", "-l", help="Where to listen (tcp://127.0.0.1:7400).")
+    ] = None,
+    id: Annotated[str | None, typer.Option(help="A name that stays the same across restarts.")] = None,
+    keys: Annotated[Path | None, typer.Option(help="The key directory: encrypt, and admit only its keys.")] = None,
+    insecure: Annotated[bool | None, typer.Option("--insecure", help="Allow other machines in without keys.")] = None,
+    peer: Annotated[
+        list[str] | None, typer.Option("--peer", help="A broker to link with, URL or KEY@URL; again for more.")
+    ] = None,
+    metrics: Annotated[str | None, typer.Option(help="HOST:PORT to serve Prometheus metrics on.")] = None,
+    index: Annotated[
+        Path | None, typer.Option(help="An index directory (contrada build-index): standing subscriptions.")
+    ] = None,
+    shard: Annotated[str | None, typer.Option(help="k/n: of the index, the k-th of n parts, counted from 0.")] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="A directory to record everything accepted, subscribed and delivered in.")
+    ] = None,
+    record_sync: Annotated[
+        str | None, typer.Option(help="When the recording is on the disk: none, interval (1 s), always.")
+    ] = None,
+    roads: Annotated[
+        Path | None, typer.Option(help="The road network that `similar` asks: a saved RoadNetwork, or .npz.")
+    ] = None,
+    d_max: Annotated[
+        float | None, typer.Option(help="Of an .npz: the distance beyond which nothing is similar.")
+    ] = None,
+    config: ConfigFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run a broker until SIGTERM or Ctrl-C, then deliver what is queued and stop. Logs JSON lines to stderr."""
+    import logging
+    from dataclasses import fields
+
+    from contrada.broker.node.logs import configure
+    from contrada.broker.node.server import Broker
+    from contrada.broker.node.settings import Settings
+
+    configure(logging.WARNING if quiet else logging.INFO)
+    given = {
+        "listen": listen,
+        "id": id,
+        "keys": keys,
+        "insecure": insecure,
+        "metrics": metrics,
+        "peers": peer or None,
+        "index": index,
+        "shard": shard,
+        "record": record,
+        "record_sync": record_sync,
+        "roads": roads,
+        "d_max": d_max,
+    }
+    options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
+    options.update({name: value for name, value in given.items() if value is not None})
+    settings = Settings.of(options)  # what is wrong with them should not wait for the kernels
+    node = Broker(**{field.name: getattr(settings, field.name) for field in fields(settings)})
+    node.run(lambda: teller(quiet)(f"contrada broker {node.id} listens on {node.url}; stop it with Ctrl-C"))

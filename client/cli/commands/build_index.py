@@ -1,0 +1,103 @@
+"""`contrada build-index`: an index of many subscriptions, built on Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contrada.client.cli.common import Exit, say
+from contrada.client.cli.jobs import AsJson, Master, Quiet, progress, spark_session
+from contrada.spatial.textual.registry import DEFAULT
+
+if TYPE_CHECKING:
+    from contrada.spark_jobs.build.build_index import Built
+
+EXAMPLES = (
+    "contrada build-index subscriptions.parquet index",
+    "contrada build-index 'subscriptions/*.jsonl' index --segments 16 --json",
+    "contrada build-index wards.geojson index --quarantine rejected --strict",
+    "contrada build-index /mnt/subscriptions /mnt/index --format parquet --master spark://master:7077",
+)
+
+
+def build_index(
+    subscriptions: Annotated[str, typer.Argument(help="A file, a directory of files, or a pattern, in quotes.")],
+    out: Annotated[Path, typer.Argument(help="The index directory. An index that is there is replaced at the end.")],
+    format: Annotated[
+        str | None, typer.Option("--format", help="parquet, jsonl, geojson or geojsonl; else the names tell.")
+    ] = None,
+    segments: Annotated[
+        int | None, typer.Option("--segments", min=1, help="About how many; else of some 130,000 subscriptions each.")
+    ] = None,
+    quarantine: Annotated[
+        Path | None, typer.Option("--quarantine", help="Where else bad rows go, a table with the reasons.")
+    ] = None,
+    geotext_index: Annotated[
+        str, typer.Option("--geotext-index", help="The index behind matches: see docs/geotext.md.")
+    ] = DEFAULT,
+    max_quarantined: Annotated[
+        float, typer.Option("--max-quarantined", min=0, max=100, help="Percent of the input; above it nothing changes.")
+    ] = 10,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Commit also when no subscription was accepted.")
+    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 if a row went to the quarantine.")] = False,
+    master: Master = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Build an index of subscriptions (id, interface, filter) that a broker maps at start: see docs/spark.md.
+
+    Bad rows go to the quarantine with the reason. The index is replaced at the very end, at once: a job that is killed
+    leaves the old one, and so does one that accepts nothing, or less than it should (exit code 5). Running it again on
+    the same input gives the same files.
+    """
+    from contrada.spark_jobs.common.session import require_arrow
+
+    require_arrow()
+    from contrada.spark_jobs.build.plan import NotCommitted, plan_build
+
+    plan = plan_build(
+        subscriptions,
+        str(out),
+        format=format,
+        segments=segments,
+        quarantine=None if quarantine is None else str(quarantine),
+        geotext_index=geotext_index,
+        max_quarantined=max_quarantined / 100,
+        allow_empty=allow_empty,
+    )
+    try:
+        with spark_session("build-index", master, quiet=quiet) as session, progress(session, quiet=quiet) as tell:
+            from contrada.spark_jobs.build.build_index import run_build
+
+            built = run_build(session, plan, tell)
+    except NotCommitted as error:
+        say(f"contrada: {error}")
+        raise typer.Exit(Exit.SET_ASIDE) from None
+    if as_json:
+        print(json.dumps(built.as_dict(), ensure_ascii=False))
+    else:
+        _show(built)
+    if strict and built.quarantined:
+        raise typer.Exit(Exit.SET_ASIDE)
+
+
+def _show(built: Built) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False)
+    console.print(
+        f"[bold]{escape(built.index)}[/]: {built.subscriptions:,} subscriptions, {built.filters:,} filters in "
+        f"{built.segments} segments, {built.bytes / 1e6:,.1f} MB, {built.seconds:,.1f} s"
+    )
+    console.print(
+        f"  of {built.rows:,} rows, {built.duplicates:,} were repeated; {built.covered:,} subscriptions are covered by "
+        f"others, {built.unsatisfiable:,} match nothing"
+    )
+    if built.quarantined:
+        console.print(f"  [yellow]{built.quarantined:,} rows to the quarantine[/]: {escape(built.quarantine)}")

@@ -1,0 +1,93 @@
+"""`contrada pub`: publish JSON objects and GeoJSON features from arguments, files or standard input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contrada.client.cli.common import (
+    ConfigFile,
+    ConnectTimeout,
+    Key,
+    ServerKey,
+    Url,
+    connected,
+    default_name,
+    say,
+)
+from contrada.client.cli.reading import Descriptor, Source, batches
+from contrada.errors import CodecError, InvalidValue
+
+EXAMPLES = (
+    """contrada pub '{"stock": "MTK", "price": 50}'""",
+    """echo '{"hazard": 4}' | contrada pub""",
+    """contrada pub '{"type": "Feature", "properties": {"wind": 120}, "geometry": """
+    """{"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 3], [0, 0]]]}}'""",
+    "contrada pub --file storms.geojson --geometry area",
+)
+
+
+def pub(
+    notifications: Annotated[
+        list[str] | None, typer.Argument(help="JSON objects or GeoJSON features; none: read standard input.")
+    ] = None,
+    file: Annotated[
+        list[Path] | None, typer.Option("--file", "-f", help="Read JSON lines, a JSON array or GeoJSON; - is stdin.")
+    ] = None,
+    geometry: Annotated[
+        str, typer.Option("--geometry", "-g", help="The attribute that a GeoJSON feature's geometry becomes.")
+    ] = "area",
+    advertise: Annotated[
+        str | None, typer.Option("--advertise", "-a", help="First advertise this filter to linked brokers.")
+    ] = None,
+    ack: Annotated[bool, typer.Option("--ack/--no-ack", help="Print ids once acknowledged, or stream.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no ids and no summary.")] = False,
+    url: Url = None,
+    config: ConfigFile = None,
+    key: Key = None,
+    server_key: ServerKey = None,
+    connect_timeout: ConnectTimeout = None,
+) -> None:
+    """Publish notifications. A GeoJSON feature's properties become attributes, beside its geometry."""
+    arguments = [Source(f"argument {n}", os.fsencode(text)) for n, text in enumerate(notifications or [], 1)]
+    sources = [*arguments, *map(_file, file or [])]
+    if not sources:
+        sources = [_file(Path("-"))]
+    count = 0
+    with connected(
+        url,
+        config,
+        key=key,
+        server_key=server_key,
+        connect_timeout=connect_timeout,
+        name=default_name("pub"),
+        quiet=quiet,
+    ) as client:
+        if advertise is not None:
+            client.advertise(advertise)
+        try:
+            for batch in batches(sources, geometry):
+                ids = client.publish_many(batch, ack=ack)
+                count += len(batch)
+                if not quiet:
+                    print(*ids, sep="\n", end="\n" * bool(ids), flush=True)
+            client.flush()
+        except CodecError:
+            client.flush()
+            say(f"published {count:,} before the mistake")
+            raise
+    if not quiet:
+        say(f"published {count:,} notification{'s' * (count != 1)}")
+
+
+def _file(path: Path) -> Source:
+    if str(path) == "-":
+        return Descriptor("standard input", sys.stdin.fileno())
+    try:
+        return Source(str(path), path.read_bytes())
+    except OSError as error:
+        raise InvalidValue(f"cannot read {path}: {error}") from error

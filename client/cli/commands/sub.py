@@ -1,0 +1,130 @@
+"""`contrada sub`: subscribe, and print what arrives."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contrada.client.cli.common import (
+    ConfigFile,
+    ConnectTimeout,
+    Exit,
+    Key,
+    Quiet,
+    ServerKey,
+    Url,
+    connected,
+    default_name,
+    say,
+    teller,
+)
+
+if TYPE_CHECKING:
+    from contrada.client.notification import Notification
+
+EXAMPLES = (
+    "contrada sub 'hazard > 3' --count 1 --timeout 10",
+    "contrada sub 'wind > 90 and area overlaps POLYGON((0 0, 9 0, 9 9, 0 9))' --pretty --timeout 10",
+    """contrada sub 'stock = "MTK" and price < 100 or stock = "DYS"' --bare --count 2 --timeout 10""",
+)
+
+
+def sub(
+    filter: Annotated[str | None, typer.Argument(help="What to receive, in the filter language.")] = None,
+    attach: Annotated[
+        str | None, typer.Option("--attach", help="Instead of a filter: an interface of the broker's index.")
+    ] = None,
+    count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="Stop after so many.")] = None,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", "-t", min=0.0, help="Stop after so many seconds.")
+    ] = None,
+    pretty: Annotated[bool, typer.Option("--pretty", "-p", help="For people: coloured, one attribute a line.")] = False,
+    bare: Annotated[bool, typer.Option("--bare", help="The notification alone, without id and publisher.")] = False,
+    policy: Annotated[
+        str, typer.Option(help="When this subscriber is too slow: drop-oldest, block, or disconnect.")
+    ] = "drop-oldest",
+    window: Annotated[int, typer.Option(min=1, help="Notifications sent ahead of being printed.")] = 1000,
+    queue: Annotated[int, typer.Option(min=0, help="Length of the queue at the broker; 0: its default.")] = 0,
+    url: Url = None,
+    config: ConfigFile = None,
+    key: Key = None,
+    server_key: ServerKey = None,
+    connect_timeout: ConnectTimeout = None,
+    quiet: Quiet = False,
+) -> None:
+    """Subscribe and print notifications as JSON lines: {"id": …, "publisher": …, "notification": {…}}.
+
+    Exits with 4 if --timeout passed before --count notifications came.
+    """
+    if (filter is None) == (attach is None):
+        raise typer.BadParameter("give a filter, or --attach an interface of the broker's index")
+    write = _pretty if pretty else _bare if bare else _line
+    received = 0
+    with connected(
+        url,
+        config,
+        key=key,
+        server_key=server_key,
+        connect_timeout=connect_timeout,
+        name=default_name("sub"),
+        quiet=quiet,
+    ) as client:
+        subscribe, wanted = (client.attach, attach) if filter is None else (client.subscribe, filter)
+        assert wanted is not None
+        subscription = subscribe(wanted, policy=policy, window=window, queue=queue)
+        teller(quiet)(f"subscription {subscription.id} of session {client.session} at {client.url}")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        try:
+            while count is None or received < count:
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0 and not subscription.pending:
+                    raise TimeoutError
+                write(subscription.get(left))
+                received += 1
+        except TimeoutError:
+            if count is not None:
+                say(f"only {received} of {count} in {timeout:g} s")
+                raise typer.Exit(Exit.TIMEOUT) from None
+        finally:
+            if subscription.dropped:
+                say(f"the broker dropped {subscription.dropped:,} notifications: this subscriber was too slow")
+            if subscription.interruptions:
+                say(f"reconnected {subscription.interruptions} times; what was published in between is missing")
+
+
+def _line(n: Notification) -> None:
+    import json
+
+    from contrada.forwarding.codec.json import notification_to_json
+
+    body = notification_to_json(n)
+    print(f'{{"id": {json.dumps(str(n.id))}, "publisher": {json.dumps(n.publisher)}, "notification": {body}}}')
+    sys.stdout.flush()
+
+
+def _bare(n: Notification) -> None:
+    from contrada.forwarding.codec.json import notification_to_json
+
+    print(notification_to_json(n), flush=True)
+
+
+def _pretty(n: Notification) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(highlight=False)
+    console.print(f"[bold cyan]{n.id}[/] from [bold]{escape(n.publisher)}[/]")
+    width = max(map(len, n), default=0)
+    for name, value in n.items():
+        console.print(f"  {escape(name):<{width}}  {escape(shorten(str(value), 100))}", soft_wrap=True)
+
+
+def shorten(text: str, longest: int) -> str:
+    """Cut the middle out of a long text."""
+    if len(text) <= longest:
+        return text
+    half = (longest - 3) // 2
+    return f"{text[:half]} … {text[-half:]}"

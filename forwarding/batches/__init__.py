@@ -1,0 +1,1 @@
+"""What crosses into kernels in one piece: from objects (`encode`), bytes (`bodies`) and columns."""

@@ -1,0 +1,1 @@
+"""Values, notifications and filters as bytes (`msgpack`) and as JSON (`json`)."""

@@ -1,0 +1,67 @@
+"""Domains: the values of one kind that constraints on one name allow. Here those that can be listed.
+
+A maker of a domain gives None when the constraints certainly allow nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, cast
+
+from contrada.forwarding.language.constraint import Operator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from contrada.forwarding.covering.budget import CoveringBudget
+    from contrada.forwarding.language.constraint import Constraint
+    from contrada.forwarding.language.operands import Scalar, ValueSet
+    from contrada.forwarding.language.values import Kind
+
+
+class Domain(Protocol):
+    """A non-empty set of values, or what is known of it."""
+
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
+        """Whether every value of the domain satisfies the constraint. True is certain."""
+        ...
+
+
+class FiniteDomain:
+    """Values one by one: complete, whatever it is asked."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: Iterable[Scalar]) -> None:
+        self.values = tuple(values)
+
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
+        """Whether the constraint holds on each value."""
+        budget.spend(len(self.values))
+        return all(constraint.holds(value) for value in self.values)
+
+
+def finite_domain(kind: Kind, constraints: list[Constraint], budget: CoveringBudget) -> FiniteDomain | None:
+    """The domain of constraints of which one is `=` or `in`: its values that satisfy the others."""
+    first = next(c for c in constraints if c.op in (Operator.EQ, Operator.IN))
+    if first.op is Operator.EQ:
+        candidates = [cast("Scalar", first.value)]
+    else:
+        candidates = [value for its, value in cast("ValueSet", first.value).members if its is kind]
+        if len(constraints) > 1:
+            budget.spend(len(candidates) * (len(constraints) - 1))
+    return _satisfying(candidates, constraints)
+
+
+def bool_domain(constraints: list[Constraint]) -> FiniteDomain | None:
+    """The domain of constraints on bools."""
+    return _satisfying((False, True), constraints)
+
+
+def listed_domain(values: Iterable[Scalar], constraints: list[Constraint]) -> FiniteDomain | None:
+    """The domain of constraints that were found to allow at most these values."""
+    return _satisfying(values, constraints)
+
+
+def _satisfying(candidates: Iterable[Scalar], constraints: list[Constraint]) -> FiniteDomain | None:
+    values = [value for value in candidates if all(constraint.holds(value) for constraint in constraints)]
+    return FiniteDomain(values) if values else None

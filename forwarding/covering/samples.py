@@ -1,0 +1,163 @@
+"""Witnesses of a filter: values that satisfy it, made from its own constants.
+
+Whatever covers a filter holds on its witnesses, so witnesses tell cheaply which filters need a real `covers`. For each
+name, candidate values are tried against all the constraints on it: the constants themselves, their near neighbours, the
+middles between them, and for regions points by the corners, then simple shapes in each relation to the given one.
+Every witness is checked by the definition before it is handed out; a filter for which no candidate passes (it may be
+unsatisfiable, or just unlucky) has none.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from contrada.errors import InvalidValue
+from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.operands import TextMatch, ValueSet
+from contrada.forwarding.language.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime
+
+    from contrada.forwarding.language.filter import Filter
+    from contrada.forwarding.language.values import Value
+    from contrada.spatial.geometry.region import Point, Region
+
+
+def witnesses(f: Filter) -> dict[str, list[Value]] | None:
+    """For each name, values on which all the filter's constraints hold; None when some name has none.
+
+    A notification that takes any of them for each name matches the filter.
+    """
+    by_name: dict[str, list[Constraint]] = {}
+    for constraint in f.constraints:
+        by_name.setdefault(constraint.name, []).append(constraint)
+    found: dict[str, list[Value]] = {}
+    for name, constraints in by_name.items():
+        values = _satisfying(constraints)
+        if not values:
+            return None
+        found[name] = values
+    return found
+
+
+def _satisfying(constraints: list[Constraint]) -> list[Value]:
+    if any(constraint.op is Operator.SIMILAR for constraint in constraints):
+        return []
+    for candidates in (_candidates(constraints), _last_resort(constraints)):
+        values = [each for each in candidates if all(constraint.holds(each) for constraint in constraints)]
+        if values:
+            return values
+    return []
+
+
+def _candidates(constraints: list[Constraint]) -> Iterator[Value]:
+    constants: list[Any] = []
+    for constraint in constraints:
+        value = constraint.value
+        if isinstance(value, ValueSet):
+            yield from value
+        elif isinstance(value, TextMatch):
+            yield from _texts(value)
+        elif constraint.kind is Kind.REGION:
+            yield from _points(cast("Region", value))
+        elif value is not None:
+            yield cast("Value", value)
+            constants.append((constraint.kind, value))
+    for kind in {kind for kind, _ in constants}:
+        yield from _near(kind, [value for of, value in constants if of is kind])
+    if all(constraint.op is Operator.EXISTS for constraint in constraints):
+        yield 0
+
+
+def _last_resort(constraints: list[Constraint]) -> Iterator[Value]:
+    for constraint in constraints:
+        if constraint.kind is Kind.REGION:
+            yield from _shapes(cast("Region", constraint.value))
+
+
+def _near(kind: Kind, values: list[Any]) -> Iterator[Value]:
+    """Yield values beside and between the constants of one ordered kind."""
+    if kind is Kind.NUMBER:
+        ordered = sorted(values)
+        yield from ((a + b) / 2 for a, b in pairwise(ordered))
+        yield from (value + step for value in ordered for step in (-1, 1) if abs(value) < 2**62)
+    elif kind is Kind.STRING:
+        yield ""
+        yield from (value + "a" for value in values)
+        yield "".join(values)
+    elif kind is Kind.TIME:
+        second = timedelta(seconds=1)
+        for value in cast("list[datetime]", values):
+            try:
+                yield value + second
+                yield value - second
+            except OverflowError:  # beside the first or last moment there is
+                continue
+    elif kind is Kind.BOOL:
+        yield from (True, False)
+    elif kind is Kind.POINT:
+        yield from (type(value)(value.x + 1.0, value.y) for value in values)
+
+
+def _texts(match: TextMatch) -> Iterator[Value]:
+    from contrada.spatial.textual.geotext import GeoText
+
+    if match.within is None:
+        yield GeoText(sorted(match.keywords), at=(0.0, 0.0))
+    else:
+        for point in _points(match.within):
+            yield GeoText(sorted(match.keywords), at=(point.x, point.y))
+
+
+def _points(region: Region) -> Iterator[Point]:
+    """Yield points in every relation to `region`: near the corners of its extent, within, on the boundary, outside."""
+    from contrada.spatial.geometry.region import Point
+
+    x1, y1, x2, y2 = region.bounds
+    width, height = x2 - x1, y2 - y1
+    coords = region.coords
+    middle = np.array([x1 + width / 2, y1 + height / 2])
+    diagonal = coords.sum(axis=1)
+    ear = coords[[-1, 0, 1]].mean(axis=0)
+    for x, y in (
+        coords[diagonal.argmin()] * 0.999 + middle * 0.001,
+        coords[diagonal.argmax()] * 0.999 + middle * 0.001,
+        middle,
+        ear,
+        coords[0],
+        (x2 + width, y2 + height),
+    ):
+        try:
+            yield Point(float(x), float(y))
+        except InvalidValue:  # beyond the largest coordinate: the others may do
+            continue
+
+
+def _shapes(region: Region) -> Iterator[Value]:
+    """Yield regions in every relation to `region` that a point cannot be in."""
+    from contrada.spatial.geometry.region import Box, Region
+
+    x1, y1, x2, y2 = region.bounds
+    width, height = x2 - x1, y2 - y1
+    middle = (x1 + width / 2, y1 + height / 2)
+    (ax, ay), (bx, by), (cx, cy) = region.coords[-1].tolist(), region.coords[0].tolist(), region.coords[1].tolist()
+    ear = ((ax + bx + cx) / 3, (ay + by + cy) / 3)
+    makers: tuple[Callable[[], Region], ...] = (
+        lambda: region,
+        lambda: Box(x1 - width, y1 - height, x2 + width, y2 + height),
+        lambda: Box(x1 - width, y1 - height, *middle),
+        lambda: Box(x1, y1 - height, x2 + width, y2 + height),
+        lambda: Region([(bx, by), (cx, cy), ear]),
+        lambda: Box(*ear, ear[0] + width, ear[1] + height),
+    )
+    for make in makers:
+        try:
+            yield make()
+        except InvalidValue:  # a sliver too thin to hold the shape: the others may do
+            continue

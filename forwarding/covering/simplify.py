@@ -1,0 +1,146 @@
+"""Simplification of predicates, rules 1 to 3 of paper 1, section 4.2: what the table does in Python.
+
+Rules 1 and 2 look at one filter. They matter only where a filter speaks of a name twice, and are left to
+`forwarding.covering`. Rule 3 is the kernels' (kernels/change/simplifying.py), but for filters whose constraints are of
+plugged-in types: then the kernel says which pairs of filters remain to be decided, and the types decide them here.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+
+from contrada.forwarding.covering.budget import UNLIMITED, OutOfBudget
+from contrada.forwarding.covering.covering import covers, is_satisfiable
+from contrada.forwarding.kernels.change.changing import cover_filter, single_plugs, weigh_filter
+from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.filter import Filter
+from contrada.forwarding.language.values import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contrada.forwarding.covering.budget import CoveringBudget
+    from contrada.forwarding.kernels.memory.layout import Index, Ints
+    from contrada.forwarding.language.constraint import Constraint
+    from contrada.forwarding.types.plugged import PluggedType
+
+_TOGETHER = 32  # constraints on one name among which redundant ones are looked for, in quadratic time
+_CANDIDATES = 128  # filters that types are asked about, for each question about a new filter
+_LOW_HALF = (1 << 32) - 1
+_BELOW: Final = (Operator.LT, Operator.LE)
+_ABOVE: Final = (Operator.GT, Operator.GE)
+
+
+def split_redundant(
+    filter: Filter, budget: CoveringBudget = UNLIMITED
+) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], bool]:
+    """A filter's needed constraints, its redundant ones (rule 2), and whether nothing satisfies it (rule 1)."""
+    needed: list[Constraint] = []
+    redundant: list[Constraint] = []
+    for _, group in groupby(filter.constraints, attrgetter("name")):
+        together = tuple(group)
+        if len(together) == 1 or _is_range(together):
+            needed += together
+            continue
+        if not is_satisfiable(Filter(together), budget):
+            return filter.constraints, (), True
+        if len(together) > _TOGETHER:
+            needed += together
+            continue
+        kept = list(together)
+        for constraint in together:
+            others = [each for each in kept if each is not constraint]
+            if others and covers(Filter((constraint,)), Filter(others), budget):
+                kept = others
+                redundant.append(constraint)
+        needed += kept
+    return tuple(needed), tuple(redundant), False
+
+
+def _is_range(constraints: tuple[Constraint, ...]) -> bool:
+    """Whether these are `x > a and x < b` with a below b, of which neither is redundant: the usual case."""
+    if len(constraints) != 2 or constraints[0].kind is not Kind.NUMBER or constraints[1].kind is not Kind.NUMBER:
+        return False
+    first, second = constraints
+    if first.op in _ABOVE:
+        first, second = second, first
+    return first.op in _BELOW and second.op in _ABOVE and cast("float", second.value) < cast("float", first.value)
+
+
+class Weigher:
+    """Decides what the kernels could not about filters with constraints of plugged-in types, within a budget."""
+
+    def __init__(self, index: Index, types: Mapping[int, PluggedType], budget: CoveringBudget) -> None:
+        self._index = index
+        self._types = types
+        self._budget = budget
+        self._room: Ints = np.empty(16, np.int64)
+        self._found: Ints = np.empty(2 * _CANDIDATES, np.int64)
+        self._tags: Ints = np.empty(_CANDIDATES, np.int64)
+        self._handles: Ints = np.empty(_CANDIDATES, np.int64)
+
+    def weigh(self, f: int, events: Ints) -> None:
+        """Cover an active filter by another, or others by it, where the types say so."""
+        counts = weigh_filter(self._index, f, self._room, self._found)
+        mine = self._plugged(f)
+        for g in self._promising(mine, self._found[: counts % 1000], above=True):
+            if self._covers(self._plugged(g), mine):
+                cover_filter(self._index, f, g, events)
+                return
+        for g in self._promising(mine, self._found[_CANDIDATES : _CANDIDATES + counts // 1000], above=False):
+            if self._covers(mine, self._plugged(g)):
+                cover_filter(self._index, g, f, events)
+
+    def _promising(self, mine: list[tuple[int, int]], found: Ints, *, above: bool) -> list[int]:
+        """Of the filters found, those that might cover (`above`), or be covered by, the one with these constraints.
+
+        The most promising come first, for the budget may not suffice for all.
+        """
+        if len(mine) != 1 or not len(found):
+            return found.tolist()  # type: ignore[no-any-return]
+        tag, handle = mine[0]
+        tags, handles = self._tags[: len(found)], self._handles[: len(found)]
+        single_plugs(self._index, found, tags, handles)
+        same = tags == tag
+        plugged = self._types[tag & 255]
+        if same.all():
+            promises = plugged.promise(handle, handles, above=above)
+        else:
+            promises = np.where(tags == -1, 1.0, 0.0)
+            promises[same] = plugged.promise(handle, handles[same], above=above)
+        chosen = np.flatnonzero(promises)
+        if len(chosen) > 1:
+            chosen = chosen[np.argsort(-promises[chosen], kind="stable")]
+        return found[chosen].tolist()  # type: ignore[no-any-return]
+
+    def _plugged(self, f: int) -> list[tuple[int, int]]:
+        """The tags and handles of a filter's constraints of plugged-in types. They are its last words, one each."""
+        row = self._index.filters[f]
+        start = int(row[layout.F_CODE])
+        words = self._index.words[start : start + (int(row[layout.F_SIZE]) & _LOW_HALF)].tolist()
+        operands = []
+        skip = 0
+        for word in words:
+            if skip:
+                skip -= 1
+            elif word & 15 == layout.IN:
+                skip = word >> 4
+            elif word & 15 == layout.PLUG:
+                operands.append(word >> 4)
+        rows = self._index.operands[operands]
+        return list(zip(rows[:, layout.O_TAG].tolist(), rows[:, layout.O_KEY].tolist(), strict=True))
+
+    def _covers(self, first: list[tuple[int, int]], second: list[tuple[int, int]]) -> bool:
+        budget = self._budget
+        try:
+            return all(
+                any(tag == other and (a == b or self._types[tag & 255].covers(a, b, budget)) for other, b in second)
+                for tag, a in first
+            )
+        except OutOfBudget:
+            return False

@@ -1,0 +1,139 @@
+"""Domains of points, regions and geotext.
+
+Regions: each constraint says that the value's relation to a region is one of a set (a mask). What follows for the
+relation to another region is RCC-8 composition (`spatial.rcc8`), which is sound for points too. A point is inside,
+meets or is disjoint from a region; having no other relations makes its masks smaller and answers about points more
+complete. What several constraints leave possible is the intersection of what each does.
+
+Geotext: `matches` asks for all of its keywords and for places that intersect, so it is implied by constraints that
+together ask for as many keywords, and one of which has a region within its own. Two `matches` never conflict: a message
+may have many words, and its box may intersect any two regions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from contrada.forwarding.covering.budget import OF_REGIONS
+from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.values import Kind
+from contrada.spatial.geometry.region import Box
+from contrada.spatial.relations import mbr, rcc8, relation
+from contrada.spatial.relations.relate import relate
+from contrada.spatial.relations.relation import Relation
+
+if TYPE_CHECKING:
+    from contrada.forwarding.covering.budget import CoveringBudget
+    from contrada.forwarding.covering.domains import Domain
+    from contrada.forwarding.language.constraint import Constraint
+    from contrada.forwarding.language.operands import Similar, TextMatch
+    from contrada.spatial.geometry.region import Region
+
+_OF_POINTS: Final = Relation.INSIDE.mask | Relation.MEETS.mask | Relation.DISJOINT.mask
+_WITHIN: Final = Relation.INSIDE.mask | Relation.COVERED_BY.mask | Relation.EQUALS.mask
+
+
+def spatial_domain(kind: Kind, constraints: list[Constraint], budget: CoveringBudget) -> Domain | None:
+    """The domain of constraints on points, regions or geotext, none of them `=` or `in`."""
+    if kind is Kind.GEOTEXT:
+        return GeotextDomain(constraints)
+    possible = _OF_POINTS if kind is Kind.POINT else relation.ALL
+    masks: dict[Region, int] = {}
+    for constraint in constraints:
+        if constraint.kind is Kind.REGION:
+            region = cast("Region", constraint.value)
+            masks[region] = masks.get(region, possible) & constraint.mask
+    domain = RelationDomain(possible, masks, constraints)
+    if not all(masks.values()):
+        return None
+    # One region in some relation to the value leaves something possible; several may contradict one another.
+    if len(masks) > 1 and any(not domain.relations_to(region, budget) & mask for region, mask in masks.items()):
+        return None
+    return domain
+
+
+def relation_in(wanted: int, a: Region, b: Region, budget: CoveringBudget) -> bool:
+    """Whether the relation of two regions is in a set. Vertices are paid for, where the MBRs do not tell."""
+    budget.spend(OF_REGIONS)
+    possible = relations_by_mbr(a, b)
+    if not possible & wanted or not possible & ~wanted:
+        return bool(possible & wanted)
+    budget.spend(0, len(a) + len(b))
+    return bool(relate(a, b).mask & wanted)
+
+
+def relations_by_mbr(a: Region, b: Region) -> int:
+    """The relations of two regions that their MBRs leave possible; of boxes, one."""
+    if a is b:
+        return Relation.EQUALS.mask
+    code = mbr.relate_boxes(*a.bounds, *b.bounds)
+    return 1 << code if type(a) is Box and type(b) is Box else mbr.POSSIBLE[code]
+
+
+class RelationDomain:
+    """Points or regions in given relations to given regions."""
+
+    __slots__ = ("_constraints", "_masks", "_possible")
+
+    def __init__(self, possible: int, masks: dict[Region, int], constraints: list[Constraint]) -> None:
+        self._possible = possible
+        self._masks = masks
+        self._constraints = constraints
+
+    def relations_to(self, region: Region, budget: CoveringBudget) -> int:
+        """The relations to a region that the constraints leave possible, one by one composed and then intersected."""
+        possible = self._possible
+        for mine, mask in self._masks.items():
+            budget.spend(OF_REGIONS)
+            relations = relations_by_mbr(mine, region)
+            if relations & (relations - 1):
+                budget.spend(0, len(mine) + len(region))
+                relations = relate(mine, region).mask
+            possible &= rcc8.compose(mask, relations)
+        return possible
+
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
+        """Whether every value of the domain satisfies the constraint."""
+        if constraint.op is Operator.NE:
+            budget.spend(len(self._constraints))
+            return not all(mine.holds(cast("Any", constraint.value)) for mine in self._constraints)
+        if constraint.kind is not Kind.REGION:
+            return False
+        region = cast("Region", constraint.value)
+        if len(self._masks) == 1:
+            ((mine, mask),) = self._masks.items()
+            wanted = rcc8.covering_relations(constraint.mask | relation.ALL & ~self._possible, mask)
+            return relation_in(wanted, mine, region, budget)
+        return not self.relations_to(region, budget) & ~constraint.mask
+
+
+class GeotextDomain:
+    """Geotext that satisfies `matches` and `similar` constraints; never known to be empty."""
+
+    __slots__ = ("_matches", "_similar")
+
+    def __init__(self, constraints: list[Constraint]) -> None:
+        self._matches = [cast("TextMatch", c.value) for c in constraints if c.op is Operator.MATCHES]
+        self._similar = [cast("Similar", c.value) for c in constraints if c.op is Operator.SIMILAR]
+
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
+        """Whether every geotext of the domain satisfies the constraint."""
+        budget.spend(1)
+        if constraint.op is Operator.SIMILAR:
+            wanted = cast("Similar", constraint.value)
+            return any(
+                (mine.keywords, mine.at, mine.alpha) == (wanted.keywords, wanted.at, wanted.alpha)
+                and mine.tau >= wanted.tau
+                for mine in self._similar
+            )
+        if constraint.op is not Operator.MATCHES:
+            return False
+        match = cast("TextMatch", constraint.value)
+        if not match.keywords.issubset(word for mine in self._matches for word in mine.keywords):
+            return False
+        if match.within is None:
+            return True
+        return any(
+            mine.within is not None and relation_in(_WITHIN, mine.within, match.within, budget)
+            for mine in self._matches
+        )

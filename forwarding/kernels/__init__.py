@@ -1,0 +1,1 @@
+"""The table's compiled code: `memory` is what its arrays hold, `match` reads them, `change` writes them."""

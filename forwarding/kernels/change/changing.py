@@ -1,0 +1,179 @@
+"""What the table calls to change itself: add a batch of filters, remove one, cover one by another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from contrada.forwarding.kernels.change.adding import add_rows, free_row, leave_interface
+from contrada.forwarding.kernels.change.filing import post_filter, unpost_filter
+from contrada.forwarding.kernels.change.simplifying import (
+    cover,
+    find_covered,
+    find_coverers,
+    hang,
+    leave_group,
+    set_state,
+    settle_filter,
+    unhang,
+)
+from contrada.forwarding.kernels.change.weighing import PERHAPS
+from contrada.forwarding.kernels.memory.layout import (
+    COVERED,
+    F_CHILD,
+    F_CODE,
+    F_GROUP_NEXT,
+    F_GROUP_PREVIOUS,
+    F_PARENT,
+    F_SIZE,
+    F_STATE,
+    GHOST,
+    IN,
+    O_KEY,
+    O_TAG,
+    PLUG,
+    S_GHOST,
+    S_GHOSTS,
+    S_VOID,
+    VOID,
+    Index,
+    Ints,
+)
+from contrada.spatial.storage.jit import bare_kernel, inner_kernel
+
+if TYPE_CHECKING:
+    from contrada.forwarding.kernels.match.batch import Batch
+
+LOW_HALF = (1 << 32) - 1
+MOVES = 8  # filters that a change moves from under ghosts
+
+
+@bare_kernel
+def add_filters(
+    index: Index,
+    interfaces: Ints,
+    batch: Batch,
+    needed: Ints,
+    owners: Ints,
+    void: Ints,
+    simplify: bool,
+    events: Ints,
+    room: Ints,
+    made: Ints,
+) -> None:
+    """Make a batch of filters and give them their places; their rows go to `made`.
+
+    Filter i is of interface `owners[i]`; `void[i]` says that nothing satisfies it. `room` has 64 words and twice as
+    many as the batch has rows.
+    """
+    add_rows(index, interfaces, batch, needed, owners, room, made)
+    for i in range(made.shape[0]):
+        if void[i]:
+            index.state[S_VOID] += 1
+            set_state(index, made[i], VOID)
+        else:
+            settle_filter(index, made[i], simplify, events, room[:16], room[16:64])
+    _move_from_ghosts(index, simplify, events, room)
+
+
+@bare_kernel
+def remove_filter(index: Index, interfaces: Ints, f: int, simplify: bool, events: Ints, room: Ints) -> None:
+    """Take a filter out; those it covered come back, at once or in the course of the next changes."""
+    filters = index.filters
+    state = filters[f, F_STATE] & 255
+    leave_interface(index, interfaces, f)
+    if state == VOID:
+        index.state[S_VOID] -= 1
+        free_row(index, f, events)
+    elif state == COVERED:
+        parent = filters[f, F_PARENT]
+        unhang(index, f)
+        while filters[f, F_CHILD] != 0:  # what covers f covers them
+            child = filters[f, F_CHILD]
+            unhang(index, child)
+            hang(index, child, parent)
+        set_state(index, f, VOID)
+        free_row(index, f, events)
+        if filters[parent, F_CHILD] == 0 and filters[parent, F_STATE] & 255 == GHOST:
+            _free_ghost(index, parent, events)
+    else:
+        unpost_filter(index, f, events)
+        leave_group(index, f)
+        if filters[f, F_CHILD] == 0:
+            set_state(index, f, VOID)
+            free_row(index, f, events)
+        else:
+            set_state(index, f, GHOST)
+            post_filter(index, f, events)
+            first = index.state[S_GHOST]
+            filters[f, F_GROUP_PREVIOUS] = 0
+            filters[f, F_GROUP_NEXT] = first
+            if first != 0:
+                filters[first, F_GROUP_PREVIOUS] = f
+            index.state[S_GHOST] = f
+            index.state[S_GHOSTS] += 1
+    _move_from_ghosts(index, simplify, events, room)
+
+
+@inner_kernel
+def _free_ghost(index: Index, ghost: int, events: Ints) -> None:
+    filters = index.filters
+    previous, following = filters[ghost, F_GROUP_PREVIOUS], filters[ghost, F_GROUP_NEXT]
+    if previous != 0:
+        filters[previous, F_GROUP_NEXT] = following
+    else:
+        index.state[S_GHOST] = following
+    if following != 0:
+        filters[following, F_GROUP_PREVIOUS] = previous
+    index.state[S_GHOSTS] -= 1
+    unpost_filter(index, ghost, events)
+    set_state(index, ghost, VOID)
+    free_row(index, ghost, events)
+
+
+@inner_kernel
+def _move_from_ghosts(index: Index, simplify: bool, events: Ints, room: Ints) -> None:
+    for _ in range(MOVES):
+        ghost = index.state[S_GHOST]
+        if ghost == 0:
+            return
+        child = index.filters[ghost, F_CHILD]
+        unhang(index, child)
+        set_state(index, child, VOID)
+        settle_filter(index, child, simplify, events, room[:16], room[16:64])
+        if index.filters[ghost, F_CHILD] == 0:
+            _free_ghost(index, ghost, events)
+
+
+@bare_kernel
+def weigh_filter(index: Index, f: int, room: Ints, found: Ints) -> int:
+    """Filters that cover `f` if plugged-in types say so, and after `found[half]` those that it covers likewise.
+
+    Returns how many there are of the first, plus a thousand times how many of the second.
+    """
+    half = found.shape[0] // 2
+    coverers = find_coverers(index, f, PERHAPS, room, found[:half])
+    return coverers + 1000 * find_covered(index, f, PERHAPS, found[half:])
+
+
+@bare_kernel
+def single_plugs(index: Index, found: Ints, tags: Ints, handles: Ints) -> None:
+    """The tag and the handle of each filter's constraint of a plugged-in type; tag -1 where it has several."""
+    words = index.words
+    for i in range(found.shape[0]):
+        at = index.filters[found[i], F_CODE]
+        end = at + (index.filters[found[i], F_SIZE] & LOW_HALF)
+        tags[i] = 0
+        handles[i] = 0
+        while at < end:
+            op = words[at] & 15
+            if op == PLUG:
+                operand = words[at] >> 4
+                tags[i] = index.operands[operand, O_TAG] if tags[i] == 0 else -1
+                handles[i] = index.operands[operand, O_KEY]
+            at += 1 + (words[at] >> 4 if op == IN else 0)
+
+
+@bare_kernel
+def cover_filter(index: Index, f: int, coverer: int, events: Ints) -> None:
+    """Move an active filter under another that is known to cover it."""
+    cover(index, f, coverer, events)

@@ -1,0 +1,1 @@
+"""Whether the arrays of a loaded table are those of a table."""

@@ -1,0 +1,367 @@
+"""The matching kernel: which interfaces, or which filters, a batch of notifications satisfies.
+
+For each notification: decode its attributes and look each value up among the operands; then, per attribute, walk what
+is posted under the operands the value hits, under the thresholds it satisfies and under its name. Each posting met
+is a filter whose access constraint holds. The short cuts of SFF (paper 1, section 2.2) come in order of price: the
+names it needs must be among the notification's (one `and` on the posting itself), its interface must not have matched
+yet (one load), and if its access is its only constraint, it matches. What is left become candidates, examined after
+each attribute (verifying.py), together with the filters they cover where filters and not interfaces are asked for.
+
+Walks are given the few arrays they need and not the whole index: a call that copies seventy words of array headers
+costs more than the walk. Nothing here writes to the index; all scratch belongs to the call.
+"""
+
+from __future__ import annotations
+
+from contrada.forwarding.kernels.match.batch import FLOAT, Batch, read_scalar
+from contrada.forwarding.kernels.match.finding import find_affixes, find_cells, find_long_affixes
+from contrada.forwarding.kernels.match.patterns import POSTED_PREFIXES, POSTED_SUBSTRINGS
+from contrada.forwarding.kernels.match.thresholds import FIRST_BLOCK, cut_thresholds
+from contrada.forwarding.kernels.match.verifying import (
+    A_KEY,
+    A_KIND,
+    A_LENGTH,
+    A_LOW,
+    A_NAME,
+    A_OPERAND,
+    A_PASS,
+    A_SCANNED,
+    A_START,
+    A_VALUE,
+    C_CANDIDATES,
+    C_FOUND,
+    C_FULL,
+    C_GENERATION,
+    C_MET,
+    C_PAIRS,
+    C_PENDING,
+    LOW_HALF,
+    Message,
+    Scratch,
+    examine,
+    plug_of,
+    search_substrings,
+)
+from contrada.forwarding.kernels.memory.interning import find_scalar, find_text
+from contrada.forwarding.kernels.memory.keys import text_hash, text_key
+from contrada.forwarding.kernels.memory.layout import (
+    ANY,
+    F_ACCESS,
+    F_CHILD,
+    F_IFACE,
+    F_PARENT,
+    F_STATE,
+    F_YOUNGER,
+    GHOST,
+    KINDS,
+    N_ABOVE,
+    N_BELOW,
+    N_PREFIXES,
+    N_SUFFIXES,
+    N_TRIES,
+    N_WIDE,
+    NUMBER,
+    O_POSTED,
+    PLUGGED,
+    POINT,
+    STRING,
+    TIME,
+    Index,
+    Ints,
+)
+from contrada.forwarding.kernels.memory.postings import COUNT
+from contrada.spatial.storage.jit import bare_kernel, inlined_kernel, inner_kernel
+
+
+@inlined_kernel
+def _meet(
+    mask: int, payload: int, missing: int, whole: bool, stamps: Ints, found: Ints, candidates: Ints, cursor: Ints
+) -> None:
+    """A posting: pass it over, take its interface as matched, or keep it as a candidate."""
+    if mask & missing == 0 and (whole or stamps[payload & LOW_HALF] != cursor[C_GENERATION]):
+        if payload >> 32 & 1 and not whole:
+            stamps[payload & LOW_HALF] = cursor[C_GENERATION]
+            if cursor[C_FOUND] < found.shape[0]:
+                found[cursor[C_FOUND]] = payload & LOW_HALF
+                cursor[C_FOUND] += 1
+            else:
+                cursor[C_FULL] = 1
+        elif cursor[C_CANDIDATES] < candidates.shape[0]:
+            candidates[cursor[C_CANDIDATES]] = payload
+            cursor[C_CANDIDATES] += 1
+        else:
+            cursor[C_FULL] = 1
+
+
+@inner_kernel
+def _walk(
+    postings: Ints, head: int, missing: int, whole: bool, stamps: Ints, found: Ints, candidates: Ints, cursor: Ints
+) -> None:
+    """Meet every posting of a list."""
+    while head != 0:
+        count = postings[head, 1] & COUNT
+        cursor[C_MET] += count
+        for at in range(head + 1, head + 1 + count):
+            _meet(postings[at, 0], postings[at, 1], missing, whole, stamps, found, candidates, cursor)
+        head = postings[head, 0]
+
+
+@inner_kernel
+def _walk_run(
+    thresholds: Ints,
+    start: int,
+    end: int,
+    missing: int,
+    whole: bool,
+    stamps: Ints,
+    found: Ints,
+    candidates: Ints,
+    cursor: Ints,
+) -> None:
+    """Meet a run of thresholds."""
+    cursor[C_MET] += end - start
+    for at in range(start, end):
+        _meet(thresholds[at, 1], thresholds[at, 2], missing, whole, stamps, found, candidates, cursor)
+
+
+@inner_kernel
+def _report(scratch: Scratch, what: int) -> None:
+    cursor = scratch.cursor
+    if cursor[C_FOUND] >= scratch.found.shape[0]:
+        cursor[C_FULL] = 1
+        return
+    scratch.found[cursor[C_FOUND]] = what
+    cursor[C_FOUND] += 1
+
+
+@inner_kernel
+def _descend(index: Index, message: Message, scratch: Scratch, n: int, root: int, whole: bool) -> None:
+    """Examine the filters that `root` covers, and those they cover; with `whole` report filters, else the interface."""
+    filters = index.filters
+    f = filters[root, F_CHILD]
+    while f != 0:
+        verdict = examine(index, message, scratch, n, f, 0)
+        if verdict == 1:
+            if whole:
+                _report(scratch, f)
+            else:
+                scratch.stamps[filters[f, F_IFACE]] = scratch.cursor[C_GENERATION]
+                _report(scratch, filters[f, F_IFACE])
+                return
+        if verdict != 0 and filters[f, F_CHILD] != 0 and whole:
+            f = filters[f, F_CHILD]
+            continue
+        while f != root and filters[f, F_YOUNGER] == 0:
+            f = filters[f, F_PARENT]
+        if f == root:
+            return
+        f = filters[f, F_YOUNGER]
+
+
+@inner_kernel
+def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int, whole: bool) -> None:
+    """Decide the filters that the walks over one attribute left."""
+    cursor, filters, stamps = scratch.cursor, index.filters, scratch.stamps
+    for i in range(cursor[C_CANDIDATES]):
+        payload = scratch.candidates[i]
+        f = payload >> 33
+        interface = payload & LOW_HALF
+        if not whole and stamps[interface] == cursor[C_GENERATION]:
+            continue
+        verdict = examine(index, message, scratch, n, f, filters[f, F_ACCESS] >> 8)
+        if verdict == 0:
+            continue
+        ghost = filters[f, F_STATE] & 255 == GHOST
+        if ghost:
+            if verdict == 2:  # the ghost itself is not asked for
+                cursor[C_PENDING] -= 1
+                cursor[C_PAIRS] = scratch.pending[cursor[C_PENDING] - 1, 2] if cursor[C_PENDING] > 0 else 0
+        elif verdict == 1:
+            if not whole:
+                stamps[interface] = cursor[C_GENERATION]
+            _report(scratch, f if whole else interface)
+        if (whole or ghost) and filters[f, F_CHILD] != 0:
+            _descend(index, message, scratch, n, f, whole)
+    cursor[C_CANDIDATES] = 0
+
+
+@inner_kernel
+def decode(index: Index, batch: Batch, first: int, last: int, start: int, message: Message) -> tuple[int, int]:
+    """Fill the message with rows `first` to `last`, whose strings begin at `start`; its names as bits, and the end."""
+    attributes, slots = message.attributes, message.slots
+    names = 0
+    for r in range(first, last):
+        name = batch.rows[r, 0] >> 8
+        kind = batch.rows[r, 0] & 15
+        value = batch.rows[r, 1]
+        row = attributes[r - first]
+        row[A_NAME] = name
+        row[A_VALUE] = value
+        row[A_PASS] = 0
+        row[A_SCANNED] = 0
+        if kind == STRING:
+            row[A_KEY] = text_key(batch.text, start, value)
+            row[A_START] = start
+            row[A_LENGTH] = value
+            state = text_hash(batch.text, start, value)
+            row[A_OPERAND] = find_text(index, name << 8 | STRING, state, batch.text, start, value)
+            start += value
+        else:
+            key, low = read_scalar(kind, value, batch.floats)
+            row[A_KEY] = key
+            row[A_LOW] = low
+            row[A_LENGTH] = -1
+            if kind == FLOAT:
+                kind = NUMBER
+            if kind == POINT:
+                row[A_VALUE] = value >> 32
+            row[A_OPERAND] = find_scalar(index, name << 8 | kind, key, low) if kind < PLUGGED else 0
+        row[A_KIND] = kind
+        names |= 1 << (name & 63)
+        at = name & (slots.shape[0] - 1)
+        while slots[at] != 0:
+            at = (at + 1) & (slots.shape[0] - 1)
+        slots[at] = r - first + 1
+    return names, start
+
+
+@inner_kernel
+def _hit_operands(index: Index, message: Message, scratch: Scratch, a: int, hits: Ints, hit_ends: Ints) -> int:
+    """The operands with postings that an attribute hits, into `scratch.operands`; how many, or -1 without room."""
+    room = scratch.operands
+    row = message.attributes[a]
+    name = row[A_NAME]
+    kind = row[A_KIND]
+    field = index.fields[name * KINDS + kind]
+    count = 0
+    if row[A_OPERAND] != 0 and index.operands[row[A_OPERAND], O_POSTED] != 0:
+        room[0] = row[A_OPERAND]
+        count = 1
+    if kind == STRING:
+        if field[N_PREFIXES] | field[N_SUFFIXES] != 0:
+            count = find_affixes(index, name, message.text, row[A_START], row[A_LENGTH], room, count)
+        if field[N_TRIES] >> POSTED_PREFIXES & 3 and count >= 0:
+            count = find_long_affixes(
+                index,
+                name,
+                message.text,
+                row[A_START],
+                row[A_LENGTH],
+                scratch.hashes,
+                scratch.marks,
+                scratch.cursor,
+                room,
+                count,
+            )
+        if field[N_TRIES] >> POSTED_SUBSTRINGS & 1 and count >= 0:
+            count = search_substrings(index, message, scratch, a, count, True)
+    elif kind in (NUMBER, TIME) and field[N_PREFIXES] != 0:
+        count = find_cells(index, name, kind, row[A_KEY], room, count)
+    elif kind >= POINT:
+        value = row[A_VALUE]
+        for i in range(hit_ends[value - 1] if value > 0 else 0, hit_ends[value]):
+            found = find_scalar(index, name << 8 | plug_of(kind), hits[i], 0)
+            if found != 0:
+                if count == room.shape[0]:
+                    return -1
+                room[count] = found
+                count += 1
+    return count
+
+
+@inner_kernel
+def _match_one(
+    index: Index,
+    message: Message,
+    count: int,
+    names: int,
+    hits: Ints,
+    hit_ends: Ints,
+    scratch: Scratch,
+    n: int,
+    whole: bool,
+) -> None:
+    missing = ~names
+    fields, postings, thresholds, words = index.fields, index.postings, index.thresholds, index.words
+    stamps, found, candidates, cursor = scratch.stamps, scratch.found, scratch.candidates, scratch.cursor
+    operands = scratch.operands
+    for a in range(count):
+        row = message.attributes[a]
+        number = row[A_NAME] * KINDS + row[A_KIND]
+        hit = _hit_operands(index, message, scratch, a, hits, hit_ends)
+        if hit < 0:
+            cursor[C_FULL] = 1
+            return
+        for i in range(hit):
+            _walk(postings, index.operands[operands[i], O_POSTED], missing, whole, stamps, found, candidates, cursor)
+        for side in (N_BELOW, N_ABOVE):
+            directory = fields[number, side]
+            if directory == 0:
+                continue
+            blocks = words[directory + 1]
+            cut, place = cut_thresholds(
+                index, directory, row[A_KEY], row[A_LOW], message.text, row[A_START], row[A_LENGTH]
+            )
+            above = side == N_ABOVE
+            for rank in range(0 if above else max(cut, 0), cut + 1 if above else blocks):
+                block = words[directory + FIRST_BLOCK + rank]
+                start = block + 1
+                end = block + 1 + thresholds[block, 0]
+                if rank == cut:
+                    if above:
+                        end = block + place
+                    else:
+                        start = block + place
+                _walk_run(thresholds, start, end, missing, whole, stamps, found, candidates, cursor)
+        for wide in (number, row[A_NAME] * KINDS + ANY):
+            if fields[wide, N_WIDE] != 0:
+                _walk(postings, fields[wide, N_WIDE], missing, whole, stamps, found, candidates, cursor)
+        if cursor[C_CANDIDATES] != 0:
+            _examine_candidates(index, message, scratch, n, whole)
+
+
+@inner_kernel
+def _forget(message: Message, count: int) -> None:
+    """Empty the table of names."""
+    last = message.slots.shape[0] - 1
+    for a in range(count):
+        at = message.attributes[a, A_NAME] & last
+        while message.slots[at] != 0:
+            message.slots[at] = 0
+            at = (at + 1) & last
+
+
+@bare_kernel
+def match_batch(
+    index: Index, batch: Batch, hits: Ints, hit_ends: Ints, scratch: Scratch, ends: Ints, first: int, whole: bool
+) -> int:
+    """Match notifications from `first` on; `ends[n]` is set to where notification n's answers end in `found`.
+
+    `hits[hit_ends[v - 1] : hit_ends[v]]` are the handles that plugged-in value v hits. Returns the notification to go
+    on with when an output is full, the number of notifications when all are done.
+    """
+    cursor = scratch.cursor
+    start = 0
+    if first == 0:
+        cursor[C_FOUND] = 0
+        cursor[C_PENDING] = 0
+        cursor[C_PAIRS] = 0
+    for r in range(batch.ends[first - 1] if first > 0 else 0):
+        if batch.rows[r, 0] & 15 == STRING:
+            start += batch.rows[r, 1]
+    message = Message(scratch.attributes, scratch.slots, batch.text)
+    for n in range(first, batch.ends.shape[0]):
+        row = batch.ends[n - 1] if n > 0 else 0
+        names, start = decode(index, batch, row, batch.ends[n], start, message)
+        cursor[C_GENERATION] += 1
+        found, pending, pairs = cursor[C_FOUND], cursor[C_PENDING], cursor[C_PAIRS]
+        _match_one(index, message, batch.ends[n] - row, names, hits, hit_ends, scratch, n, whole)
+        if cursor[C_FULL] != 0:
+            cursor[C_FULL] = 0
+            cursor[C_CANDIDATES] = 0
+            cursor[C_FOUND], cursor[C_PENDING], cursor[C_PAIRS] = found, pending, pairs
+            _forget(message, batch.ends[n] - row)
+            return n
+        ends[n] = cursor[C_FOUND]
+        _forget(message, batch.ends[n] - row)
+    return batch.ends.shape[0]

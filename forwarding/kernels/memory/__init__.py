@@ -1,0 +1,1 @@
+"""What the arrays of a forwarding table hold: `layout` first."""

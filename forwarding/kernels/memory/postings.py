@@ -1,0 +1,81 @@
+"""Posting lists: whom to look at when an operand is hit.
+
+A list is a chain of blocks of 4, then 16, then 64 rows, so that the many lists of one filter are small and the few
+long ones are read in runs. A block's first row is (next block, size class << 32 | entries); an entry is:
+
+    mask      names the filter needs, one bit each: an entry whose mask is not among the notification's is skipped
+              without touching the filter
+    payload   filter << 33 | alone << 32 | interface; `alone` says that the posting's constraint is the only one
+
+The head block is the only one that is not full. Append and removal are O(1): the last entry takes the removed one's
+place, and the caller is told whose posting moved.
+"""
+
+from __future__ import annotations
+
+from contrada.forwarding.kernels.memory.layout import S_POSTING_COUNT, S_POSTING_FREE, S_POSTINGS, Index
+from contrada.spatial.storage.jit import inner_kernel
+
+COUNT = (1 << 32) - 1
+
+
+@inner_kernel
+def block_rows(size: int) -> int:
+    """Rows of a block of size class 0, 1 or 2, its header among them."""
+    return 4 << (2 * size)
+
+
+@inner_kernel
+def push_posting(index: Index, head: int, mask: int, payload: int) -> tuple[int, int]:
+    """Append an entry; the list's new head and the entry's place."""
+    postings, state = index.postings, index.state
+    size = 0
+    if head != 0:
+        size = postings[head, 1] >> 32
+        count = postings[head, 1] & COUNT
+        if count == block_rows(size) - 1:
+            size = min(size + 1, 2)
+        else:
+            size = -1
+    if size >= 0:
+        block = state[S_POSTING_FREE + size]
+        if block != 0:
+            state[S_POSTING_FREE + size] = postings[block, 0]
+        else:
+            block = state[S_POSTINGS]
+            state[S_POSTINGS] = block + block_rows(size)
+        postings[block, 0] = head
+        postings[block, 1] = size << 32
+        head = block
+    postings[head, 1] += 1
+    place = head + (postings[head, 1] & COUNT)
+    postings[place, 0] = mask
+    postings[place, 1] = payload
+    state[S_POSTING_COUNT] += 1
+    return head, place
+
+
+@inner_kernel
+def drop_posting(index: Index, head: int, place: int) -> tuple[int, int, int]:
+    """Remove the entry at `place`; the new head, and the place and payload of the entry that took it over.
+
+    The place is 0 when nothing moved.
+    """
+    postings, state = index.postings, index.state
+    last = head + (postings[head, 1] & COUNT)
+    moved = 0
+    payload = 0
+    if last != place:
+        postings[place, 0] = postings[last, 0]
+        payload = postings[last, 1]
+        postings[place, 1] = payload
+        moved = last
+    postings[head, 1] -= 1
+    state[S_POSTING_COUNT] -= 1
+    if postings[head, 1] & COUNT == 0:
+        size = postings[head, 1] >> 32
+        following = postings[head, 0]
+        postings[head, 0] = state[S_POSTING_FREE + size]
+        state[S_POSTING_FREE + size] = head
+        head = following
+    return head, moved, payload

@@ -1,0 +1,295 @@
+"""A constraint: a name, an operator, and what the operator compares with.
+
+Which operators go with which kinds of values, and what each asks, is the table `_OPERANDS` and the method `holds`: the
+reference evaluation, to which every index is held. A constraint is checked once, when it is made, and immutable after.
+
+Equality is that of meaning as far as one constraint can tell: `x > 1` equals `x > 1.0` (a float that is an integer is
+kept as one), but `x = 1` differs from `x = true`, also as a dictionary key.
+"""
+
+from __future__ import annotations
+
+import operator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
+
+from contrada.errors import InvalidValue
+from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet, check_scalar, scalar_order
+from contrada.forwarding.language.values import Kind, check_name, check_time, check_value, kind_of
+from contrada.spatial.relations import relation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
+    from contrada.forwarding.language.filter import Filter, Predicate
+    from contrada.forwarding.language.operands import Roads, Scalar
+    from contrada.forwarding.language.values import Value
+    from contrada.spatial.geometry.region import Region
+    from contrada.spatial.relations.relate import Discretization
+    from contrada.spatial.textual.geotext import GeoText
+
+    Operand: TypeAlias = Scalar | Region | ValueSet | TextMatch | Similar | None
+
+
+class Operator(StrEnum):
+    """What a constraint asks of a value. The values are the language's words."""
+
+    EQ = "="
+    NE = "!="
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    EXISTS = "exists"
+    IN = "in"
+    PREFIX = "prefix"
+    SUFFIX = "suffix"
+    CONTAINS = "contains"  # a substring, or the region relation: the operand's kind tells
+    DISJOINT = "disjoint"
+    MEETS = "meets"
+    OVERLAPS = "overlaps"
+    EQUALS = "equals"
+    INSIDE = "inside"
+    COVERED_BY = "covered-by"
+    COVERS = "covers"
+    INTERSECTS = "intersects"
+    MATCHES = "matches"
+    SIMILAR = "similar"
+
+    @property
+    def mask(self) -> int:
+        """The set of relations that satisfy a region operator (bits as in `spatial.relation`); 0 for the others."""
+        return _MASK.get(self, 0)
+
+
+RANK: Final = {op: rank for rank, op in enumerate(Operator)}
+_MASK: Final = {Operator(r.value): r.mask for r in relation.RELATIONS} | {Operator.INTERSECTS: relation.INTERSECTS}
+_COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
+    Operator.EQ: operator.eq,
+    Operator.NE: operator.ne,
+    Operator.LT: operator.lt,
+    Operator.LE: operator.le,
+    Operator.GT: operator.gt,
+    Operator.GE: operator.ge,
+    Operator.PREFIX: lambda value, constant: value.startswith(constant),
+    Operator.SUFFIX: lambda value, constant: value.endswith(constant),
+}
+_ORDERED: Final = (Kind.NUMBER, Kind.STRING, Kind.TIME)
+
+
+class Constraint:
+    """`name op value`, checked and immutable. `attr(name)` and `parse` are the comfortable ways to make one.
+
+    `kind` is the kind of value the constraint speaks of; `None` for `exists` and `in`, which may hold on several. A
+    constraint of kind REGION also holds on points, which are inside, meet or are disjoint from a region.
+    """
+
+    __slots__ = ("kind", "name", "op", "value")
+
+    name: str
+    op: Operator
+    kind: Kind | None
+    value: Operand
+
+    def __init__(self, name: str, op: Operator | str, value: object = None) -> None:
+        if type(op) is not Operator:
+            try:
+                op = Operator(op)
+            except ValueError:
+                raise InvalidValue(f"{op!r} is not an operator; there are {', '.join(Operator)}") from None
+        try:
+            kind, operand = _OPERANDS[op](op, value)
+            _set_name(self, check_name(name))
+        except InvalidValue as error:
+            raise InvalidValue(f"constraint {name} {op}: {error}") from None
+        _set_op(self, op)
+        _set_kind(self, kind)
+        _set_value(self, operand)
+
+    @property
+    def mask(self) -> int:
+        """The relations that satisfy this constraint, when it is one on regions; else 0."""
+        return self.op.mask if self.kind is Kind.REGION else 0
+
+    def holds(self, value: Value, *, discretization: Discretization | None = None, roads: Roads | None = None) -> bool:
+        """Whether a present value satisfies this: the definition, without any index.
+
+        `discretization` is that of `relate` (exact by default); `roads` is needed for `similar` alone.
+        """
+        op = self.op
+        if op is Operator.EXISTS:
+            return True
+        if op is Operator.IN:
+            return value in cast("ValueSet", self.value)
+        kind = kind_of(value)
+        if kind is not self.kind and not (kind is Kind.POINT and self.kind is Kind.REGION):
+            return False
+        if self.kind is Kind.REGION:
+            from contrada.spatial.relations.relate import EXACT, relate
+
+            found = relate(cast("Region", value), cast("Region", self.value), discretization or EXACT)
+            return bool(self.op.mask & found.mask)
+        if op is Operator.CONTAINS:
+            return cast("str", self.value) in cast("str", value)
+        if op is Operator.MATCHES:
+            return cast("TextMatch", self.value).holds(cast("GeoText", value))
+        if op is Operator.SIMILAR:
+            if roads is None:
+                raise InvalidValue(f"{self} can only be evaluated on a road network: give one as roads")
+            wanted = cast("Similar", self.value)
+            return roads.similar(wanted.keywords, wanted.at, wanted.alpha, wanted.tau, cast("GeoText", value))
+        if kind is Kind.TIME:
+            value = check_time(cast("datetime", value))  # or Python would refuse to compare one without a zone
+        return _COMPARE[op](value, self.value)
+
+    def covers(self, other: Constraint | Filter) -> bool:
+        """Whether whatever satisfies `other` satisfies this. Never wrong when true; may miss some."""
+        return self._filter().covers(other)
+
+    def conflicts(self, other: Constraint | Filter) -> bool:
+        """Whether nothing satisfies both. Never wrong when true; may miss some."""
+        return self._filter().conflicts(other)
+
+    def order(self) -> tuple[object, ...]:
+        """A key under which all constraints are totally ordered: name, operator, kind, operand."""
+        return (self.name, RANK[self.op], -1 if self.kind is None else self.kind, _operand_order(self))
+
+    def _filter(self) -> Filter:
+        from contrada.forwarding.language.filter import Filter
+
+        return Filter((self,))
+
+    def __and__(self, other: Constraint | Filter | Predicate) -> Filter | Predicate:
+        return self._filter() & other
+
+    def __or__(self, other: Constraint | Filter | Predicate) -> Predicate:
+        return self._filter() | other
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Constraint):
+            return NotImplemented
+        return (
+            self.name == other.name
+            and self.op is other.op
+            and self.kind is other.kind
+            and (self.value is other.value or self.value == other.value)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.op, self.kind, self.value))
+
+    def __bool__(self) -> NoReturn:
+        raise InvalidValue("a constraint has no truth value: combine with & and |, and ask c.holds(value)")
+
+    def __str__(self) -> str:
+        from contrada.forwarding.language.formatting import format_constraint
+
+        return format_constraint(self)
+
+    def __repr__(self) -> str:
+        return f"<Constraint {self}>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Constraint cannot be changed")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Constraint, (self.name, self.op.value, self.value))
+
+
+# Slot descriptors write past the `__setattr__` that makes constraints immutable, at a third of the cost of
+# object.__setattr__: a table takes in millions.
+_set_name = Constraint.__dict__["name"].__set__
+_set_op = Constraint.__dict__["op"].__set__
+_set_kind = Constraint.__dict__["kind"].__set__
+_set_value = Constraint.__dict__["value"].__set__
+
+
+def _comparable(op: Operator, value: object) -> tuple[Kind, Operand]:
+    return check_scalar(value)
+
+
+def _ordered(op: Operator, value: object) -> tuple[Kind, Operand]:
+    kind, scalar = check_scalar(value)
+    if kind not in _ORDERED:
+        raise InvalidValue(f"{op} orders numbers, strings and datetimes, not a {kind.name.lower()}")
+    return kind, scalar
+
+
+def _text(op: Operator, value: object) -> tuple[Kind, Operand]:
+    kind, text = check_value(value)
+    if kind is not Kind.STRING:
+        raise InvalidValue(f"{op} takes a string, not a {kind.name.lower()}")
+    return kind, cast("str", text)
+
+
+def _region(op: Operator, value: object) -> tuple[Kind, Operand]:
+    from contrada.spatial.geometry.region import Region
+
+    if value is None:
+        raise InvalidValue(f"{op} takes a region")
+    return Kind.REGION, Region.of(value)
+
+
+def _text_or_region(op: Operator, value: object) -> tuple[Kind, Operand]:
+    return _text(op, value) if isinstance(value, str) else _region(op, value)
+
+
+def _nothing(op: Operator, value: object) -> tuple[None, Operand]:
+    if value is not None:
+        raise InvalidValue(f"{op} takes no value")
+    return None, None
+
+
+def _set(op: Operator, value: object) -> tuple[None, Operand]:
+    return None, value if type(value) is ValueSet else ValueSet(cast("list[object]", value))
+
+
+def _text_match(op: Operator, value: object) -> tuple[Kind, Operand]:
+    if not isinstance(value, TextMatch):
+        raise InvalidValue(f"{op} takes a TextMatch, not {type(value).__name__}")
+    return Kind.GEOTEXT, value
+
+
+def _similar(op: Operator, value: object) -> tuple[Kind, Operand]:
+    if not isinstance(value, Similar):
+        raise InvalidValue(f"{op} takes a Similar, not {type(value).__name__}")
+    return Kind.GEOTEXT, value
+
+
+_OPERANDS: Final[dict[Operator, Callable[[Operator, object], tuple[Kind | None, Operand]]]] = {
+    Operator.EQ: _comparable,
+    Operator.NE: _comparable,
+    Operator.LT: _ordered,
+    Operator.LE: _ordered,
+    Operator.GT: _ordered,
+    Operator.GE: _ordered,
+    Operator.EXISTS: _nothing,
+    Operator.IN: _set,
+    Operator.PREFIX: _text,
+    Operator.SUFFIX: _text,
+    Operator.CONTAINS: _text_or_region,
+    Operator.MATCHES: _text_match,
+    Operator.SIMILAR: _similar,
+    **{op: _region for op in _MASK if op is not Operator.CONTAINS},
+}
+
+
+def _operand_order(constraint: Constraint) -> tuple[object, ...]:
+    """Orders operands of one operator and kind."""
+    value = constraint.value
+    if isinstance(value, ValueSet):
+        return tuple(scalar_order(kind_of(member), member) for member in value)
+    if isinstance(value, TextMatch):
+        return (sorted(value.keywords), value.within is not None, _region_order(value.within))
+    if isinstance(value, Similar):
+        return (sorted(value.keywords), value.at.x, value.at.y, value.alpha, value.tau)
+    if constraint.kind is Kind.REGION:
+        return _region_order(cast("Region", value))
+    if constraint.kind is None:
+        return ()
+    return scalar_order(constraint.kind, cast("Scalar", value))
+
+
+def _region_order(region: Region | None) -> tuple[object, ...]:
+    return () if region is None else (region.bounds, region.coords.tolist())

@@ -1,0 +1,102 @@
+"""Why a notification does or does not match a filter, constraint by constraint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.values import Kind, check_notification, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contrada.forwarding.language.constraint import Constraint
+    from contrada.forwarding.language.filter import Filter
+    from contrada.forwarding.language.operands import Similar
+    from contrada.forwarding.language.values import Notification
+    from contrada.spatial.relations.relate import Discretization
+    from contrada.spatial.road.network import RoadNetwork
+    from contrada.spatial.textual.geotext import GeoText
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One constraint against one notification."""
+
+    constraint: Constraint
+    held: bool
+    why: str
+
+    def __str__(self) -> str:
+        return f"{'yes' if self.held else 'NO ':3} {self.constraint}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What `ForwardingTable.explain` returns; `str()` is the readable form."""
+
+    filter: Filter
+    interface: object
+    matches: bool
+    verdicts: tuple[Verdict, ...]
+
+    def __str__(self) -> str:
+        head = f"{'matches' if self.matches else 'does not match'} the filter of {self.interface!r}:"
+        return "\n".join([head, *(f"  {verdict}" for verdict in self.verdicts)])
+
+
+def explain(
+    filter: Filter,
+    interface: object,
+    notification: Mapping[str, object],
+    discretization: Discretization,
+    roads: RoadNetwork | None,
+) -> Explanation:
+    """Evaluate each constraint by its definition and say why."""
+    checked = check_notification(notification)
+    verdicts = tuple(_verdict(each, checked, discretization, roads) for each in filter.constraints)
+    return Explanation(filter, interface, all(verdict.held for verdict in verdicts), verdicts)
+
+
+def _verdict(
+    constraint: Constraint,
+    notification: Notification,
+    discretization: Discretization,
+    roads: RoadNetwork | None,
+) -> Verdict:
+    value = notification.get(constraint.name)
+    if value is None:
+        return Verdict(constraint, False, f"the notification has no attribute {constraint.name!r}")
+    kind = kind_of(value)
+    held = constraint.holds(value, discretization=discretization, roads=roads)
+    wanted = constraint.kind
+    if wanted is not None and kind is not wanted and not (kind is Kind.POINT and wanted is Kind.REGION):
+        return Verdict(constraint, False, f"the value {value!r} is a {_word(kind)}, and it asks for a {_word(wanted)}")
+    if wanted is Kind.REGION:
+        from contrada.spatial.relations.relate import relate
+
+        found = relate(value, constraint.value, discretization)  # type: ignore[arg-type]
+        return Verdict(constraint, held, f"the relation of the {_word(kind)} is {found.value}")
+    if constraint.op is Operator.SIMILAR and roads is not None:
+        return Verdict(constraint, held, _likeness(cast("Similar", constraint.value), cast("GeoText", value), roads))
+    if constraint.op is Operator.EXISTS:
+        return Verdict(constraint, held, f"the value is {value!r}")
+    return Verdict(constraint, held, f"the value {value!r} {'satisfies' if held else 'does not satisfy'} it")
+
+
+def _likeness(wanted: Similar, text: GeoText, roads: RoadNetwork) -> str:
+    distance, words, value = roads.similarity(wanted.keywords, wanted.at, wanted.alpha, text)
+    shared = f"{words:.4g} of the words by weight"
+    if value == float("-inf"):
+        far = (
+            "cannot be reached along the roads"
+            if distance == float("inf")
+            else f"is {distance:.6g} away along the roads"
+        )
+        return f"the text {far}, where nothing beyond {roads.d_max:.6g} is similar; it has {shared}"
+    return f"the similarity is {value!r}: {distance:.6g} away along the roads, and {shared}"
+
+
+def _word(kind: Kind) -> str:
+    return kind.name.lower()

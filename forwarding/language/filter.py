@@ -1,0 +1,258 @@
+"""Filters (conjunctions of constraints) and predicates (disjunctions of filters): immutable, hashable, canonical.
+
+A filter keeps its constraints sorted and without repeats, so that filters of the same constraints are equal whatever
+the order they were written in. A predicate keeps the order of its filters, because the forwarding table numbers them in
+it, but compares as a set; a predicate of one filter equals that filter. `&` and `|` combine all of them; `&`
+distributes over `|` and refuses to grow a predicate beyond `MAX_FILTERS` filters.
+"""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+
+from contrada.errors import InvalidValue
+from contrada.forwarding.language.constraint import Constraint
+from contrada.forwarding.language.values import Kind, check_notification
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from contrada.forwarding.language.operands import Roads
+    from contrada.forwarding.language.values import Notification
+    from contrada.spatial.relations.relate import Discretization
+
+MAX_FILTERS: Final = 1024
+"""The most filters that `&` may expand to."""
+
+_by_name = attrgetter("name")
+
+
+class Filter:
+    """A conjunction of one or more constraints. A notification matches when every constraint holds on its attribute."""
+
+    __slots__ = ("constraints",)
+
+    constraints: tuple[Constraint, ...]
+
+    def __init__(self, constraints: Iterable[Constraint] | Constraint) -> None:
+        if isinstance(constraints, Constraint):
+            constraints = (constraints,)
+        unique = _distinct(constraints, "a filter is made of constraints")
+        if len(unique) != 1:
+            unique = _sorted(unique)
+        elif type(unique[0]) is not Constraint:
+            raise _not_a_constraint(unique[0])
+        _set_constraints(self, unique)
+
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        """This filter alone, as a predicate's `filters`, so that code can take both."""
+        return (self,)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The attributes a notification must have."""
+        return frozenset(constraint.name for constraint in self.constraints)
+
+    def matches(
+        self,
+        notification: Notification,
+        *,
+        discretization: Discretization | None = None,
+        roads: Roads | None = None,
+    ) -> bool:
+        """Whether every constraint holds: the definition, without any index. An absent attribute satisfies nothing.
+
+        `InvalidValue` for what is no notification, whether or not a constraint speaks of the attribute at fault.
+        """
+        return self._matches(check_notification(notification), discretization, roads)
+
+    def _matches(self, checked: Notification, discretization: Discretization | None, roads: Roads | None) -> bool:
+        for constraint in self.constraints:
+            value = checked.get(constraint.name)
+            if value is None or not constraint.holds(value, discretization=discretization, roads=roads):
+                return False
+        return True
+
+    def covers(self, other: Expression) -> bool:
+        """Whether whatever matches `other` matches this. Never wrong when true; may miss some."""
+        from contrada.forwarding.covering.covering import covers
+
+        return all(covers(self, each) for each in as_filters(other))
+
+    def conflicts(self, other: Expression) -> bool:
+        """Whether no notification matches both. Never wrong when true; may miss some."""
+        from contrada.forwarding.covering.covering import conflicts
+
+        return all(conflicts(self, each) for each in as_filters(other))
+
+    def __and__(self, other: Expression) -> Filter | Predicate:
+        if isinstance(other, Predicate):
+            return Predicate((self,)) & other
+        return Filter(self.constraints + _as_filter(other).constraints)
+
+    def __or__(self, other: Expression) -> Predicate:
+        return Predicate((self, *as_filters(other)))
+
+    def __iter__(self) -> Iterator[Constraint]:
+        return iter(self.constraints)
+
+    def __len__(self) -> int:
+        return len(self.constraints)
+
+    def __eq__(self, other: object) -> bool:
+        return self.constraints == other.constraints if isinstance(other, Filter) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.constraints)
+
+    def __bool__(self) -> NoReturn:
+        raise InvalidValue("a filter has no truth value: combine filters with & and |, and ask f.matches(notification)")
+
+    def __str__(self) -> str:
+        return " and ".join(map(str, self.constraints))
+
+    def __repr__(self) -> str:
+        return f"<Filter {self}>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Filter cannot be changed")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Filter, (self.constraints,))
+
+
+_set_constraints = Filter.__dict__["constraints"].__set__
+
+
+class Predicate:
+    """A disjunction of one or more filters. A notification matches when it matches any of them."""
+
+    __slots__ = ("filters",)
+
+    filters: tuple[Filter, ...]
+
+    def __init__(self, filters: Iterable[Filter | Constraint]) -> None:
+        unique = tuple(dict.fromkeys(map(_as_filter, _distinct(filters, "a predicate is made of filters"))))
+        if not unique:
+            raise InvalidValue("a predicate needs at least one filter")
+        object.__setattr__(self, "filters", unique)
+
+    def matches(
+        self,
+        notification: Notification,
+        *,
+        discretization: Discretization | None = None,
+        roads: Roads | None = None,
+    ) -> bool:
+        """Whether any of the filters matches."""
+        checked = check_notification(notification)
+        return any(each._matches(checked, discretization, roads) for each in self.filters)
+
+    def covers(self, other: Expression) -> bool:
+        """Whether each filter of `other` is covered by one of these. Never wrong when true; may miss some."""
+        return all(any(mine.covers(each) for mine in self.filters) for each in as_filters(other))
+
+    def conflicts(self, other: Expression) -> bool:
+        """Whether no notification matches both. Never wrong when true; may miss some."""
+        return all(mine.conflicts(other) for mine in self.filters)
+
+    def __and__(self, other: Expression) -> Predicate:
+        others = as_filters(other)
+        if len(self.filters) * len(others) > MAX_FILTERS:
+            raise InvalidValue(
+                f"this would expand to {len(self.filters)} x {len(others)} filters, more than {MAX_FILTERS}: "
+                "subscribe to the parts separately"
+            )
+        return Predicate(Filter(a.constraints + b.constraints) for a in self.filters for b in others)
+
+    def __or__(self, other: Expression) -> Predicate:
+        return Predicate((*self.filters, *as_filters(other)))
+
+    def __iter__(self) -> Iterator[Filter]:
+        return iter(self.filters)
+
+    def __len__(self) -> int:
+        return len(self.filters)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Filter | Predicate):
+            return frozenset(self.filters) == frozenset(other.filters)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.filters[0]) if len(self.filters) == 1 else hash(frozenset(self.filters))
+
+    def __bool__(self) -> NoReturn:
+        raise InvalidValue("a predicate has no truth value: combine with & and |, and ask p.matches(notification)")
+
+    def __str__(self) -> str:
+        return " or ".join(map(str, self.filters))
+
+    def __repr__(self) -> str:
+        return f"<Predicate {self}>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError("a Predicate cannot be changed")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (Predicate, (self.filters,))
+
+
+Expression: TypeAlias = Constraint | Filter | Predicate
+"""Whatever may be subscribed to, besides text."""
+
+
+def as_filters(expression: Expression | str) -> tuple[Filter, ...]:
+    """The filters of a constraint, filter, predicate or text; `InvalidValue` for anything else."""
+    if isinstance(expression, Filter | Predicate):
+        return expression.filters
+    if isinstance(expression, str):
+        from contrada.forwarding.language.parse import parse
+
+        return parse(expression).filters
+    return (_as_filter(expression),)
+
+
+def vertices_of(filter: Filter) -> int:
+    """How many vertices the regions of a filter have: what it costs to take in, beyond its constraints."""
+    vertices = 0
+    for constraint in filter.constraints:
+        value: Any = constraint.value
+        if constraint.kind is Kind.GEOTEXT:
+            value = getattr(value, "within", None)
+        elif constraint.kind is not Kind.REGION:
+            continue
+        vertices += 0 if value is None else len(value)
+    return vertices
+
+
+def _distinct(things: Iterable[Any], what: str) -> tuple[Any, ...]:
+    try:
+        return tuple(dict.fromkeys(things))
+    except TypeError:  # not iterable, or something that cannot be hashed
+        raise InvalidValue(f"{what}; this {type(things).__name__} is not") from None
+
+
+def _as_filter(expression: object) -> Filter:
+    if isinstance(expression, Filter):
+        return expression
+    if isinstance(expression, Constraint):
+        return Filter((expression,))
+    raise InvalidValue(f"expected a filter, a constraint or a predicate, not {type(expression).__name__}")
+
+
+def _sorted(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+    if not constraints:
+        raise InvalidValue("a filter needs at least one constraint")
+    try:
+        names = {constraint.name for constraint in constraints}
+    except AttributeError:
+        raise _not_a_constraint(next(c for c in constraints if type(c) is not Constraint)) from None
+    # The full key is only worth its price when two constraints share a name.
+    return tuple(sorted(constraints, key=_by_name if len(names) == len(constraints) else Constraint.order))
+
+
+def _not_a_constraint(found: object) -> InvalidValue:
+    return InvalidValue(f"a filter is made of constraints, not {type(found).__name__}; use & to combine filters")

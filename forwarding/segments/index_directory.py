@@ -1,0 +1,379 @@
+"""An index directory: packed segments of a large set of subscriptions, and the manifest that makes them one.
+
+    OUT/manifest.json             what is valid: format, counts, statistics, the segments with their gates
+    OUT/segment-<digest>.table    a saved ForwardingTable, memory-mapped when it is opened (table/file.py)
+    OUT/segment-<digest>.ids      which subscription each of its filters is of (subscription_ids.py)
+    OUT/<folder>-<digest>/        what else belongs to the index: statistics, a quarantine; the manifest says which
+
+Files are named by a digest of the subscriptions in them, so that building the same again gives the same names, and are
+never changed. The manifest is replaced by one atomic rename after every file it speaks of is in place, so a reader sees
+the old index or the new one, whole, and a writer may be killed at any moment. What an earlier index left is swept away
+when a later one is committed, except the files of the last one: a reader may just have read its manifest.
+
+Writers share nothing: any process may write segments into a staging directory (`write_segment`), and one of them then
+commits them (`commit_index`). `write_index` does both in one process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from contrada.errors import CorruptFile, InvalidValue
+from contrada.forwarding.codec.msgpack import encode_filter
+from contrada.forwarding.language.filter import as_filters
+from contrada.forwarding.segments.gate import Anchor, Gate, anchor_of
+from contrada.forwarding.segments.subscription_ids import SubscriptionIds, check_id
+from contrada.spatial.storage.regular_file import read_regular
+from contrada.spatial.textual.registry import DEFAULT, NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from contrada.forwarding.batches.packed_columns import Filters
+    from contrada.forwarding.language.filter import Expression, Filter
+    from contrada.forwarding.table.table import ForwardingTable
+
+MANIFEST: Final = "manifest.json"
+FORMAT: Final = "contrada-index"
+VERSION: Final = 1
+_MOST_BYTES: Final = 1 << 30  # of a manifest
+_SEGMENT: Final = 1 << 17  # filters of a segment, unless told otherwise
+_FILE: Final = re.compile(r"segment-[0-9a-f]+\.table")  # in the directory itself, and nothing that leads out of it
+KINDS: Final = ("region", "geotext", "hash")
+"""Segments of filters anchored at a region, at a geotext's place, and of all others."""
+FOLDERS: Final = ("statistics", "quarantine")
+"""What may belong to an index besides segments, each a directory of files."""
+
+
+class Row(NamedTuple):
+    """A subscription as writers take it: its id, the interface it belongs to, and its filter, predicate or text."""
+
+    id: str
+    interface: str
+    filter: Expression | str
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentInfo:
+    """What the manifest says of a segment."""
+
+    file: str  # the table; the ids' file has the same stem
+    kind: str  # one of KINDS
+    filters: int
+    subscriptions: int
+    bytes: int  # of both files
+    gate: Gate = field(hash=False)
+
+    @property
+    def ids_file(self) -> str:
+        """The file of its subscriptions' ids."""
+        return Path(self.file).stem + ".ids"
+
+    @property
+    def files(self) -> tuple[str, str]:
+        """Both files."""
+        return self.file, self.ids_file
+
+    def to_plain(self) -> dict[str, Any]:
+        """As it is kept in a manifest."""
+        plain = {name: getattr(self, name) for name in ("file", "kind", "filters", "subscriptions", "bytes")}
+        return plain | {"gate": self.gate.to_plain()}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> SegmentInfo:
+        """Undo `to_plain`; TypeError, ValueError or KeyError for what is none."""
+        info = cls(**{**plain, "gate": Gate.from_plain(plain["gate"])})
+        if type(info.file) is not str or not _FILE.fullmatch(info.file) or info.kind not in KINDS:
+            raise ValueError(f"a segment of kind {info.kind!r} in {info.file!r}")
+        if any(type(count) is not int or count < 0 for count in (info.filters, info.subscriptions, info.bytes)):
+            raise ValueError(f"the counts of {info.file}")
+        return info
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an index directory holds."""
+
+    segments: tuple[SegmentInfo, ...]
+    geotext_index: str = DEFAULT
+    statistics: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    folders: Mapping[str, str] = field(default_factory=dict, hash=False)  # by what they hold, one of FOLDERS
+
+    @property
+    def filters(self) -> int:
+        """How many filters there are."""
+        return sum(each.filters for each in self.segments)
+
+    @property
+    def subscriptions(self) -> int:
+        """How many subscriptions there are. All filters of one lie in one segment."""
+        return sum(each.subscriptions for each in self.segments)
+
+    def shard(self, number: int, of: int) -> tuple[SegmentInfo, ...]:
+        """The segments of one of several brokers that share an index: every `of`-th, so that neighbours part."""
+        if not (0 <= number < of):
+            raise InvalidValue(f"shard {number} of {of}: shards are numbered from 0 to {of - 1}")
+        return self.segments[number::of]
+
+
+def read_manifest(path: str | os.PathLike[str]) -> Manifest:
+    """The manifest of an index directory; `CorruptFile` says what is wrong with it."""
+    file = Path(path) / MANIFEST
+    try:
+        plain = json.loads(read_regular(file, _MOST_BYTES))
+    except FileNotFoundError:
+        raise CorruptFile(
+            f"{path}: not an index (no {MANIFEST}); make one with: contrada build-index SUBSCRIPTIONS {path}"
+        ) from None
+    except OSError as error:
+        raise CorruptFile(f"{file}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise CorruptFile(f"{file}: not JSON: {error}") from None
+    except RecursionError:
+        raise CorruptFile(f"{file}: not a manifest: nested too deeply") from None
+    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+        raise CorruptFile(f"{file}: not the manifest of a {FORMAT}")
+    if plain.get("version") != VERSION:
+        raise CorruptFile(f"{file}: version {plain.get('version')}, this program reads {VERSION}")
+    try:
+        segments = tuple(SegmentInfo.from_plain(each) for each in plain["segments"])
+        index, statistics, folders = plain["geotext_index"], plain["statistics"], plain.get("folders", {})
+        if index not in NAMES or not isinstance(statistics, dict):
+            raise ValueError("its geotext index or its statistics are none")
+        if any(what not in FOLDERS or not re.fullmatch(rf"{what}-[0-9a-f]+", name) for what, name in folders.items()):
+            raise ValueError("its folders are none")
+        return Manifest(segments, index, statistics, folders)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CorruptFile(f"{file}: not a whole manifest: {error!r}") from error
+
+
+class Packed(NamedTuple):
+    """A subscription on its way into a segment.
+
+    What is known of it already saves looking: `content`, bytes that tell filters apart; the `anchors` of its filters;
+    whether it may cover or be covered (`weigh`).
+    """
+
+    id: str
+    interface: str
+    filters: Sequence[Filter]
+    content: bytes | None = None
+    anchors: Sequence[Anchor] | None = None
+    weigh: bool = True
+
+
+def write_segment(
+    directory: str | os.PathLike[str], rows: Iterable[Packed], kind: str, *, geotext_index: str = DEFAULT
+) -> SegmentInfo | None:
+    """Build a segment of subscriptions and write it; None when there are none.
+
+    Ids must be unique. The order of rows does not matter: they are sorted, so that equal sets give equal names.
+    """
+    from contrada.forwarding.table.table import ForwardingTable
+
+    ordered = sorted(rows, key=lambda row: row.id)
+    if not ordered:
+        return None
+    pairs = [(row.interface, each) for row in ordered for each in row.filters]
+    weigh = [row.weigh for row in ordered for _ in row.filters]
+    table = ForwardingTable.packed(pairs, geotext_index=geotext_index, weigh=weigh)
+    ids = SubscriptionIds.of([row.id for row in ordered], [len(row.filters) for row in ordered])
+    gate = Gate.around(anchor for row in ordered for anchor in row.anchors or map(anchor_of, row.filters))
+    digest = hashlib.blake2b(f"{VERSION} {kind} {geotext_index}".encode(), digest_size=12)
+    for row in ordered:
+        content = row.content or b"".join(map(encode_filter, row.filters))
+        for part in (row.id.encode(), row.interface.encode(), content):
+            digest.update(len(part).to_bytes(8, "little") + part)
+    return _write_files(directory, table, ids, gate, kind, digest.hexdigest())
+
+
+def write_columns(
+    directory: str | os.PathLike[str],
+    ids: SubscriptionIds,
+    filters: Filters,
+    content: Iterable[bytes],
+    gate: Gate,
+    kind: str,
+    *,
+    geotext_index: str = DEFAULT,
+) -> tuple[SegmentInfo, int]:
+    """As `write_segment`, of columns; also how many of the filters are covered by others.
+
+    The filters follow the order of `ids`. `content` tells sets of subscriptions apart, whatever pieces it comes in.
+    """
+    from contrada.forwarding.table.table import ForwardingTable
+
+    table = ForwardingTable.packed_columns(filters, geotext_index=geotext_index)
+    digest = hashlib.blake2b(f"{VERSION} {kind} {geotext_index}".encode(), digest_size=12)
+    for part in content:
+        digest.update(part)
+    info = _write_files(directory, table, ids, gate, kind, digest.hexdigest())
+    return info, table.stats().covered
+
+
+def _write_files(
+    directory: str | os.PathLike[str],
+    table: ForwardingTable[str],
+    ids: SubscriptionIds,
+    gate: Gate,
+    kind: str,
+    digest: str,
+) -> SegmentInfo:
+    stem = f"segment-{digest}"
+    files = Path(directory) / f"{stem}.table", Path(directory) / f"{stem}.ids"
+    table.save(files[0])
+    ids.save(files[1])
+    size = sum(file.stat().st_size for file in files)
+    return SegmentInfo(files[0].name, kind, len(table), len(ids), size, gate)
+
+
+def commit_index(
+    path: str | os.PathLike[str],
+    segments: Iterable[SegmentInfo],
+    *,
+    staged: str | os.PathLike[str] | None = None,
+    geotext_index: str = DEFAULT,
+    statistics: Mapping[str, Any] | None = None,
+    folders: Mapping[str, Path] | None = None,
+) -> Manifest:
+    """Make these segments, written to `staged` or to the directory itself, the index; then sweep up.
+
+    With `folders`, directories that belong to it move into place under names of their own and are valid with the
+    manifest, and not before: a reader finds those of the index that it reads.
+    """
+    path = Path(path)
+    named = {what: f"{what}-{_digest_of(folder)}" for what, folder in (folders or {}).items()}
+    order = {kind: i for i, kind in enumerate(KINDS)}
+    unique = {each.file: each for each in segments}
+    manifest = Manifest(
+        tuple(sorted(unique.values(), key=lambda each: (order[each.kind], _first_corner(each), each.file))),
+        geotext_index,
+        dict(statistics or {}),
+        named,
+    )
+    for what, folder in (folders or {}).items():
+        if not (path / named[what]).exists():  # or it is there already, word for word
+            folder.rename(path / named[what])
+    for name in (name for segment in manifest.segments for name in segment.files):
+        if staged is not None and (Path(staged) / name).exists():
+            (Path(staged) / name).replace(path / name)
+        if not (path / name).exists():
+            raise CorruptFile(f"{path / name}: missing, so the index is not committed; build it again")
+    _sync(path)
+    try:
+        before = read_manifest(path)
+    except CorruptFile:
+        before = Manifest(())
+    _replace_manifest(path, manifest)
+    kept = {name for segment in (*before.segments, *manifest.segments) for name in segment.files}
+    for file in path.glob("segment-*"):
+        if file.name not in kept:
+            file.unlink(missing_ok=True)
+    kept = {*before.folders.values(), *manifest.folders.values()}
+    for folder in (each for what in FOLDERS for each in path.glob(f"{what}-*")):
+        if folder.name not in kept and folder.is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
+    return manifest
+
+
+def _digest_of(folder: Path) -> str:
+    """A digest of what is in a directory's files, however they are called."""
+    digests = []
+    for file in folder.rglob("*"):
+        if file.is_file():
+            with file.open("rb") as content:
+                part = str(file.parent.relative_to(folder)).encode()
+                digests.append(part + hashlib.file_digest(content, "sha256").digest())
+    return hashlib.blake2b(b"".join(sorted(digests)), digest_size=12).hexdigest()
+
+
+def write_index(
+    path: str | os.PathLike[str],
+    rows: Iterable[tuple[str, str, Expression | str]],
+    *,
+    geotext_index: str = DEFAULT,
+    segment_filters: int = _SEGMENT,
+    statistics: Mapping[str, Any] | None = None,
+) -> Manifest:
+    """Write an index of subscriptions (id, interface, filter) in this process; the manifest.
+
+    Whatever is wrong with a row stops it: `contrada build-index` is the forgiving way.
+    """
+    path = Path(path)
+    path.mkdir(parents=True, exist_ok=True)
+    parts: dict[str, list[Packed]] = {kind: [] for kind in KINDS}
+    seen: set[str] = set()
+    infos: list[SegmentInfo] = []
+
+    def close(kind: str) -> None:
+        info = write_segment(path, parts[kind], kind, geotext_index=geotext_index)
+        parts[kind] = []
+        infos.extend([info] if info else [])
+
+    for id, interface, expression in rows:
+        if check_id(id) in seen:
+            raise InvalidValue(f"two subscriptions have the id {id!r}")
+        seen.add(id)
+        check_id(interface, "an interface")
+        filters = as_filters(expression)
+        kind = segment_kind(filters)
+        parts[kind].append(Packed(id, interface, filters))
+        if len(parts[kind]) >= segment_filters:
+            close(kind)
+    for kind in KINDS:
+        close(kind)
+    return commit_index(path, infos, geotext_index=geotext_index, statistics=statistics)
+
+
+def segment_kind(filters: Sequence[Filter]) -> str:
+    """The kind of segment for a subscription: by place if all its filters are anchored at places of one type."""
+    kinds = {anchor.kind for anchor in map(anchor_of, filters)}
+    (only,) = kinds if len(kinds) == 1 else (None,)
+    return "hash" if only is None else only.name.lower()
+
+
+def _first_corner(info: SegmentInfo) -> tuple[float, ...]:
+    attributes = info.gate.attributes or {}
+    return next((box for box in attributes.values() if box is not None), ())
+
+
+def _replace_manifest(path: Path, manifest: Manifest) -> None:
+    plain = {
+        "format": FORMAT,
+        "version": VERSION,
+        "filters": manifest.filters,
+        "subscriptions": manifest.subscriptions,
+        "geotext_index": manifest.geotext_index,
+        "segments": [each.to_plain() for each in manifest.segments],
+        "statistics": manifest.statistics,
+        "folders": dict(manifest.folders),
+    }
+    handle, temporary = tempfile.mkstemp(dir=path, prefix=f".{MANIFEST}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(plain, file, ensure_ascii=False, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # noqa: PTH101  # mkstemp made it private; an index is shared
+        os.replace(temporary, path / MANIFEST)  # noqa: PTH105
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    _sync(path)
+
+
+def _sync(directory: Path) -> None:
+    """Make renames in a directory durable."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,457 @@
+"""A forwarding table in segments: many packed, memory-mapped tables and one that takes what is added, answering as one.
+
+    SegmentedTable
+      ├── ForwardingTable        additions since the index was opened
+      └── Segment, Segment, …    a ForwardingTable mapped from a file, its subscriptions' ids, and its gate
+
+A notification is matched by the tables whose gates admit it (gate.py) and the answers are united. Segments are mapped
+copy-on-write: removing a filter changes the pages it is on in memory, and the files never. Additions go to the one
+table that is not mapped. So opening costs no more than mapping, and everything may change afterwards.
+
+Ids of filters are integers as in a ForwardingTable, those of segments negative: -(segment << 32 | row), the segment's
+number counted from 0 in order of loading. A subscription, the row that an index was built from, has a string for an
+id and one or more filters; filters added without one belong to no subscription.
+
+`match`, `match_many`, `match_filters`, `match_many_filters`, `add`, `remove`, `remove_interface`, `filter`, `explain`,
+`stats` and `len` are those of ForwardingTable. Beyond them, `match_many_subscriptions` says who is notified:
+(interface, subscription) pairs. A broker keeps one of each: its clients' subscriptions in a ForwardingTable, which also
+reads encoded notifications (`match_bodies`), and its index in a SegmentedTable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
+from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.filter import Filter
+from contrada.forwarding.language.values import with_own_shapes
+from contrada.forwarding.segments.index_directory import (
+    Manifest,
+    Row,
+    SegmentInfo,
+    commit_index,
+    read_manifest,
+    write_index,
+    write_segment,
+)
+from contrada.forwarding.segments.subscription_ids import SubscriptionIds, check_id
+from contrada.forwarding.table.interfaces import InterfaceT
+from contrada.forwarding.table.state import TableStats
+from contrada.forwarding.table.table import ForwardingTable, listed
+from contrada.spatial.storage.arrays_file import verify_arrays
+from contrada.spatial.textual.registry import DEFAULT
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+
+    from contrada.forwarding.language.explain import Explanation
+    from contrada.forwarding.language.filter import Expression
+    from contrada.spatial.road.network import RoadNetwork
+
+__all__ = [
+    "Manifest",
+    "Row",
+    "Segment",
+    "SegmentInfo",
+    "SegmentedTable",
+    "commit_index",
+    "read_manifest",
+    "write_index",
+    "write_segment",
+]
+
+_T = TypeVar("_T")
+_ROW: Final = (1 << 32) - 1
+
+
+class Segment:
+    """One packed table of an index, open. `damage` is what `verify` found wrong with it: it is not asked any more."""
+
+    __slots__ = ("damage", "directory", "ids", "info", "table", "verified")
+
+    def __init__(
+        self, info: SegmentInfo, table: ForwardingTable[Any], ids: SubscriptionIds, directory: Path, verified: bool
+    ) -> None:
+        self.info = info
+        self.table = table
+        self.ids = ids
+        self.directory = directory
+        self.verified = verified
+        self.damage: CorruptFile | None = None
+
+    def verify(self) -> CorruptFile | None:
+        """Check every byte on disk, at about a gigabyte per second; what is wrong, if something is.
+
+        A file that is gone, since a later index was committed, was checked as far as it could be.
+        """
+        if not self.verified and self.damage is None:
+            try:
+                for name in self.info.files:
+                    verify_arrays(self.directory / name)
+                self.verified = True
+            except FileNotFoundError:
+                pass
+            except CorruptFile as error:
+                self.damage = error
+        return self.damage
+
+    @classmethod
+    def open(
+        cls,
+        directory: str | os.PathLike[str],
+        info: SegmentInfo,
+        *,
+        road_network: RoadNetwork | None = None,
+        verify: bool = False,
+    ) -> Segment:
+        """Map a segment of an index directory."""
+        table = ForwardingTable.load(Path(directory) / info.file, road_network=road_network, verify=verify)
+        ids = SubscriptionIds.load(Path(directory) / info.ids_file, verify=verify)
+        if len(table) != info.filters or len(ids) != info.subscriptions:
+            raise CorruptFile(f"{Path(directory) / info.file}: not the segment that the manifest describes")
+        if ids.filters != info.filters:
+            raise CorruptFile(f"{Path(directory) / info.ids_file}: of {ids.filters} filters, not of {info.filters}")
+        return cls(info, table, ids, Path(directory), verify)
+
+
+class SegmentedTable(Generic[InterfaceT]):
+    """Segments of an index and what changed since, as one forwarding table. See the module for ids and layout.
+
+    The interfaces of an index are strings. What is added to one that was opened has strings for interfaces, too.
+    """
+
+    def __init__(self, *, geotext_index: str = DEFAULT, road_network: RoadNetwork | None = None) -> None:
+        self._added: ForwardingTable[InterfaceT] = ForwardingTable(
+            geotext_index=geotext_index, road_network=road_network
+        )
+        self._roads = road_network
+        self._segments: tuple[Segment, ...] = ()
+        self._subscription_of: dict[int, str] = {}  # of filters added with one
+        self._filters_of: dict[str, list[int]] = {}
+        self.strict = True
+        """Whether a damaged segment is an error where it is needed, or is passed over and counted."""
+        self.passed_over = 0  # notifications that a damaged segment was not asked about, when not strict
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        shard: tuple[int, int] | None = None,
+        *,
+        road_network: RoadNetwork | None = None,
+        verify: bool = False,
+    ) -> SegmentedTable[str]:
+        """Open an index directory, or with `shard` = (k, n) the k-th of n parts of it, counted from 0.
+
+        With `verify` every byte is checked first, at about a gigabyte per second; without, headers, sizes and whatever
+        kernels follow are, and `verify()` may check the rest later, in a thread beside the matching.
+        """
+        table: SegmentedTable[str] = SegmentedTable(
+            geotext_index=read_manifest(path).geotext_index, road_network=road_network
+        )
+        table.load(path, shard, verify=verify)
+        return table
+
+    def load(
+        self, path: str | os.PathLike[str], shard: tuple[int, int] | None = None, *, verify: bool = False
+    ) -> list[Segment]:
+        """Add the segments of an index directory to those that are here, all at once; what was added."""
+        for attempt in (1, 2):
+            manifest = read_manifest(path)
+            chosen = manifest.segments if shard is None else manifest.shard(*shard)
+            try:
+                opened = [Segment.open(path, info, road_network=self._roads, verify=verify) for info in chosen]
+                break
+            except CorruptFile:
+                # A build that was committed meanwhile may have swept up what this manifest speaks of.
+                if attempt == 2 or read_manifest(path) == manifest:
+                    raise
+        self._segments += tuple(opened)
+        return opened
+
+    def verify(self) -> list[CorruptFile]:
+        """Check every byte of the segments that were not verified when they were opened; what is wrong.
+
+        From any thread. A segment that fails is taken out at once: whatever would have needed it raises its
+        `CorruptFile`, or passes it over if the table is not `strict`.
+        """
+        return [damage for segment in self._segments if (damage := segment.verify()) is not None]
+
+    @property
+    def damaged(self) -> list[CorruptFile]:
+        """What `verify` has found so far."""
+        return [segment.damage for segment in self._segments if segment.damage is not None]
+
+    def _usable(self, segment: Segment, notifications: int = 0) -> bool:
+        """Whether a segment may be asked; raises if it may not and the table is strict."""
+        if segment.damage is None:
+            return True
+        if self.strict:
+            raise segment.damage
+        self.passed_over += notifications
+        return False
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The segments, in order of loading."""
+        return self._segments
+
+    @property
+    def added(self) -> ForwardingTable[InterfaceT]:
+        """The table of what was added."""
+        return self._added
+
+    def __len__(self) -> int:
+        """How many filters there are."""
+        return len(self._added) + sum(len(segment.table) for segment in self._segments)
+
+    def _tables(self) -> Iterator[ForwardingTable[Any]]:
+        yield self._added
+        for segment in self._segments:
+            if self._usable(segment):
+                yield segment.table
+
+    def _asked(self) -> Iterator[tuple[int, Segment]]:
+        """The segments that may be asked, with their numbers."""
+        return ((number, segment) for number, segment in enumerate(self._segments) if self._usable(segment))
+
+    # -- changing ----------------------------------------------------------------------------------------
+
+    def add(self, interface: InterfaceT, filter: Expression | str, subscription: str | None = None) -> list[int]:
+        """Add a filter, each filter of a predicate, or those that a text describes; their ids, in order.
+
+        `subscription`, if given, is an id that no subscription here has.
+        """
+        if subscription is not None and self.filters_of(check_id(subscription)):
+            raise InvalidValue(f"there is a subscription {subscription!r} already; remove it first")
+        ids = self._added.add(interface, filter)
+        if subscription is not None:
+            self._filters_of[subscription] = list(ids)
+            self._subscription_of.update(dict.fromkeys(ids, subscription))
+        return ids
+
+    def add_many(self, pairs: Iterable[tuple[InterfaceT, Expression | str]]) -> list[list[int]]:
+        """As `add` of each (interface, filter) pair, at a fraction of the cost."""
+        return self._added.add_many(pairs)
+
+    def remove(self, id: int) -> None:
+        """Take a filter out. `NotFound` when there is none of that id."""
+        self._ask(id, ForwardingTable.remove)
+        self._forget(id)
+
+    def remove_subscription(self, subscription: str) -> None:
+        """Take the filters of a subscription out. `NotFound` when there is none of that id."""
+        ids = self.filters_of(subscription)
+        if not ids:
+            raise NotFound(f"there is no subscription {subscription!r}, or no longer")
+        for id in ids:
+            self.remove(id)
+
+    def remove_interface(self, interface: Hashable) -> None:
+        """Take all filters of an interface out. `NotFound` when it has none."""
+        found = False
+        for table in self._tables():
+            try:
+                table.remove_interface(interface)
+                found = True
+            except NotFound:
+                continue
+        if not found:
+            raise NotFound(f"no filter is of interface {interface!r}")
+        for id in [id for id in self._subscription_of if id not in self._added]:
+            self._forget(id)
+
+    def _forget(self, id: int) -> None:
+        """Forget that an added filter, now removed, was of a subscription."""
+        subscription = self._subscription_of.pop(id, None)
+        if subscription is not None:
+            self._filters_of[subscription].remove(id)
+            if not self._filters_of[subscription]:
+                del self._filters_of[subscription]
+
+    # -- matching ----------------------------------------------------------------------------------------
+
+    def match(self, notification: Mapping[str, object]) -> set[InterfaceT]:
+        """Every interface with at least one filter that matches."""
+        notification = with_own_shapes(notification)  # gates look at places before any table does
+        found = self._added.match(notification)
+        for segment in self._segments:
+            if segment.info.gate.admits(notification) and self._usable(segment, 1):
+                found |= segment.table.match(notification)
+        return found
+
+    def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[InterfaceT]]:
+        """As `match` of each, much cheaper per notification."""
+        given = [with_own_shapes(each) for each in listed(notifications)]
+        answers = self._added.match_many(given)
+        for segment, which, batch in self._admitted(given):
+            for n, found in zip(which, segment.table.match_many(batch), strict=True):
+                if found:
+                    answers[n] |= found
+        return answers
+
+    def match_filters(self, notification: Mapping[str, object]) -> list[int]:
+        """The ids of the filters that match, in ascending order."""
+        return self.match_many_filters([notification])[0]
+
+    def match_many_filters(self, notifications: Iterable[Mapping[str, object]]) -> list[list[int]]:
+        """As `match_filters` of each, much cheaper per notification."""
+        given = [with_own_shapes(each) for each in listed(notifications)]
+        answers = self._added.match_many_filters(given)
+        for number, (segment, which, batch) in self._numbered(given):
+            for n, found in zip(which, segment.table.match_many_filters(batch), strict=True):
+                answers[n] += [-(number << 32 | row) for row in found]
+        for answer in answers:
+            answer.sort()
+        return answers
+
+    def match_subscriptions(self, notification: Mapping[str, object]) -> list[tuple[InterfaceT, str]]:
+        """The (interface, subscription) pairs with a filter that matches, each once, sorted by subscription.
+
+        Filters that were added without a subscription have none to be named by, and are left out.
+        """
+        return self.match_many_subscriptions([notification])[0]
+
+    def match_many_subscriptions(
+        self, notifications: Iterable[Mapping[str, object]]
+    ) -> list[list[tuple[InterfaceT, str]]]:
+        """As `match_subscriptions` of each, much cheaper per notification."""
+        given = [with_own_shapes(each) for each in listed(notifications)]
+        answers: list[dict[str, InterfaceT]] = [{} for _ in given]
+        for answer, found in zip(answers, self._added.match_many_filters(given), strict=True):  # it checks them, too
+            for id in found:
+                if id in self._subscription_of:
+                    answer[self._subscription_of[id]] = self._added.interface(id)
+        for segment, which, batch in self._admitted(given):
+            for n, found in zip(which, segment.table.match_many_filters(batch), strict=True):
+                for id, subscription in zip(found, segment.ids.ids_of(found), strict=True):
+                    answers[n][subscription] = segment.table.interface(id)
+        return [sorted(((i, s) for s, i in answer.items()), key=lambda pair: pair[1]) for answer in answers]
+
+    def _admitted(
+        self, given: list[Mapping[str, object]]
+    ) -> Iterator[tuple[Segment, Sequence[int], list[Mapping[str, object]]]]:
+        """Each segment with the numbers of the notifications that its gate admits, and these; none without any."""
+        for _, found in self._numbered(given):
+            yield found
+
+    def _numbered(
+        self, given: list[Mapping[str, object]]
+    ) -> Iterator[tuple[int, tuple[Segment, Sequence[int], list[Mapping[str, object]]]]]:
+        for number, segment in enumerate(self._segments):
+            which = segment.info.gate.which(given)
+            if which and not self._usable(segment, len(which)):
+                continue
+            if len(which) == len(given):
+                if given:
+                    yield number, (segment, range(len(given)), given)
+            elif which:
+                yield number, (segment, which, [given[n] for n in which])
+
+    # -- asking about filters ----------------------------------------------------------------------------
+
+    def filter(self, id: int) -> Filter:
+        """The filter of that id, equal to what was added. `NotFound` when there is none."""
+        return self._ask(id, ForwardingTable.filter)
+
+    def interface(self, id: int) -> InterfaceT:
+        """The interface of the filter of that id. `NotFound` when there is none."""
+        return cast("InterfaceT", self._ask(id, ForwardingTable.interface))
+
+    def explain(self, notification: Mapping[str, object], id: int) -> Explanation:
+        """Constraint by constraint, whether the filter of that id holds and why; `str()` of it is readable."""
+        return self._ask(id, lambda table, local: table.explain(notification, local))
+
+    def subscription(self, id: int) -> str | None:
+        """The subscription that a filter is of, or None. `NotFound` when there is no such filter."""
+        table, local = self._find(id)
+        if local not in table:
+            raise _no_filter(id)
+        if id >= 0:
+            return self._subscription_of.get(id)
+        return self._segments[-id >> 32].ids.ids_of([local])[0]
+
+    def filters_of(self, subscription: str) -> list[int]:
+        """The ids of a subscription's filters; none when it is not here."""
+        if not isinstance(subscription, str):
+            raise InvalidValue(f"a subscription's id is a string, not {subscription!r}")
+        found = list(self._filters_of.get(subscription, ()))
+        for number, segment in self._asked():
+            rows = segment.ids.rows_of(subscription)
+            found += [-(number << 32 | row) for row in rows if row in segment.table]
+        return found
+
+    def interface_filters(self, interface: Hashable, most: int | None = None) -> list[int]:
+        """The ids of an interface's filters, or of `most` of them; none when it has none."""
+        found = self._added.interface_filters(interface, most)
+        for number, segment in self._asked():
+            left = None if most is None else most - len(found)
+            found += [-(number << 32 | row) for row in segment.table.interface_filters(interface, left)]
+        return found
+
+    def interest(self, interface: Hashable, most: int) -> list[Filter]:
+        """Filters of which every notification that the interface wants matches one.
+
+        They are its own if it has at most `most`. If it has more, what was added is still told as it is, but of a
+        segment only which attributes its gate asks for: few filters, found without reading the many.
+        """
+        ids = self.interface_filters(interface, most + 1)
+        if len(ids) <= most:
+            return [self.filter(id) for id in ids]
+        found = dict.fromkeys(self._added.filter(id) for id in self._added.interface_filters(interface))
+        for _, segment in self._asked():
+            if not segment.table.interface_filters(interface, 1):
+                continue
+            if segment.info.gate.attributes is None:
+                found.update(dict.fromkeys(map(segment.table.filter, segment.table.interface_filters(interface))))
+            else:
+                names = segment.info.gate.attributes
+                found.update(dict.fromkeys(Filter((Constraint(name, Operator.EXISTS),)) for name in names))
+        return list(found)
+
+    def stats(self) -> TableStats:
+        """How much the table holds. A name or interface counts once for every segment it is in."""
+        all_stats = [table.stats() for table in self._tables()]
+        return TableStats(**{f.name: sum(getattr(each, f.name) for each in all_stats) for f in fields(TableStats)})
+
+    def _find(self, id: int) -> tuple[ForwardingTable[Any], int]:
+        """The table that a filter is in, and its id there."""
+        if type(id) is int and id < 0:
+            number = -id >> 32
+            if number >= len(self._segments):
+                raise _no_filter(id)
+            if (damage := self._segments[number].damage) is not None:
+                raise damage
+            return self._segments[number].table, -id & _ROW
+        return self._added, id
+
+    def _ask(self, id: int, question: Callable[[ForwardingTable[Any], int], _T]) -> _T:
+        table, local = self._find(id)
+        try:
+            return question(table, local)
+        except NotFound:
+            raise _no_filter(id) from None  # not of the id that it has in its table
+
+    def _check(self) -> None:
+        """Assert every invariant."""
+        for table in self._tables():
+            table._check()
+        assert all(id in self._added for id in self._subscription_of)
+        pairs = {(id, subscription) for subscription, ids in self._filters_of.items() for id in ids}
+        assert pairs == set(self._subscription_of.items())
+        for segment in self._segments:
+            assert 0 <= len(segment.table) <= segment.info.filters
+            for row in range(1, segment.info.filters + 1):
+                if row in segment.table:
+                    gate = segment.info.gate
+                    each = segment.table.filter(row)
+                    assert gate.attributes is None or each.names & gate.attributes.keys()
+                    assert row in segment.ids.rows_of(segment.ids.ids_of([row])[0])
+
+
+def _no_filter(id: object) -> NotFound:
+    return NotFound(f"there is no filter of id {shown(id)}, or no longer")

@@ -1,0 +1,272 @@
+"""Adding and removing filters: what Python does around the kernels of changing.py. The caller holds the lock.
+
+A change makes room first (`Store.reserve`), so that kernels never run out of it half-way; they leave *events*, which
+tell here what became of names and of constraints of plugged-in types. A filter that is refused leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, cast
+
+import numpy as np
+
+from contrada.errors import InvalidValue
+from contrada.forwarding.batches.encode import Writer, as_ints, encode_constraint
+from contrada.forwarding.covering.budget import CoveringBudget
+from contrada.forwarding.covering.simplify import Weigher, split_redundant
+from contrada.forwarding.kernels.change.adding import I_COUNT
+from contrada.forwarding.kernels.change.changing import MOVES, add_filters, remove_filter
+from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.language.values import Kind
+from contrada.forwarding.types.plugged import TYPES, make_type
+from contrada.spatial.relations.relate import EXACT
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from contrada.forwarding.batches.packed_columns import Filters
+    from contrada.forwarding.kernels.match.batch import Batch
+    from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.forwarding.language.constraint import Constraint
+    from contrada.forwarding.language.filter import Filter
+    from contrada.forwarding.table.state import Parts
+    from contrada.forwarding.types.plugged import Fillable
+
+_LOW_HALF: Final = (1 << 32) - 1
+_TOGETHER: Final = 4096  # filters of columns that are added at once
+
+
+class Changer:
+    """Changes one table."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._simplify = parts.simplify
+        self._settings = parts.settings
+        self._store = parts.store
+        self._names = parts.names
+        self._interfaces = parts.interfaces
+        self._types = parts.types
+        self._room: Ints = np.empty(64, np.int64)
+        self.budget = CoveringBudget()
+        self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
+        self._waiting: dict[int, dict[int, None]] | None = None  # in bulk: handles to be posted, by kind
+
+    @contextmanager
+    def in_bulk(self) -> Iterator[None]:
+        """Post to plugged-in types at the end of the block, all at once. Nothing is matched meanwhile."""
+        self._waiting = {}
+        before, self.budget = self.budget, CoveringBudget(bulk=True)
+        try:
+            yield
+        finally:
+            self.budget = before
+            waiting, self._waiting = self._waiting, None
+            for kind, handles in waiting.items():
+                self._types[kind].post_many(list(handles))
+
+    def add(self, pairs: Sequence[tuple[Hashable, Filter]], weigh: Sequence[bool] | None = None) -> Ints:
+        """Add filters, each for its interface; their rows.
+
+        `weigh` says for which of them plugged-in types are asked about covers; all unless it is given.
+        """
+        self._fresh.clear()
+        self.budget.earn(len(pairs))
+        try:
+            batch, needed, owners, void = self._encode(pairs)
+        except BaseException:
+            self._forget(pairs)
+            raise
+        return self._place(batch, as_ints(needed), as_ints(owners), as_ints(void), weigh)
+
+    def add_columns(self, filters: Filters) -> None:
+        """Add many filters to an empty table, in their order."""
+        names = as_ints([self._names.number(name) for name in filters.names])
+        owners = as_ints([self._interfaces.number(interface) for interface in filters.interfaces])[filters.owners]
+        codes, values = np.zeros(len(owners), np.int64), np.zeros(len(owners), np.int64)
+        for kind, columns in ((layout.GEOTEXT, filters.matches), (layout.REGION, filters.relations)):
+            if len(columns.places):
+                numbers = names[columns.names]
+                self._types[kind] = plugged = make_type(kind, self._settings)
+                codes[columns.places] = numbers << 8 | layout.PLUG << 4 | kind
+                values[columns.places] = cast("Fillable", plugged).fill(columns._replace(names=numbers))
+        others = iter([*filters.others, (len(owners), None)])
+        place, other = next(others)
+        for start in range(0, len(owners), _TOGETHER):
+            end = min(start + _TOGETHER, len(owners))
+            pairs: list[tuple[Hashable, Filter]] = []
+            places: list[int] = []
+            while other is not None and place < end:
+                pairs.append((filters.interfaces[filters.owners[place]], other))
+                places.append(place - start)
+                place, other = next(others)
+            self.budget.earn(end - start)
+            rows = np.stack((codes[start:end], values[start:end]), axis=1)
+            batch, needed, void = self._with_others(rows, pairs, places)
+            self._place(batch, needed, owners[start:end], void, filters.weigh[start:end])
+
+    def _with_others(
+        self, rows: Ints, pairs: Sequence[tuple[Hashable, Filter]], places: list[int]
+    ) -> tuple[Batch, Ints, Ints]:
+        """A batch of filters of one row each and of others, which stand at some places instead; see `_encode`."""
+        counts, extra, void = np.ones(len(rows), np.int64), np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
+        batch, needed, _, unsatisfiable = self._encode(pairs)
+        starts = np.concatenate(([0], batch.ends))[: len(batch.ends)]
+        counts[places] = batch.ends - starts
+        extra[places] = batch.ends - as_ints(needed)
+        void[places] = unsatisfiable
+        ends = np.cumsum(counts)
+        merged = np.repeat(rows, counts, axis=0)
+        if places:
+            mine = np.zeros(len(rows), np.bool_)
+            mine[places] = True
+            merged[np.repeat(mine, counts)] = batch.rows
+        return batch._replace(rows=merged, ends=ends), ends - extra, void
+
+    def _place(self, batch: Batch, needed: Ints, owners: Ints, void: Ints, weigh: ArrayLike | None) -> Ints:
+        """Make the filters of a batch; their rows."""
+        moved = MOVES * int(self._store.state[layout.S_LARGEST])
+        self._reserve(len(batch.rows) + moved, len(owners) + MOVES, len(batch.text))
+        made = np.empty(len(owners), np.int64)
+        add_filters(
+            self._store.index,
+            self._store.interfaces.array,
+            batch,
+            needed,
+            owners,
+            void,
+            self._simplify,
+            self._store.events,
+            np.empty(2 * len(batch.rows) + 64, np.int64),
+            made,
+        )
+        self._heed_events()
+        if self._simplify and self._types:
+            self._weigh(made if weigh is None else made[np.array(weigh, np.bool_)])
+        return made
+
+    def remove(self, row: int) -> None:
+        """Take out the filter of a row."""
+        interface = int(self._store.index.filters[row, layout.F_IFACE])
+        # Filters may come back from under the one that goes: room for as many as move at once.
+        self._reserve(MOVES * int(self._store.state[layout.S_LARGEST]), MOVES, 0)
+        remove_filter(
+            self._store.index, self._store.interfaces.array, row, self._simplify, self._store.events, self._room
+        )
+        self._heed_events()
+        if not self._store.interfaces.array[interface, I_COUNT]:
+            self._interfaces.release(interface)
+
+    def _encode(self, pairs: Sequence[tuple[Hashable, Filter]]) -> tuple[Batch, list[int], list[int], list[bool]]:
+        """The batch of some filters; where the needed rows of each end, its interface, whether nothing satisfies it."""
+        writer = Writer()
+        needed: list[int] = []
+        owners: list[int] = []
+        void: list[bool] = []
+        names, number = self._names.numbers, self._names.number
+        for interface, each in pairs:
+            owners.append(self._interfaces.number(interface))
+            constraints = each.constraints
+            redundant: tuple[Constraint, ...] = ()
+            unsatisfiable = False
+            if self._simplify and len(constraints) > 1 and _repeats_a_name(constraints) and self._is_exact(each):
+                constraints, redundant, unsatisfiable = split_redundant(each, self.budget)
+            for constraint in constraints:
+                name = constraint.name
+                encode_constraint(writer, names.get(name) or number(name), constraint, self._handle)
+            needed.append(len(writer.rows) >> 1)
+            for constraint in redundant:
+                encode_constraint(writer, number(constraint.name), constraint, self._handle)
+            void.append(unsatisfiable)
+            writer.end()
+        return writer.batch(), needed, owners, void
+
+    def _handle(self, kind: int, name: int, constraint: Constraint) -> int:
+        if kind not in self._types:
+            if kind not in TYPES:
+                raise InvalidValue(f"{constraint}: this table has no index for {constraint.op}")
+            self._types[kind] = make_type(kind, self._settings)
+        plugged = self._types[kind]
+        before = len(plugged)
+        handle = plugged.handle(name, constraint)
+        if len(plugged) > before:
+            self._fresh.append((kind, handle))
+        return handle
+
+    def _forget(self, pairs: Sequence[tuple[Hashable, Filter]]) -> None:
+        """Undo what encoding filters that are not added, one being refused, has registered."""
+        for kind, handle in self._fresh:
+            self._types[kind].release(handle)
+        counts, fields = self._store.interfaces.array, self._store.index.fields
+        for interface, each in pairs:
+            number = self._interfaces.find(interface)
+            if number and (number >= len(counts) or not counts[number, I_COUNT]):
+                self._interfaces.release(number)
+            for constraint in each:
+                number = self._names.find(constraint.name)
+                row = number * layout.KINDS
+                if number and (row >= len(fields) or not fields[row, layout.N_USES]):
+                    self._names.release(number)
+
+    def _is_exact(self, filter: Filter) -> bool:
+        """Whether rules 1 and 2 may reason about a filter: about sampled relations nothing is certain."""
+        return self._settings.discretization == EXACT or all(each.kind is not Kind.REGION for each in filter)
+
+    def _weigh(self, rows: Ints) -> None:
+        """Let plugged-in types decide whether new filters cover, or are covered."""
+        weigher = Weigher(self._store.index, self._types, self.budget)
+        for row in rows.tolist():
+            last = self._store.index.filters[row]
+            word = int(self._store.index.words[int(last[layout.F_CODE]) + (int(last[layout.F_SIZE]) & _LOW_HALF) - 1])
+            first = int(self._store.index.words[int(last[layout.F_CODE])])
+            plugged = layout.PLUG in (word & 15, first & 15)
+            if plugged and int(last[layout.F_STATE]) & 255 == layout.ACTIVE:
+                self._store.state[layout.S_EVENTS] = 0
+                weigher.weigh(row, self._store.events)
+                self._heed_events()
+
+    def _reserve(self, rows: int, filters: int, text: int) -> None:
+        self._store.reserve(
+            rows=rows,
+            filters=filters,
+            text=text,
+            names=len(self._names.objects),
+            interfaces=len(self._interfaces.objects),
+        )
+        self._store.state[layout.S_EVENTS] = 0
+
+    def _heed_events(self) -> None:
+        """Do what the last change asks of names and types."""
+        count = int(self._store.state[layout.S_EVENTS])
+        if self._waiting is not None and (self._store.events[:count, 0] == layout.EVENT_POSTED).all():
+            for kind in np.unique(self._store.events[:count, 1] & 255).tolist():
+                mine = self._store.events[:count, 1] & 255 == kind
+                self._waiting.setdefault(kind, {}).update(dict.fromkeys(self._store.events[:count, 2][mine].tolist()))
+            return
+        for what, tag, value in self._store.events[:count].tolist():
+            if what == layout.EVENT_NAME_FREE:
+                self._names.release(tag)
+            elif what == layout.EVENT_POSTED:
+                if self._waiting is None:
+                    self._types[tag & 255].post(value)
+                else:
+                    self._waiting.setdefault(tag & 255, {})[value] = None
+            elif what == layout.EVENT_UNPOSTED:
+                if self._waiting is None or value not in self._waiting.get(tag & 255, ()):
+                    self._types[tag & 255].unpost(value)
+                else:
+                    del self._waiting[tag & 255][value]
+            else:
+                self._types[tag & 255].release(value)
+
+
+def _repeats_a_name(constraints: tuple[Constraint, ...]) -> bool:
+    """Whether two constraints of a filter, which keeps them sorted by name, speak of one name."""
+    before = None
+    for constraint in constraints:
+        if constraint.name == before:
+            return True
+        before = constraint.name
+    return False

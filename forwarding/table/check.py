@@ -1,0 +1,220 @@
+"""Every invariant of a forwarding table's arrays, asserted: for tests, after any sequence of changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from contrada.forwarding.kernels.change.adding import I_COUNT, I_FIRST
+from contrada.forwarding.kernels.memory import layout as at
+from contrada.forwarding.table.trie_check import check_tries
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+    from contrada.forwarding.table.memory import Store
+    from contrada.forwarding.table.numbering import Register
+
+_LOW_HALF = (1 << 32) - 1
+
+
+def check_table(store: Store, names: Register[str], interfaces: Register[Hashable]) -> None:
+    """Assert that filters, operands, postings, thresholds, free lists and registers agree."""
+    _Checker(store).check(names, interfaces)
+
+
+class _Checker:
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.state = store.state.tolist()
+        self.operands = store.index.operands[: self.state[at.S_OPERANDS]].tolist()
+        self.filters = store.index.filters[: self.state[at.S_FILTERS]].tolist()
+        self.postings = store.index.postings[: self.state[at.S_POSTINGS]].tolist()
+        self.thresholds = store.index.thresholds[: self.state[at.S_THRESHOLDS]].tolist()
+        self.words = store.index.words[: self.state[at.S_WORDS]].tolist()
+        self.refs: Counter[int] = Counter()
+        self.posted: Counter[tuple[str, int]] = Counter()  # (list, filter)
+
+    def check(self, names: Register[str], interfaces: Register[Hashable]) -> None:
+        self._filters(interfaces)
+        self._lists(names)
+        self._operands()
+        check_tries(self.store)
+        self._free_lists()
+
+    def _codes(self, row: list[int]) -> list[int]:
+        """The operands of a filter's constraints."""
+        place, end = row[at.F_CODE], row[at.F_CODE] + (row[at.F_SIZE] >> 32)
+        found = []
+        while place < end:
+            word = self.words[place]
+            if word & 15 == at.IN:
+                members = self.words[place + 1 : place + 1 + (word >> 4)]
+                assert members == sorted(set(members)), "the members of `in` are sorted"
+                found += [member >> 4 for member in members]
+                place += 1 + len(members)
+            else:
+                found.append(word >> 4)
+                place += 1
+        assert place == end
+        return found
+
+    def _filters(self, interfaces: Register[Hashable]) -> None:
+        states: Counter[int] = Counter()
+        owned: Counter[int] = Counter()
+        for f, row in enumerate(self.filters):
+            state = row[at.F_STATE] & 255
+            if f == 0 or state == at.FREE:
+                continue
+            states[state] += 1
+            owned[row[at.F_IFACE]] += state != at.GHOST
+            operands = self._codes(row)
+            self.refs.update(operands)
+            mask = 0
+            for operand in operands:
+                mask |= 1 << (self.operands[operand][at.O_TAG] >> 8 & 63)
+            assert row[at.F_MASK] in (mask, mask - (1 << 64)), "the mask has a bit for each name"
+            assert (row[at.F_ACCESS] & 255 != at.POSTED_NOWHERE) == (state in (at.ACTIVE, at.GHOST))
+            assert (row[at.F_PARENT] != 0) == (state == at.COVERED)
+            if state != at.ACTIVE:
+                assert row[at.F_GROUP] == 0
+            child, elder = row[at.F_CHILD], 0
+            while child:
+                other = self.filters[child]
+                assert (other[at.F_PARENT], other[at.F_ELDER]) == (f, elder)
+                assert other[at.F_IFACE] == row[at.F_IFACE]
+                child, elder = other[at.F_YOUNGER], child
+        assert sum(states.values()) - states[at.GHOST] == self.state[at.S_FILTER_COUNT]
+        assert states[at.ACTIVE] == self.state[at.S_ACTIVE]
+        assert states[at.COVERED] == self.state[at.S_COVERED]
+        assert states[at.VOID] == self.state[at.S_VOID]
+        assert states[at.GHOST] == self.state[at.S_GHOSTS]
+        table = self.store.interfaces.array.tolist()
+        for number in interfaces.numbers.values():
+            count, f, previous = 0, table[number][I_FIRST], 0
+            while f:
+                assert (self.filters[f][at.F_PREVIOUS], self.filters[f][at.F_IFACE]) == (previous, number)
+                count, previous, f = count + 1, f, self.filters[f][at.F_FOLLOWING]
+            assert count == owned[number] == table[number][I_COUNT] > 0
+        assert len(owned) == len(interfaces)
+        assert all(interfaces.find(interfaces.objects[number]) == number for number in owned)
+
+    def _entries(self, head: int) -> list[tuple[int, int, int]]:
+        """Place, mask and payload of each entry of a posting list; the head alone may have room."""
+        found: list[tuple[int, int, int]] = []
+        first = True
+        while head:
+            size, count = self.postings[head][1] >> 32, self.postings[head][1] & _LOW_HALF
+            full = (4 << 2 * size) - 1
+            assert 0 < count <= full if first else count == full
+            found += [(p, *self.postings[p]) for p in range(head + 1, head + 1 + count)]
+            head, first = self.postings[head][0], False
+        return found
+
+    def _posting(self, place: int, mask: int, payload: int) -> None:
+        f = payload >> 33
+        row = self.filters[f]
+        assert (row[at.F_MASK], row[at.F_IFACE]) == (mask, payload & _LOW_HALF)
+        alone = row[at.F_ACCESS] >> 8 == row[at.F_SIZE] & _LOW_HALF and row[at.F_STATE] & 255 == at.ACTIVE
+        assert bool(payload >> 32 & 1) == alone
+        if row[at.F_ACCESS] & 255 == at.POSTED_SEVERAL:
+            back = row[at.F_BACK]
+            count = self.words[back]
+            assert place in [self.words[back + 2 + 2 * i] for i in range(count)]
+        elif place:
+            assert row[at.F_BACK] == place
+        self.posted["", f] += 1
+
+    def _lists(self, names: Register[str]) -> None:
+        total = 0
+        for operand, row in enumerate(self.operands):
+            if operand == 0 or not row[at.O_REFS] or row[at.O_TAG] & 255 == at.NODE:
+                continue
+            entries = self._entries(row[at.O_POSTED])
+            total += len(entries)
+            if row[at.O_TAG] & 255 == at.GROUP:
+                assert not entries
+                self._group(operand, row)
+            else:
+                for entry in entries:
+                    self._posting(*entry)
+                if row[at.O_TAG] & 255 == at.CELL:
+                    self.refs[operand] += len(entries)
+        fields = self.store.index.fields.tolist()
+        crossed = 0
+        for number in names.numbers.values():
+            for kind in range(at.KINDS):
+                field = fields[number * at.KINDS + kind]
+                for entry in self._entries(field[at.N_WIDE]):
+                    self._posting(*entry)
+                    total += 1
+                for directory in (field[at.N_BELOW], field[at.N_ABOVE]):
+                    if directory:
+                        crossed += self._directory(directory)
+            assert fields[number * at.KINDS][at.N_USES] > 0
+        total += len(self._entries(self.state[at.S_ALWAYS]))
+        assert total == self.state[at.S_POSTING_COUNT]
+        assert crossed == self.state[at.S_THRESHOLD_COUNT]
+        for f, row in enumerate(self.filters):
+            if f and row[at.F_ACCESS] & 255 != at.POSTED_NOWHERE and row[at.F_STATE] & 255 != at.FREE:
+                several = row[at.F_ACCESS] & 255 == at.POSTED_SEVERAL
+                assert self.posted["", f] == (self.words[row[at.F_BACK]] if several else 1)
+
+    def _group(self, group: int, row: list[int]) -> None:
+        f, previous, count = row[at.O_LEN], 0, 0
+        while f:
+            member = self.filters[f]
+            assert (member[at.F_GROUP], member[at.F_GROUP_PREVIOUS]) == (group, previous)
+            assert member[at.F_IFACE] == row[at.O_LOW]
+            f, previous, count = member[at.F_GROUP_NEXT], f, count + 1
+        assert count == row[at.O_REFS] > 0
+
+    def _directory(self, place: int) -> int:
+        blocks = self.words[place + 1]
+        entries: list[list[int]] = []
+        for block in self.words[place + 3 : place + 3 + blocks]:
+            count = self.thresholds[block][0]
+            assert 0 < count < 64
+            entries += self.thresholds[block + 1 : block + 1 + count]
+        keys = [self._threshold(entry) for entry in entries]
+        assert keys == sorted(keys), "thresholds ascend"
+        for entry in entries:
+            self._posting(0, entry[1], entry[2])
+        assert len(entries) == self.words[place + 2]
+        return len(entries)
+
+    def _threshold(self, entry: list[int]) -> tuple[Any, ...]:
+        row = self.operands[entry[3] >> 16]
+        assert row[at.O_KEY] == entry[0]
+        text = b""
+        if row[at.O_TAG] & 255 == at.STRING:
+            text = bytes(self.store.index.text[row[at.O_LOW] : row[at.O_LOW] + row[at.O_LEN]])
+        return (entry[0], text, entry[3] & 0xFFFF, entry[2])
+
+    def _operands(self) -> None:
+        live = {o for o, row in enumerate(self.operands) if o and row[at.O_REFS]}
+        for o in live:
+            if self.operands[o][at.O_TAG] & 255 not in (at.GROUP, at.NODE):
+                assert self.operands[o][at.O_REFS] == self.refs[o], "held as often as constraints say"
+        chained = []
+        mask, buckets = self.state[at.S_BUCKET_MASK], self.state[at.S_BUCKETS]
+        for bucket, head in enumerate(self.store.index.heads[:buckets].tolist()):
+            o = head
+            while o:
+                home = self.operands[o][at.O_HASH] & mask
+                assert bucket == (home if home < buckets else home & (mask >> 1))
+                chained.append(o)
+                o = self.operands[o][at.O_NEXT]
+        assert sorted(chained) == sorted(live)
+        assert len(live) == self.state[at.S_OPERAND_COUNT]
+
+    def _free_lists(self) -> None:
+        free, o = 0, self.state[at.S_OPERAND_FREE]
+        while o:
+            free, o = free + 1, self.operands[o][at.O_NEXT]
+        assert free + self.state[at.S_OPERAND_COUNT] + 1 == self.state[at.S_OPERANDS]
+        free, f = 0, self.state[at.S_FILTER_FREE]
+        while f:
+            free, f = free + 1, self.filters[f][at.F_FOLLOWING]
+        used = self.state[at.S_FILTER_COUNT] + self.state[at.S_GHOSTS]
+        assert free + used + 1 == self.state[at.S_FILTERS]

@@ -1,0 +1,117 @@
+"""Matching a batch: encode it, search plugged-in types, run the kernel, and let the types decide what is pending."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from contrada.forwarding.batches.encode import Values, encode_notifications
+from contrada.forwarding.kernels.match.matching import match_batch
+from contrada.forwarding.kernels.match.verifying import C_FOUND, C_PAIRS, C_PENDING
+from contrada.forwarding.kernels.memory import layout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contrada.forwarding.kernels.match.batch import Batch
+    from contrada.forwarding.kernels.match.verifying import Scratch
+    from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.forwarding.table.memory import Store
+    from contrada.forwarding.types.plugged import PluggedType
+
+    Types: TypeAlias = Mapping[int, PluggedType]
+
+_NO_HITS: Final = np.zeros(0, np.int64)
+
+
+def match_notifications(
+    notifications: Sequence[Mapping[str, object]],
+    names: Mapping[str, int],
+    store: Store,
+    types: Types,
+    *,
+    whole: bool,
+) -> tuple[list[int], list[int], list[int], Ints]:
+    """What was found and where each notification's part ends; then notifications and filters decided late.
+
+    What is found is numbers of interfaces, or with `whole` rows of filters.
+    """
+    batch, values, widest = encode_notifications(notifications, names)
+    scratch, ends = _run(batch, values, widest, store, types, whole)
+    try:
+        cursor = scratch.cursor.tolist()
+        found = scratch.found[: cursor[C_FOUND]].tolist()
+        if not cursor[C_PENDING]:
+            return found, ends.tolist(), [], _NO_HITS
+        late, filters = _late(scratch, values, types)
+        return found, ends.tolist(), late.tolist(), filters
+    finally:
+        store.give_scratch(scratch)
+
+
+def match_encoded(
+    batch: Batch, values: Values, widest: int, store: Store, types: Types, *, whole: bool
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """As `match_notifications`, of what is encoded already and has at most `widest` attributes each; in arrays."""
+    scratch, ends = _run(batch, values, widest, store, types, whole)
+    try:
+        found = scratch.found[: scratch.cursor[C_FOUND]].copy()
+        late, filters = _late(scratch, values, types) if scratch.cursor[C_PENDING] else (_NO_HITS, _NO_HITS)
+        return found, ends, late, filters
+    finally:
+        store.give_scratch(scratch)
+
+
+def _run(batch: Batch, values: Values, widest: int, store: Store, types: Types, whole: bool) -> tuple[Scratch, Ints]:
+    """Scratch with the answers, to be given back, and where each notification's end."""
+    hits, hit_ends = _search(values, types) if values.values else (_NO_HITS, _NO_HITS)
+    scratch = store.take_scratch(widest, len(batch.text))
+    try:
+        count = len(batch.ends)
+        ends = np.empty(count, np.int64)
+        done = 0
+        while (done := match_batch(store.index, batch, hits, hit_ends, scratch, ends, done, whole)) < count:
+            scratch = store.larger(scratch)
+    except BaseException:
+        store.give_scratch(scratch)
+        raise
+    return scratch, ends
+
+
+def _late(scratch: Scratch, values: Values, types: Types) -> tuple[Ints, Ints]:
+    """The notifications and filters that the types have decided for."""
+    pending = scratch.pending[: scratch.cursor[C_PENDING]]
+    held = _decide(scratch.pairs[: scratch.cursor[C_PAIRS]], values, types)
+    starts = np.concatenate(([0], pending[:-1, 2]))
+    late = pending[np.logical_and.reduceat(held, starts)]
+    return late[:, 0].copy(), late[:, 1].copy()
+
+
+def _search(values: Values, types: Types) -> tuple[Ints, Ints]:
+    """The posted handles that each plugged-in value hits."""
+    found: list[Ints | None] = [None] * len(values.values)
+    for kind, plugged in types.items():
+        mine = [i for i, k in enumerate(values.kinds) if _type_of(k) == kind]
+        answers = plugged.search([values.names[i] for i in mine], [values.values[i] for i in mine])
+        for i, answer in zip(mine, answers, strict=True):
+            found[i] = answer
+    ends = np.cumsum([0 if each is None else len(each) for each in found])
+    some = [each for each in found if each is not None]
+    return np.concatenate(some) if some else _NO_HITS, ends
+
+
+def _decide(pairs: Ints, values: Values, types: Types) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Whether each pending (value, kind, handle) holds."""
+    held = np.empty(len(pairs), np.bool_)
+    for kind, plugged in types.items():
+        mine = pairs[:, 1] == kind
+        if mine.all():
+            held[:] = plugged.holds(pairs[:, 0].copy(), pairs[:, 2].copy(), values.values)
+        elif mine.any():
+            held[mine] = plugged.holds(pairs[mine, 0], pairs[mine, 2], values.values)
+    return held
+
+
+def _type_of(kind: int) -> int:
+    return layout.REGION if kind == layout.POINT else kind

@@ -1,0 +1,180 @@
+"""The table's memory: its arrays, the room they need before a change, and scratch for calls that read them."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Final, Self
+
+import numpy as np
+
+from contrada.forwarding.kernels.match.finding import HASHES_BESIDE
+from contrada.forwarding.kernels.match.verifying import A_COLUMNS, C_SIZE, Scratch
+from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.kernels.memory.layout import Index
+from contrada.forwarding.kernels.substrings.fingerprints import PRIME
+from contrada.forwarding.table.growable import Arena
+
+if TYPE_CHECKING:
+    from contrada.forwarding.kernels.memory.layout import Ints
+
+_COLUMNS: Final = {
+    "operands": 8,
+    "filters": 16,
+    "fields": 8,
+    "postings": 2,
+    "thresholds": 4,
+    "heads": 0,
+    "words": 0,
+}
+_BLOCK: Final = 64  # rows of the largest block of postings and of thresholds
+_TOPS: Final = (
+    layout.S_OPERANDS,
+    layout.S_FILTERS,
+    layout.S_POSTINGS,
+    layout.S_THRESHOLDS,
+    layout.S_WORDS,
+    layout.S_BUCKETS,
+    layout.S_BUCKET_MASK,
+)
+
+
+class Store:
+    """The arrays of one table. `index` is what kernels take; it changes whenever an array grows."""
+
+    def __init__(self) -> None:
+        self.arenas = {name: Arena(columns, 512) for name, columns in _COLUMNS.items()}
+        self.interfaces = Arena(2, 512)
+        self.state: Ints = np.zeros(layout.STATE_SIZE, np.int64)
+        for top in _TOPS:
+            self.state[top] = 1
+        base = 2 + secrets.randbelow(PRIME - 3)
+        self.state[layout.S_BASE], self.state[layout.S_INVERSE] = base, pow(base, -1, PRIME)
+        self.events: Ints = np.zeros((64, 3), np.int64)
+        self.index: Index = self._view()
+        self._pool: list[Scratch] = []
+        # What earlier calls of `reserve` made room for and changes have not taken since.
+        self._rows_left = self._filters_left = self._text_left = 0
+        self._names = self._interfaces = 0
+
+    @classmethod
+    def over(cls, arenas: dict[str, Arena], interfaces: Arena, state: Ints) -> Self:
+        """A store of arrays that are there already."""
+        store = cls()
+        store.arenas = arenas
+        store.interfaces = interfaces
+        store.state = state
+        store.index = store._view()
+        return store
+
+    def _view(self) -> Index:
+        arrays = {name: arena.array for name, arena in self.arenas.items()}
+        return Index(**arrays, text=arrays["words"].view(np.uint8), state=self.state)
+
+    def reserve(self, *, rows: int, filters: int, text: int, names: int, interfaces: int) -> None:
+        """Make room for a change: so many constraint rows, filters and bytes of strings, and this many names at all.
+
+        Every constraint may need an operand, two nodes of a trie or two cells, and a block for each; words are asked
+        for three times over because directories of thresholds double. What is not used costs no memory, so room is made
+        for many small changes at once.
+        """
+        # Each filter that is made may cover some dozens, each of which is taken out of its type's search.
+        if len(self.events) < 8 * rows + 64 * filters + 512:
+            self.events = np.zeros((16 * rows + 128 * filters + 512, 3), np.int64)
+        self._rows_left -= rows
+        self._filters_left -= filters
+        self._text_left -= text
+        if (
+            min(self._rows_left, self._filters_left, self._text_left) >= 0
+            and names < self._names
+            and interfaces < self._interfaces
+        ):
+            return
+        rows, filters, text = rows + 4096, filters + 1024, text + 65536
+        self._rows_left, self._filters_left, self._text_left = 4096, 1024, 65536
+        self._names, self._interfaces = 2 * names + 64, 2 * interfaces + 64
+        state = self.state
+        operands = int(state[layout.S_OPERANDS]) + 4 * rows + 4 * filters + 8
+        need = {
+            "operands": operands,
+            "filters": int(state[layout.S_FILTERS]) + filters + 1,
+            "fields": (self._names + 1) * layout.KINDS,
+            "postings": int(state[layout.S_POSTINGS]) + _BLOCK * (3 * rows + 2 * filters + 1),
+            "thresholds": int(state[layout.S_THRESHOLDS]) + _BLOCK * (2 * filters + 1),
+            "heads": operands,
+            "words": 3 * int(state[layout.S_WORDS]) + 512 * rows + 64 * filters + text + 64,
+        }
+        if any(need[name] > arena.array.shape[0] for name, arena in self.arenas.items()):
+            del self.index  # so that nothing looks at the arrays while they move
+            for name, arena in self.arenas.items():
+                arena.reserve(need[name])
+            self.index = self._view()
+        self.interfaces.reserve(self._interfaces + 1)
+
+    def take_scratch(self, attributes: int, text: int) -> Scratch:
+        """Scratch for a call that decodes notifications of up to that many attributes and `text` bytes of strings.
+
+        Give it back afterwards.
+        """
+        try:
+            scratch = self._pool.pop()
+        except IndexError:
+            scratch = Scratch(
+                stamps=np.zeros(64, np.int64),
+                found=np.empty(4096, np.int64),
+                candidates=np.empty(4096, np.int64),
+                operands=np.empty(512, np.int64),
+                attributes=np.empty((64, A_COLUMNS), np.int64),
+                slots=np.zeros(256, np.int64),
+                pending=np.empty((1024, 3), np.int64),
+                pairs=np.empty((1024, 3), np.int64),
+                hashes=np.empty(4096, np.int64),
+                marks=np.zeros(0, np.int64),
+                cursor=np.zeros(C_SIZE, np.int64),
+            )
+        if scratch.attributes.shape[0] < attributes:
+            size = 1 << (2 * attributes - 1).bit_length()
+            scratch = scratch._replace(
+                attributes=np.empty((attributes, A_COLUMNS), np.int64), slots=np.zeros(size, np.int64)
+            )
+        if scratch.stamps.shape[0] < self.interfaces.array.shape[0]:
+            scratch = scratch._replace(stamps=np.zeros(self.interfaces.array.shape[0], np.int64))
+        # Both are address space until a search for substrings touches them.
+        if scratch.hashes.shape[0] < text + HASHES_BESIDE:
+            scratch = scratch._replace(hashes=np.empty(text + text // 2 + HASHES_BESIDE, np.int64))
+        if scratch.marks.shape[0] < self.arenas["operands"].array.shape[0]:
+            scratch = scratch._replace(marks=np.zeros(self.arenas["operands"].array.shape[0], np.int64))
+        return scratch
+
+    def give_scratch(self, scratch: Scratch) -> None:
+        """Keep scratch for the next call."""
+        self._pool.append(scratch)
+
+    @staticmethod
+    def larger(scratch: Scratch) -> Scratch:
+        """The same with twice the room for answers; what was found so far is kept."""
+
+        def doubled(array: Ints) -> Ints:
+            more = np.empty((2 * array.shape[0], *array.shape[1:]), np.int64)
+            more[: array.shape[0]] = array
+            return more
+
+        return scratch._replace(
+            found=doubled(scratch.found),
+            candidates=doubled(scratch.candidates),
+            operands=doubled(scratch.operands),
+            pending=doubled(scratch.pending),
+            pairs=doubled(scratch.pairs),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in use: below the tops of the arrays, not what is reserved."""
+        state = self.state
+        return 8 * (
+            8 * int(state[layout.S_OPERANDS])
+            + 16 * int(state[layout.S_FILTERS])
+            + 2 * int(state[layout.S_POSTINGS])
+            + 4 * int(state[layout.S_THRESHOLDS])
+            + int(state[layout.S_BUCKETS])
+            + int(state[layout.S_WORDS])
+        )

@@ -1,0 +1,116 @@
+"""Numbers for names and for interfaces: small, dense, given again when released."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Self, TypeVar, cast
+
+from contrada.forwarding.kernels.memory.names import NameIndex, Names
+from contrada.forwarding.table.hashes import Hashes, hash_of
+
+_T = TypeVar("_T")
+
+
+class Register(Generic[_T]):
+    """Objects and their numbers, from 1. `numbers` and `objects` are read directly where that is hot."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[_T, int] = {}
+        self.objects: list[_T | None] = [None]
+        self._free: list[int] = []
+
+    @classmethod
+    def of(cls, objects: list[_T | None]) -> Self:
+        """A register with these objects, from number 0, which is nobody's, on; None for numbers that are free."""
+        register = cls()
+        register.objects = objects
+        register.numbers = {thing: i for i, thing in enumerate(objects) if thing is not None}
+        register._free = [i for i, thing in enumerate(objects) if i and thing is None]
+        return register
+
+    def number(self, thing: _T) -> int:
+        """Its number, given when it is new."""
+        number = self.find(thing)
+        if not number:
+            if self._free:
+                number = self._free.pop()
+                self.objects[number] = thing
+            else:
+                number = len(self.objects)
+                self.objects.append(thing)
+            self.numbers[thing] = number
+        return number
+
+    def find(self, thing: _T) -> int:
+        """Its number, or 0."""
+        return self.numbers.get(thing, 0)
+
+    def release(self, number: int) -> None:
+        """Forget the object of a number."""
+        self.numbers.pop(cast("_T", self.objects[number]), None)
+        self.objects[number] = None
+        self._free.append(number)
+
+    def __contains__(self, thing: _T) -> bool:
+        return self.find(thing) != 0
+
+    def __len__(self) -> int:
+        return len(self.objects) - 1 - len(self._free)
+
+
+class NameRegister(Register[str]):
+    """A register of attributes' names, which compiled code can ask too once somebody has asked for that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._index: NameIndex | None = None
+
+    @property
+    def names(self) -> Names:
+        """What compiled code asks; new arrays may replace them when a name comes."""
+        if self._index is None:
+            self._index = NameIndex(self.objects)
+        return self._index.names
+
+    def number(self, thing: str) -> int:
+        """Its number, given when it is new."""
+        before = len(self.numbers)
+        number = super().number(thing)
+        if self._index is not None and len(self.numbers) > before:
+            self._index.add(number, thing)
+        return number
+
+    def release(self, number: int) -> None:
+        """Forget the name of a number."""
+        super().release(number)
+        if self._index is not None:
+            self._index.discard(number)
+
+    def _check(self) -> None:
+        if self._index is not None:
+            self._index._check()
+
+
+class SavedRegister(Register[Any]):
+    """A register of strings from a file. Those are found by hash, as there may be millions, later ones as ever."""
+
+    def __init__(self, texts: list[str | None], hashes: Hashes) -> None:
+        super().__init__()
+        self.objects = texts
+        self._hashes = hashes
+        self._free = [i for i, text in enumerate(texts) if i and text is None] if None in texts[1:] else []
+
+    def find(self, thing: Any) -> int:
+        """Its number, or 0."""
+        number = self.numbers.get(thing, 0)
+        if not number and isinstance(thing, str):
+            for number in self._hashes.owners(hash_of(thing.encode("utf-8", "surrogatepass"))):
+                if self.objects[number] == thing:
+                    return number
+            return 0
+        return number
+
+
+def saved_hashes(register: Register[Any]) -> Hashes:
+    """What finds the strings of a register once it is saved."""
+    texts = enumerate(register.objects)
+    return Hashes.of((hash_of(text.encode("utf-8", "surrogatepass")), i) for i, text in texts if text is not None)

@@ -1,0 +1,476 @@
+"""The forwarding table: predicates of all interfaces, indexed so that a notification finds those it satisfies.
+
+    index/        the arrays and the kernels over them: `layout` says what they hold, `filing` how a filter is posted,
+                  `matching` how a notification finds it, `simplifying` what is left out meanwhile
+    encode        Python objects into the batches that kernels read; `bodies` the same for encoded notifications
+    changer       adding and removing around the kernels; `matcher` the same for matching
+    plugged       types with indexes of their own: regions, geotext
+    parts         what these share; `store` and `arena` are its memory, `table_file` its form on disk
+
+With n filters, a notification costs what its attributes look up plus the postings they meet: the filters whose most
+selective constraint it satisfies, whatever n. Adding and removing a filter are O(constraints · log n), without pauses:
+nothing is ever rebuilt or copied, arrays grow in place, and a coverer's removal moves those it covered a few per
+operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import accumulate
+from operator import index
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
+
+import numpy as np
+
+from contrada.errors import InvalidValue, NotFound, shown
+from contrada.forwarding.batches.bodies import decode_some, read_plain
+from contrada.forwarding.batches.columns import Columns, encode_columns
+from contrada.forwarding.batches.encode import as_ints, encode_notifications
+from contrada.forwarding.kernels.change.adding import I_FIRST
+from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.language.explain import Explanation, explain
+from contrada.forwarding.language.filter import as_filters, vertices_of
+from contrada.forwarding.table.changer import Changer
+from contrada.forwarding.table.file import load_table, save_table
+from contrada.forwarding.table.interfaces import InterfaceT
+from contrada.forwarding.table.lock import ReadersWriter
+from contrada.forwarding.table.matcher import match_encoded, match_notifications
+from contrada.forwarding.table.rebuild import Rebuilder
+from contrada.forwarding.table.state import Parts, TableStats, table_stats
+from contrada.forwarding.types.plugged import Settings, check_roads
+from contrada.spatial.relations.relate import EXACT, Discretization, Uniform
+from contrada.spatial.textual.registry import DEFAULT, NAMES
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Hashable, Iterator, Set
+
+    from contrada.errors import CodecError
+    from contrada.forwarding.batches.packed_columns import Filters
+    from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.forwarding.language.filter import Expression, Filter
+    from contrada.spatial.road.network import RoadNetwork
+
+_T = TypeVar("_T")
+_ADD: Final = 256  # filters added, and
+_MATCH: Final = 1024  # notifications matched, before others get their turn
+_FEW: Final = 4  # bodies below which entering compiled code once more costs more than it saves
+PIECE: Final = 64  # filters that one step of `adding` adds, and
+_VERTICES: Final = 256  # vertices that count as one filter more
+_SLOT: Final = (1 << 32) - 1
+
+
+class ForwardingTable(Generic[InterfaceT]):
+    """Filters of many interfaces. Any hashable object names an interface; ids of filters are integers, never reused.
+
+    To type checkers, `ForwardingTable[str]` is one whose interfaces are strings, so that `match` gives `set[str]`.
+
+    Matching may run in several threads at once. Changes take effect before they return and wait for matching that
+    has begun; a batch is matched, and added, in pieces, so that neither waits long.
+
+    `discretization` decides relations of regions, `geotext_index` names the index behind `matches`, `road_network` is
+    what `similar` asks. With `simplify`, filters that another filter of the same interface covers are kept
+    aside; no answer depends on it. A table that samples relations (`Uniform`) never simplifies.
+    """
+
+    def __init__(
+        self,
+        discretization: Discretization = EXACT,
+        geotext_index: str = DEFAULT,
+        road_network: RoadNetwork | None = None,
+        simplify: bool = True,
+    ) -> None:
+        if not isinstance(discretization, Discretization):
+            raise InvalidValue(f"discretization is EXACT or a Uniform, not {discretization!r}")
+        if geotext_index not in NAMES:
+            raise InvalidValue(f"no geotext index is called {geotext_index!r}; choose one of: {', '.join(NAMES)}")
+        if not isinstance(simplify, bool):
+            raise InvalidValue(f"simplify is True or False, not {simplify!r}")
+        check_roads(road_network)
+        # Covers and conflicts are theorems about exact relations; sampled ones need not obey them.
+        simplify = simplify and not isinstance(discretization, Uniform)
+        self._take(Parts(Settings(discretization, geotext_index, road_network), simplify))
+
+    def _take(self, parts: Parts) -> None:
+        """Be the table of these parts."""
+        self._parts = parts
+        self._store, self._names, self._interfaces = parts.store, parts.names, parts.interfaces
+        self._types = parts.types
+        self._changer = Changer(parts)
+        self._lock = ReadersWriter()
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be copied or pickled: two tables must not share one memory."""
+        raise InvalidValue("a forwarding table is not copied or pickled; save it, and load as many as you need")
+
+    def __len__(self) -> int:
+        """How many filters there are."""
+        return int(self._store.state[layout.S_FILTER_COUNT])
+
+    def add(self, interface: InterfaceT, filter: Expression | str) -> list[int]:
+        """Add a filter, each filter of a predicate, or those that a text describes; their ids, in order."""
+        return self.add_many([(interface, filter)])[0]
+
+    def add_many(self, pairs: Iterable[tuple[InterfaceT, Expression | str]]) -> list[list[int]]:
+        """As `add` of each (interface, filter) pair, at a fraction of the cost. When one is refused none is added."""
+        counts: list[int] = []
+        ids: list[int] = []
+        waiting: list[tuple[InterfaceT, Filter]] = []
+        try:
+            for interface, expression in _pairs(pairs):
+                filters = as_filters(expression)
+                counts.append(len(filters))
+                waiting += [(interface, each) for each in filters]
+                while len(waiting) >= _ADD:
+                    ids += self._add(waiting[:_ADD])
+                    del waiting[:_ADD]
+            ids += self._add(waiting)
+        except BaseException:
+            for id in ids:
+                with suppress(KeyError):  # another thread may have removed it
+                    self.remove(id)
+            raise
+        return [ids[start:end] for start, end in _runs(accumulate(counts))]
+
+    def adding(self, interface: InterfaceT, filter: Expression | str) -> Iterator[list[int]]:
+        """As `add`, a piece at each step: the ids of the piece. For callers who have others to serve in between.
+
+        A piece is some tens of filters, or fewer of many vertices, and takes some milliseconds. Filters of the pieces
+        so far match already. Who stops early removes the interface, or the ids there are.
+        """
+        piece: list[tuple[InterfaceT, Filter]] = []
+        room = PIECE
+        for each in as_filters(filter):
+            cost = 1 + vertices_of(each) // _VERTICES
+            if piece and cost > room:
+                yield self._add(piece)
+                piece, room = [], PIECE
+            piece.append((interface, each))
+            room -= cost
+        yield self._add(piece)
+
+    @classmethod
+    def packed(
+        cls,
+        pairs: Sequence[tuple[InterfaceT, Filter]],
+        *,
+        geotext_index: str = DEFAULT,
+        weigh: Sequence[bool] | None = None,
+    ) -> ForwardingTable[InterfaceT]:
+        """A new table of these filters, whose ids are 1, 2, …: as by `add_many`, with the types' indexes built in bulk.
+
+        `weigh` says which filters of plugged-in types may cover or be covered, where that is known; else all may.
+        """
+        table = cls(geotext_index=geotext_index)
+        with table._lock.writing(), table._changer.in_bulk():
+            for start in range(0, len(pairs), _ADD):
+                part = slice(start, start + _ADD)
+                table._changer.add(pairs[part], None if weigh is None else weigh[part])
+        return table
+
+    @classmethod
+    def packed_columns(cls, filters: Filters, *, geotext_index: str = DEFAULT) -> ForwardingTable[str]:
+        """As `packed`, of filters column by column."""
+        table: ForwardingTable[str] = ForwardingTable(geotext_index=geotext_index)
+        with table._lock.writing(), table._changer.in_bulk():
+            table._changer.add_columns(filters)
+        return table
+
+    def _add(self, pairs: Sequence[tuple[InterfaceT, Filter]]) -> list[int]:
+        if not pairs:
+            return []
+        with self._lock.writing():
+            return self._ids(self._changer.add(pairs))
+
+    def remove(self, id: int) -> None:
+        """Take a filter out. `NotFound` when there is none of that id."""
+        with self._lock.writing():
+            self._changer.remove(self._row(id))
+
+    def remove_interface(self, interface: Hashable) -> None:
+        """Take all filters of an interface out. `NotFound` when it has none.
+
+        Between pieces of a long removal other calls get their turn, and may see the interface with fewer filters.
+        """
+        more = True
+        with self._lock.reading():
+            if _hashed(interface) not in self._interfaces:
+                raise NotFound(f"no filter is of interface {interface!r}")
+        while more:
+            with self._lock.writing():
+                for _ in range(_ADD):
+                    number = self._interfaces.find(interface)
+                    first = int(self._store.interfaces.array[number, I_FIRST]) if number else 0
+                    more = first != 0
+                    if not more:
+                        break
+                    self._changer.remove(first)
+
+    def match(self, notification: Mapping[str, object]) -> set[InterfaceT]:
+        """Every interface with at least one filter that matches."""
+        return self._interfaces_of([notification])[0]
+
+    def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[InterfaceT]]:
+        """As `match` of each, much cheaper per notification."""
+        answers: list[set[InterfaceT]] = []
+        given = listed(notifications)
+        for start in range(0, len(given), _MATCH):
+            answers += self._interfaces_of(given[start : start + _MATCH])
+        return answers
+
+    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], dict[int, CodecError]]:
+        """As `match_many` of notifications as `encode_notification` writes them, most of which are never made objects.
+
+        What the codec refuses matches nothing; its place, and the reason, are in the second answer. Equal answers may
+        be one object.
+        """
+        answers: list[Set[InterfaceT]] = []
+        refused: dict[int, CodecError] = {}
+        for start in range(0, len(bodies), _MATCH):
+            piece = bodies[start : start + _MATCH]
+            found, left = self._match_plain(piece) if len(piece) >= _FEW else ([], [*range(len(piece))])
+            if left:
+                notifications, wrong = decode_some(piece, left)
+                for place, matched in zip(left, self._interfaces_of(notifications), strict=True):
+                    found.insert(place, matched)
+                refused |= {start + place: error for place, error in wrong.items()}
+            answers += found
+        return answers, refused
+
+    def match_filters(self, notification: Mapping[str, object]) -> list[int]:
+        """The ids of the filters that match, in ascending order."""
+        return self._filters_of([notification])[0]
+
+    def match_many_filters(self, notifications: Iterable[Mapping[str, object]]) -> list[list[int]]:
+        """As `match_filters` of each, much cheaper per notification."""
+        answers: list[list[int]] = []
+        given = listed(notifications)
+        for start in range(0, len(given), _MATCH):
+            answers += self._filters_of(given[start : start + _MATCH])
+        return answers
+
+    def match_pairs(self, notifications: Columns | Sequence[Mapping[str, object]]) -> tuple[Ints, Ints]:
+        """As `match_many_filters`, in arrays: places of notifications, ascending, and ids of filters they match.
+
+        Notifications may be given by columns, as analytical files hold them. The filters of one notification come in no
+        order. The whole batch is matched in one piece.
+        """
+        names = self._names.numbers
+        with self._lock.reading():
+            if isinstance(notifications, Columns):
+                batch, values, widest = encode_columns(notifications, names)
+            else:
+                batch, values, widest = encode_notifications(notifications, names)
+            found, ends, late, filters = match_encoded(batch, values, widest, self._store, self._types, whole=True)
+            places = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+            rows = found
+            if len(late):
+                places, rows = np.concatenate((places, late)), np.concatenate((found, filters))
+                order = np.argsort(places, kind="stable")
+                places, rows = places[order], rows[order]
+            return places, (self._store.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows
+
+    def interface_numbers(self, ids: Ints) -> tuple[Ints, Sequence[InterfaceT]]:
+        """The interfaces of filters that were just matched: places in a list of names, and that list."""
+        with self._lock.reading():
+            objects: list[Any] = self._interfaces.objects
+            return self._store.index.filters[ids & _SLOT, layout.F_IFACE], objects
+
+    def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[InterfaceT]]:
+        self._lock.enter()
+        try:
+            return self._sets(*self._match(notifications, whole=False))
+        finally:
+            self._lock.leave()
+
+    def _match_plain(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], list[int]]:
+        """The interfaces of the bodies that compiled code reads, and the places of the others."""
+        self._lock.enter()
+        try:
+            batch, values, widest, left = read_plain(bodies, self._names.names)
+            found, ends, late, filters = match_encoded(batch, values, widest, self._store, self._types, whole=False)
+            return self._shared_sets(found.tolist(), ends.tolist(), late.tolist(), filters), left
+        finally:
+            self._lock.leave()
+
+    def _sets(self, found: list[int], ends: list[int], rows: list[int], late: Ints) -> list[set[InterfaceT]]:
+        """What matching has found, as sets of interfaces."""
+        objects: list[Any] = self._interfaces.objects
+        if len(ends) == 1:
+            answers = [{objects[number] for number in found}]
+        else:
+            everyone = [objects[number] for number in found]
+            answers = [set(everyone[start:end]) for start, end in _runs(ends)]
+        if rows:
+            owners = self._store.index.filters[late, layout.F_IFACE].tolist()
+            for n, owner in zip(rows, owners, strict=True):
+                answers[n].add(objects[owner])
+        return answers
+
+    def _shared_sets(self, found: list[int], ends: list[int], rows: list[int], late: Ints) -> list[Set[InterfaceT]]:
+        """As `_sets`, where notifications that go to one and the same interface share the answer."""
+        objects: list[Any] = self._interfaces.objects
+        alone: dict[int, Set[InterfaceT]] = {number: {objects[number]} for number in set(found)}
+        answers = [
+            alone[found[start]] if end - start == 1 else {objects[number] for number in found[start:end]}
+            for start, end in _runs(ends)
+        ]
+        if rows:
+            owners = self._store.index.filters[late, layout.F_IFACE].tolist()
+            for n, owner in zip(rows, owners, strict=True):
+                answers[n] = {*answers[n], objects[owner]}
+        return answers
+
+    def _filters_of(self, notifications: Sequence[Mapping[str, object]]) -> list[list[int]]:
+        self._lock.enter()
+        try:
+            found, ends, rows, late = self._match(notifications, whole=True)
+            ids = self._ids(as_ints(found))
+            answers = [ids[start:end] for start, end in _runs(ends)]
+            if rows:
+                for n, id in zip(rows, self._ids(late), strict=True):
+                    answers[n].append(id)
+            for answer in answers:
+                answer.sort()
+            return answers
+        finally:
+            self._lock.leave()
+
+    def _match(
+        self, notifications: Sequence[Mapping[str, object]], *, whole: bool
+    ) -> tuple[list[int], list[int], list[int], Ints]:
+        return match_notifications(notifications, self._names.numbers, self._store, self._types, whole=whole)
+
+    def explain(self, notification: Mapping[str, object], id: int) -> Explanation:
+        """Constraint by constraint, whether the filter of that id holds and why; `str()` of it is readable."""
+        with self._lock.reading():
+            row = self._row(id)
+            interface = self._interfaces.objects[int(self._store.index.filters[row, layout.F_IFACE])]
+            found = self._rebuilder().filter(row)
+        settings = self._parts.settings
+        return explain(found, interface, notification, settings.discretization, settings.road_network)
+
+    def filter(self, id: int) -> Filter:
+        """The filter of that id, equal to what was added. `KeyError` when there is none."""
+        with self._lock.reading():
+            return self._rebuilder().filter(self._row(id))
+
+    def interface(self, id: int) -> InterfaceT:
+        """The interface of the filter of that id. `KeyError` when there is none."""
+        with self._lock.reading():
+            objects: list[Any] = self._interfaces.objects
+            found: InterfaceT = objects[int(self._store.index.filters[self._row(id), layout.F_IFACE])]
+            return found
+
+    def interface_filters(self, interface: Hashable, most: int | None = None) -> list[int]:
+        """The ids of an interface's filters, or of `most` of them; none when it has none."""
+        with self._lock.reading():
+            number = self._interfaces.find(interface)
+            row = int(self._store.interfaces.array[number, I_FIRST]) if number else 0
+            rows: list[int] = []
+            while row and (most is None or len(rows) < most):
+                rows.append(row)
+                row = int(self._store.index.filters[row, layout.F_FOLLOWING])
+            return sorted(self._ids(as_ints(rows)))
+
+    def __contains__(self, id: object) -> bool:
+        """Whether there is a filter of that id."""
+        with self._lock.reading():
+            try:
+                self._row(id)  # type: ignore[arg-type]  # it judges whatever it is given
+            except KeyError:
+                return False
+            return True
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the table to one file. Interfaces must be strings; the road network is not part of it."""
+        with self._lock.reading():
+            save_table(path, self._parts)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], *, road_network: RoadNetwork | None = None, verify: bool = True
+    ) -> ForwardingTable[str]:
+        """Map a saved table: it can be matched against at once, and goes on changing in memory.
+
+        With `verify` every byte is checked first; `CorruptFile` for what `save` did not write whole.
+        """
+        check_roads(road_network)
+        table: ForwardingTable[str] = ForwardingTable.__new__(ForwardingTable)
+        table._take(load_table(path, road_network, verify))
+        return table
+
+    def stats(self) -> TableStats:
+        """How much the table holds."""
+        with self._lock.reading():
+            return table_stats(self._parts)
+
+    def _ids(self, rows: Ints) -> list[int]:
+        """Rows as ids: a row's generation tells its filters, one after another, apart."""
+        ids: list[int] = ((self._store.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows).tolist()
+        return ids
+
+    def _row(self, id: int) -> int:
+        try:
+            number = -1 if isinstance(id, bool) else index(id)
+        except TypeError:
+            number = -1
+        row = number & _SLOT if number > 0 else 0
+        if 0 < row < self._store.state[layout.S_FILTERS]:
+            state = int(self._store.index.filters[row, layout.F_STATE])
+            if state & 255 not in (layout.FREE, layout.GHOST) and state >> 8 == number >> 32:
+                return row
+        raise NotFound(f"there is no filter of id {shown(id)}, or no longer")
+
+    def _rebuilder(self) -> Rebuilder:
+        return Rebuilder(self._store.index, self._names.objects, self._types)
+
+    def _check(self) -> None:
+        """Assert every invariant of the table."""
+        from contrada.forwarding.table.check import check_table
+
+        with self._lock.reading():
+            check_table(self._store, self._names, self._interfaces)
+            self._names._check()
+            for plugged in self._types.values():
+                plugged._check()
+
+
+def _pairs(pairs: Iterable[tuple[_T, Expression | str]]) -> Iterator[tuple[_T, Expression | str]]:
+    for pair in _iterated(pairs, "(interface, filter) pairs"):
+        if not isinstance(pair, tuple | Sequence) or isinstance(pair, str) or len(pair) != 2:
+            raise InvalidValue(f"expected an (interface, filter) pair, not {type(pair).__name__}")
+        _hashed(pair[0])
+        yield pair
+
+
+def _hashed(interface: object) -> object:
+    try:
+        hash(interface)
+    except TypeError:
+        raise InvalidValue(f"an interface must be hashable, and {type(interface).__name__} is not") from None
+    return interface
+
+
+def listed(notifications: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """Notifications as a list; `InvalidValue` for what holds none."""
+    if isinstance(notifications, list):
+        return notifications
+    return list(_iterated(notifications, "a list of notifications"))
+
+
+def _iterated(things: Iterable[_T], what: str) -> Iterator[_T]:
+    try:
+        if not isinstance(things, str | Mapping):
+            return iter(things)
+    except TypeError:
+        pass
+    raise InvalidValue(f"expected {what}, not a {type(things).__name__}")
+
+
+def _runs(ends: Iterable[int]) -> Iterator[tuple[int, int]]:
+    start = 0
+    for end in ends:
+        yield start, end
+        start = end

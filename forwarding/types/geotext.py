@@ -1,0 +1,239 @@
+"""Geotext in the forwarding table: a spatio-textual index per name for `matches`, one over the roads for `similar`.
+
+Which index is the table's `geotext_index` (spatial/textual/registry.py). It is given each posted constraint's keywords
+and the box around its region, and what it finds is checked against the region itself where that is not a box.
+`similar` is in similar.py; what is pending of it is decided by one expansion per value.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+from zlib import crc32
+
+import numpy as np
+
+from contrada.errors import InvalidValue
+from contrada.forwarding.batches.packed_columns import distinct, match_texts
+from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.operands import TextMatch
+from contrada.forwarding.table.growable import Arena
+from contrada.forwarding.types.plain import PlainType, nested, numbered, within
+from contrada.forwarding.types.records import FIRST_MARK, POSTED, Records
+from contrada.forwarding.types.similar import SimilarIndexes
+from contrada.spatial.geometry.region import Box
+from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes
+from contrada.spatial.textual.protocol import Subscription
+from contrada.spatial.textual.registry import textual_index
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contrada.forwarding.batches.packed_columns import Matches
+    from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.forwarding.language.constraint import Constraint
+    from contrada.forwarding.language.operands import Similar
+    from contrada.forwarding.types.plugged import Settings
+    from contrada.spatial.textual.base import StoredIndex
+
+# Marks of constraints (records.py).
+_SIMILAR: Final = FIRST_MARK
+_SHAPED: Final = FIRST_MARK << 1  # within a region that is no box: what the index finds must be checked
+_EVERYWHERE: Final = (-1e100, -1e100, 1e100, 1e100)  # as far as coordinates go
+
+
+class GeotextType(PlainType):
+    """Geotext constraints."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._index = textual_index(settings.geotext_index)
+        self._indexes: dict[int, StoredIndex] = {}  # by name, of posted `matches`
+        self._signs = Arena(0, 256)  # by handle: a bit for each keyword
+        self._similar = SimilarIndexes(settings.road_network)  # of posted `similar`
+        self._filled: Matches | None = None  # what `fill` took in, by handle, until it is posted
+
+    def fill(self, matches: Matches) -> Ints:
+        """Take in many constraints, their names by number, when new: the handle of each. `post_many` comes next."""
+        text, ends = match_texts(matches)
+        saved, kept, handles = distinct(text, ends, matches.names)
+        self._records = Records.of(saved)
+        if len(kept) < len(ends):
+            counts = np.diff(matches.ends, prepend=0)
+            chosen = np.zeros(len(ends), np.bool_)
+            chosen[kept] = True
+            words = matches.words[np.repeat(chosen, counts)]
+            matches = matches._replace(words=words, ends=np.cumsum(counts[kept]), boxes=matches.boxes[kept])
+        self._filled = matches._replace(names=saved.names)
+        bits = np.array([1 << (crc32(word.encode()) % 63) for word in matches.vocabulary], np.int64)
+        starts = np.concatenate(([0], self._filled.ends[:-1]))
+        self._signs = Arena.over(np.bitwise_or.reduceat(bits[matches.words], starts))
+        return handles
+
+    def handle(self, name: int, constraint: Constraint) -> int:
+        """The handle of a constraint; `similar` is refused without a road network."""
+        if constraint.op is Operator.SIMILAR and self.settings.road_network is None:
+            raise InvalidValue(
+                f"{constraint}: the table has no road network; make it with ForwardingTable(road_network=…)"
+            )
+        handle = super().handle(name, constraint)
+        if constraint.op is Operator.SIMILAR:
+            self._records.mark(handle, _SIMILAR)
+        return handle
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The constraints and the indexes."""
+        arrays = super().arrays()
+        arrays["signs"] = self._signs.array[: len(arrays["records.flags"])]
+        for name, index in self._indexes.items():
+            arrays |= nested(f"index.{name}", index.arrays())
+        return arrays | nested("roads", self._similar.arrays())
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take them back, mapped or not."""
+        super().restore(arrays)
+        check_shapes("geotext", arrays, {"signs": (np.int64, ())})
+        check_lengths("geotext", self._records.top, arrays["signs"])
+        self._signs = Arena.over(arrays["signs"])
+        for name in numbered("index", arrays):
+            self._indexes[name] = index = self._index.from_arrays(within(f"index.{name}", arrays))
+            check_rows("geotext: handles", index.store.rows.ids, self._records.top, -1)
+        posted = [h for h in self._records.marked(_SIMILAR).tolist() if self._records.flags[h] & POSTED]
+        self._similar.restore(within("roads", arrays), posted, self._asked)
+
+    def _made(self, handle: int, constraint: Constraint) -> None:
+        sign = 0
+        for word in cast("TextMatch | Similar", constraint.value).keywords:
+            sign |= 1 << (crc32(word.encode()) % 63)
+        self._signs.reserve(handle + 1)
+        self._signs.array[handle] = sign
+
+    def promise(self, handle: int, others: Ints, *, above: bool) -> NDArray[np.float64]:
+        """Whether all keywords of the coverer might be among the other's."""
+        mine, theirs = self._signs.array[handle], self._signs.array[others]
+        return np.where((theirs & ~mine if above else mine & ~theirs) == 0, 1.0, 0.0)
+
+    def post(self, handle: int) -> None:
+        """Put a constraint into the index of its name."""
+        super().post(handle)
+        name, _, value = self._records.get(handle)
+        if not isinstance(value, TextMatch):
+            self._similar.post(name, [(handle, cast("Similar", value))])
+            return
+        if value.within is not None and type(value.within) is not Box:
+            self._records.mark(handle, _SHAPED)
+        if name not in self._indexes:
+            self._indexes[name] = self._index.build(())
+        box = _EVERYWHERE if value.within is None else value.within.bounds
+        self._indexes[name].insert(Subscription(handle, value.keywords, box))
+
+    def post_many(self, handles: Sequence[int]) -> None:
+        """As `post` of each; an index that is not there yet is built at once."""
+        new: dict[int, list[tuple[int, TextMatch]]] = {}
+        similar: dict[int, list[tuple[int, Similar]]] = {}
+        if self._filled is not None:
+            known = len(self._filled.ends)
+            self._post_filled(np.sort([handle for handle in handles if handle < known]))
+            handles = [handle for handle in handles if handle >= known]
+        for handle in handles:
+            name, _, value = self._records.get(handle)
+            if not isinstance(value, TextMatch):
+                super().post(handle)
+                similar.setdefault(name, []).append((handle, cast("Similar", value)))
+            elif name not in self._indexes:
+                new.setdefault(name, []).append((handle, value))
+            else:
+                self.post(handle)
+        for name, wanted in similar.items():
+            self._similar.post(name, wanted)
+        for name, matches in new.items():
+            words: dict[str, int] = {}
+            keywords: list[int] = []
+            ends, boxes = [0], []
+            for handle, value in matches:
+                super().post(handle)
+                if value.within is not None and type(value.within) is not Box:
+                    self._records.mark(handle, _SHAPED)
+                keywords += [words.setdefault(word, len(words)) for word in value.keywords]
+                ends.append(len(keywords))
+                boxes.append(_EVERYWHERE if value.within is None else value.within.bounds)
+            ids = [handle for handle, _ in matches]
+            self._indexes[name] = self._index.build_arrays(ids, ends, np.array(keywords, np.int32), list(words), boxes)
+
+    def _post_filled(self, handles: Ints) -> None:
+        """Build the indexes of what `fill` took in."""
+        filled, self._filled = self._filled, None
+        assert filled is not None
+        self._records.flags[handles] |= POSTED
+        starts = np.concatenate(([0], filled.ends))
+        for name in np.unique(filled.names[handles]).tolist():
+            mine = handles[filled.names[handles] == name]
+            counts = starts[mine + 1] - starts[mine]
+            ends = np.cumsum(counts)
+            words = filled.words[np.repeat(starts[mine] - (ends - counts), counts) + np.arange(int(counts.sum()))]
+            used, numbers = np.unique(words, return_inverse=True)
+            vocabulary = [filled.vocabulary[word] for word in used.tolist()]
+            offsets = np.concatenate(([0], ends))
+            self._indexes[name] = self._index.build_arrays(mine, offsets, numbers, vocabulary, filled.boxes[mine])
+
+    def unpost(self, handle: int) -> None:
+        """Take a constraint out of its index."""
+        super().unpost(handle)
+        name = self._records.name(handle)
+        if self._records.flags[handle] & _SIMILAR:
+            self._similar.unpost(name, handle)
+            return
+        self._records.unmark(handle, _SHAPED)
+        self._indexes[name].remove(handle)
+        if not len(self._indexes[name]):
+            del self._indexes[name]
+
+    def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """Search the index of each value's name."""
+        return [self._found(name, value) for name, value in zip(names, values, strict=True)]
+
+    def _found(self, name: int, value: Any) -> Ints | None:
+        found = None
+        index = self._indexes.get(name)
+        if index is not None:
+            found = index.search(value.keywords, value.box)
+            shaped = self._records.flags[found] & _SHAPED != 0
+            if shaped.any():
+                fits = [not check or self._holds(h, value) for h, check in zip(found.tolist(), shaped, strict=True)]
+                found = found[fits]
+        similar = self._similar.search(name, value)
+        if similar is None:
+            return found
+        return similar if found is None else np.concatenate((found, similar))
+
+    def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
+        """Evaluate pairs; those of `similar` together for each value."""
+        similar = self._records.flags[handles] & _SIMILAR != 0
+        network = self.settings.road_network
+        if network is None or not similar.any():
+            return super().holds(numbers, handles, values)
+        held = np.empty(len(numbers), np.bool_)
+        held[~similar] = super().holds(numbers[~similar], handles[~similar], values)
+        for number in np.unique(numbers[similar]).tolist():
+            mine = np.flatnonzero(similar & (numbers == number))
+            wanted = [self._asked(handle)[1] for handle in handles[mine].tolist()]
+            held[mine] = network.similar_many(((w.keywords, w.at, w.alpha, w.tau) for w in wanted), values[number])
+        return held
+
+    def _asked(self, handle: int) -> tuple[int, Similar]:
+        """The name and the operand of a `similar` constraint."""
+        name, _, value = self._records.get(handle)
+        return name, cast("Similar", value)
+
+    def _check(self) -> None:
+        super()._check()
+        assert len(self._signs.array) >= len(self._records)
+        similar = set(self._records.marked(_SIMILAR).tolist())
+        posted = self._posted()
+        self._similar._check({name: handles & similar for name, handles in posted.items() if handles & similar})
+        assert {name: len(handles - similar) for name, handles in posted.items() if handles - similar} == {
+            name: len(index) for name, index in self._indexes.items()
+        }
+        for index in self._indexes.values():
+            index._check()

@@ -1,0 +1,145 @@
+"""A plugged-in type without an index: constraints are kept as objects and evaluated one by one.
+
+What regions and geotext build on: they add an index for `search` and kernels for `holds`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contrada.forwarding.covering.covering import covers
+from contrada.forwarding.language.constraint import Constraint
+from contrada.forwarding.language.filter import Filter
+from contrada.forwarding.types.records import POSTED, Records
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contrada.forwarding.covering.budget import CoveringBudget
+    from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.forwarding.types.plugged import Settings
+
+
+class PlainType:
+    """Constraints of one type; see `plugged.PluggedType` for what each method must do."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._records = Records()
+
+    def handle(self, name: int, constraint: Constraint) -> int:
+        """The handle of a constraint."""
+        key = (name, constraint.op, constraint.value)
+        handle = self._records.find(key)
+        if handle < 0:
+            self._made(self._records.next(), constraint)
+            handle = self._records.add(key)
+        return handle
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Everything, as arrays."""
+        return nested("records", self._records.arrays())
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take back what `arrays` gave, when new."""
+        self._records = Records.from_arrays(within("records", arrays))
+
+    def constraint(self, handle: int, name: str) -> Constraint:
+        """The constraint of a handle."""
+        _, op, value = self._records.get(handle)
+        return Constraint(name, op, value)
+
+    def release(self, handle: int) -> None:
+        """Forget a handle."""
+        self._forgotten(handle)
+        self._records.remove(handle)
+
+    def post(self, handle: int) -> None:
+        """Make `search` find a handle."""
+        self._records.mark(handle, POSTED)
+
+    def post_many(self, handles: Sequence[int]) -> None:
+        """As `post` of each."""
+        for handle in handles:
+            self.post(handle)
+
+    def unpost(self, handle: int) -> None:
+        """Undo `post`."""
+        self._records.unmark(handle, POSTED)
+
+    def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """Evaluate every posted constraint on each value's name."""
+        posted = self._records.marked(POSTED).tolist()
+        return [
+            np.array([h for h in posted if self._records.name(h) == name and self._holds(h, value)], np.int64)
+            for name, value in zip(names, values, strict=True)
+        ]
+
+    def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
+        """Evaluate pairs, each different one once."""
+        known: dict[tuple[int, int], bool] = {}
+        held = np.empty(len(numbers), np.bool_)
+        for i, pair in enumerate(zip(numbers.tolist(), handles.tolist(), strict=True)):
+            answer = known.get(pair)
+            if answer is None:
+                answer = known[pair] = self._holds(pair[1], values[pair[0]])
+            held[i] = answer
+        return held
+
+    def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:
+        """Whether the second handle's constraint implies the first's."""
+        one, two = self.constraint(first, "x"), self.constraint(second, "x")
+        return covers(Filter((one,)), Filter((two,)), budget)
+
+    def promise(self, handle: int, others: Ints, *, above: bool) -> NDArray[np.float64]:
+        """Any is as likely as any other."""
+        return np.ones(len(others))
+
+    @property
+    def handles(self) -> int:
+        """One more than the largest handle there has been."""
+        return self._records.top
+
+    def __len__(self) -> int:
+        """How many handles there are."""
+        return len(self._records)
+
+    def _holds(self, handle: int, value: Any) -> bool:
+        return self.constraint(handle, "x").holds(
+            value, discretization=self.settings.discretization, roads=self.settings.road_network
+        )
+
+    def _made(self, handle: int, constraint: Constraint) -> None:
+        """Take in a new handle."""
+
+    def _forgotten(self, handle: int) -> None:
+        """Let a handle go."""
+
+    def _posted(self) -> dict[int, set[int]]:
+        """The posted handles of each name, for checks."""
+        posted: dict[int, set[int]] = {}
+        for handle in self._records.marked(POSTED).tolist():
+            posted.setdefault(self._records.name(handle), set()).add(handle)
+        return posted
+
+    def _check(self) -> None:
+        self._records._check()
+
+
+def nested(part: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The arrays of a part, under its name."""
+    return {f"{part}.{name}": array for name, array in arrays.items()}
+
+
+def within(part: str, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Invert `nested`: the arrays of one part among others."""
+    return {name[len(part) + 1 :]: array for name, array in arrays.items() if name.startswith(f"{part}.")}
+
+
+def numbered(part: str, arrays: Mapping[str, NDArray[Any]]) -> list[int]:
+    """The numbers n of the parts `part.n` among the arrays."""
+    return sorted({int(name.split(".")[1]) for name in arrays if name.startswith(f"{part}.")})

@@ -1,0 +1,354 @@
+"""Regions in the forwarding table: a CR-tree per name for filters posted under a region, one kernel for the others.
+
+A constraint that is a filter's access is in the CR-tree of its name (tree.py), so that an attribute finds
+all it satisfies at once. The rings of all constraints, posted or not, also stand in one arena, so that the pairs
+(value, constraint) which the table leaves pending are related in a single call, whatever regions they are of.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from contrada.forwarding.batches.packed_columns import distinct, relation_texts
+from contrada.forwarding.covering.budget import OF_REGIONS
+from contrada.forwarding.table.growable import Arena
+from contrada.forwarding.types.plain import PlainType, nested, numbered, within
+from contrada.forwarding.types.records import ALIVE, POSTED, Records
+from contrada.spatial.cr_tree.tree import CRTree
+from contrada.spatial.geometry import ring_arena
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Region, ring_of
+from contrada.spatial.geometry.ring_arena import ring_boxes, ring_xy
+from contrada.spatial.geometry.rings import IN, ON, locate
+from contrada.spatial.relations.exact import relate_rings
+from contrada.spatial.relations.mbr import POSSIBLE, relate_boxes
+from contrada.spatial.relations.rcc8 import COMPOSITION, covering_relations
+from contrada.spatial.relations.relate import EXACT, Uniform, pack
+from contrada.spatial.relations.relation import ALL, DISJOINT, INSIDE, MEETS
+from contrada.spatial.relations.uniform import relate_uniform
+from contrada.spatial.storage.jit import kernel
+from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contrada.forwarding.batches.packed_columns import Relations
+    from contrada.forwarding.covering.budget import CoveringBudget
+    from contrada.forwarding.kernels.memory.layout import Floats, Ints
+    from contrada.forwarding.language.constraint import Constraint
+    from contrada.forwarding.types.plugged import Settings
+    from contrada.spatial.relations.relate import Rings
+
+# Columns of a constraint's row.
+_BLOCK = 0
+_EDGES = 1
+_MASK = 2
+_SHAPES = {"heap": (np.int64, ()), "rows": (np.int64, (3,)), "rings": (np.int64, ())}
+_MEMO = 1024  # pairs remembered: filters that share a region ask about it one after another
+
+
+class RegionType(PlainType):
+    """Region constraints; points are among the values."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._trees: dict[int, CRTree] = {}  # by name
+        self._heap = Arena(0, 4096)
+        self._rows = Arena(3, 256)
+        self._rings: Ints = np.full(ring_arena.STATE_SIZE, -1, np.int64)
+        self._rings[ring_arena.USED] = 0
+        self._filled: Relations | None = None  # what `fill` took in, by handle, until it is posted
+
+    def fill(self, relations: Relations) -> Ints:
+        """Take in many constraints, their names by number, when new: the handle of each. `post_many` comes next."""
+        text, ends = relation_texts(relations)
+        saved, kept, handles = distinct(text, ends, relations.names)
+        self._records = Records.of(saved)
+        counts = np.diff(relations.ends, prepend=0)
+        if len(kept) < len(ends):
+            chosen = np.zeros(len(ends), np.bool_)
+            chosen[kept] = True
+            coords = relations.coords[np.repeat(chosen, counts)]
+            counts = counts[kept]
+            relations = relations._replace(ops=relations.ops[kept], coords=coords, ends=np.cumsum(counts))
+        self._filled = relations._replace(names=saved.names)
+        self._rows.reserve(len(kept))
+        self._heap.reserve(int(sum(2 * ring_arena.ring_size(n) * m for n, m in _tally(counts))) + 8)
+        rows = self._rows.array
+        _store_rings(relations.coords, relations.ends, self._heap.array.view(np.float64), self._rings, rows)
+        rows[: len(kept), _MASK] = relations.masks
+        return handles
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The constraints, their rings and the trees."""
+        arrays = super().arrays()
+        arrays["heap"] = self._heap.array[: self._rings[ring_arena.USED]]
+        arrays["rows"] = self._rows.array[: len(arrays["records.flags"])]
+        arrays["rings"] = self._rings
+        for name, tree in self._trees.items():
+            arrays |= nested(f"tree.{name}", tree.arrays())
+        return arrays
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take all of it back, mapped or not."""
+        super().restore(arrays)
+        check_shapes("regions", arrays, _SHAPES)
+        check_lengths("regions", self._records.top, arrays["rows"])
+        check_lengths("regions", ring_arena.STATE_SIZE, arrays["rings"])
+        alive = arrays["rows"][self._records.marked(ALIVE)]
+        ring_arena.guard_rings(arrays["heap"].view(np.float64), arrays["rings"], alive[:, _BLOCK], alive[:, _EDGES])
+        check_rows("regions: relations", alive[:, _MASK], ALL + 1)
+        self._heap, self._rows = Arena.over(arrays["heap"]), Arena.over(arrays["rows"])
+        self._rings = arrays["rings"]
+        for name in numbered("tree", arrays):
+            self._trees[name] = CRTree.from_arrays(within(f"tree.{name}", arrays), self.settings.discretization)
+
+    def _made(self, handle: int, constraint: Constraint) -> None:
+        xy = ring_of(cast("Region", constraint.value))[0]
+        edges = len(xy) - 1
+        self._rows.reserve(handle + 1)
+        self._heap.reserve(int(self._rings[ring_arena.USED]) + 2 * ring_arena.ring_size(edges) + 8)
+        block = ring_arena.store(self._heap.array.view(np.float64), self._rings, xy)
+        self._rows.array[handle] = block, edges, constraint.mask
+
+    def _forgotten(self, handle: int) -> None:
+        block, edges, _ = self._rows.array[handle].tolist()
+        ring_arena.release(self._heap.array.view(np.float64), self._rings, block, edges)
+
+    def post(self, handle: int) -> None:
+        """Put a constraint into the tree of its name."""
+        super().post(handle)
+        name, op, value = self._records.get(handle)
+        if name not in self._trees:
+            self._trees[name] = CRTree(self.settings.discretization)
+        self._trees[name].insert(handle, cast("Region", value), op.mask)
+
+    def post_many(self, handles: Sequence[int]) -> None:
+        """As `post` of each; what `fill` took in is packed into trees at once."""
+        if self._filled is not None:
+            filled, self._filled = self._filled, None
+            known = len(filled.ends)
+            given = np.sort([handle for handle in handles if handle < known]).astype(np.int64)
+            handles = [handle for handle in handles if handle >= known]
+            self._records.flags[given] |= POSTED
+            starts, masks = np.concatenate(([0], filled.ends)), filled.masks
+            for name in np.unique(filled.names[given]).tolist():
+                mine = given[filled.names[given] == name]
+                counts = starts[mine + 1] - starts[mine]
+                offsets = np.concatenate(([0], np.cumsum(counts)))
+                where = np.repeat(starts[mine] - offsets[:-1], counts) + np.arange(int(offsets[-1]))
+                rings = filled.coords[where], offsets
+                self._trees[name] = CRTree.bulk(mine, rings, masks[mine], self.settings.discretization)
+        super().post_many(handles)
+
+    def unpost(self, handle: int) -> None:
+        """Take a constraint out of its tree."""
+        super().unpost(handle)
+        name = self._records.name(handle)
+        self._trees[name].remove(handle)
+        if not len(self._trees[name]):
+            del self._trees[name]
+
+    def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """Search the tree of each value's name."""
+        if not self._trees:
+            return [None] * len(names)
+        if len({*names}) == 1 and {*map(type, values)} == {Point}:  # nothing to sort out
+            tree = self._trees.get(names[0])
+            return [None] * len(names) if tree is None else list(tree.search_points(values))
+        answers: list[Ints | None] = [None] * len(names)
+        points: dict[int, list[int]] = {}
+        for place, (name, value) in enumerate(zip(names, values, strict=True)):
+            if (tree := self._trees.get(name)) is not None:
+                if type(value) is Point:
+                    points.setdefault(name, []).append(place)
+                else:
+                    answers[place] = tree.search(value)
+        for name, places in points.items():
+            found = self._trees[name].search_points([values[place] for place in places])
+            for place, answer in zip(places, found, strict=True):
+                answers[place] = answer
+        return answers
+
+    def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
+        """Relate the pairs in one call."""
+        places = np.zeros((len(values), 3))
+        regions: list[Region] = []
+        for i, value in enumerate(values):
+            if type(value) is Point:
+                places[i] = -1.0, value.x, value.y
+            elif isinstance(value, Region):
+                places[i, 0] = len(regions)
+                regions.append(value)
+        discretization = self.settings.discretization
+        sampled = isinstance(discretization, Uniform)
+        held = np.empty(len(numbers), np.bool_)
+        _relate_pairs(
+            self._heap.array.view(np.float64),
+            self._rows.array,
+            places,
+            pack(regions),
+            numbers,
+            handles,
+            sampled,
+            discretization.density if isinstance(discretization, Uniform) else 0.0,
+            isinstance(discretization, Uniform) and discretization.halo,
+            np.full((_MEMO, 2), -1, np.int64),
+            held,
+        )
+        return held
+
+    def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:
+        """Whether the relations to the two regions imply it. Sampled relations imply nothing for certain."""
+        if self.settings.discretization != EXACT:
+            return False
+        budget.spend(OF_REGIONS)
+        (promise,) = self.promise(second, np.array([first]), above=True).tolist()
+        if promise in (0.0, np.inf):
+            return bool(promise)
+        rows = self._rows.array
+        budget.spend(0, int(rows[first, _EDGES] + rows[second, _EDGES]))
+        code = _relate_rows(self._heap.array.view(np.float64), rows, second, first)
+        return bool(covering_relations(int(rows[first, _MASK]), int(rows[second, _MASK])) >> code & 1)
+
+    def promise(self, handle: int, others: Ints, *, above: bool) -> NDArray[np.float64]:
+        """What the MBRs say; where they leave it open, the more unlike the regions are in size, the likelier.
+
+        Which of the two has to be within the other depends on the relations asked for, and the MBRs see to that. Of
+        regions whose MBRs are around a given one, the widest are the least likely to leave some of it out.
+        """
+        promises = np.zeros(len(others))
+        if self.settings.discretization == EXACT:
+            _promise(self._heap.array.view(np.float64), self._rows.array, handle, others, above, promises)
+        return promises
+
+    def _check(self) -> None:
+        super()._check()
+        posted = self._posted()
+        assert self._trees.keys() == posted.keys()
+        for name, tree in self._trees.items():
+            tree._check()
+            assert all(handle in tree for handle in posted[name])
+            assert len(tree) == len(posted[name])
+
+
+def _tally(counts: Ints) -> zip[tuple[int, int]]:
+    numbers, times = np.unique(counts, return_counts=True)
+    return zip(numbers.tolist(), times.tolist(), strict=True)
+
+
+@kernel
+def _store_rings(coords: Floats, ends: Ints, heap: Floats, state: Ints, rows: Ints) -> None:
+    """Store rings that are not closed, one after another; where they are goes to the rows from the first on."""
+    start = 0
+    for i in range(ends.shape[0]):
+        edges = ends[i] - start
+        xy = np.empty((edges + 1, 2))
+        xy[:-1] = coords[start : ends[i]]
+        xy[edges] = coords[start]
+        rows[i, _BLOCK] = ring_arena.store(heap, state, xy)
+        rows[i, _EDGES] = edges
+        start = ends[i]
+
+
+@kernel
+def _relate_rows(heap: Floats, rows: Ints, a: int, b: int) -> int:
+    """The code of the relation of one constraint's region to another's."""
+    axy = ring_xy(heap, rows[a, _BLOCK], rows[a, _EDGES])
+    aboxes = ring_boxes(heap, rows[a, _BLOCK], rows[a, _EDGES])
+    bxy = ring_xy(heap, rows[b, _BLOCK], rows[b, _EDGES])
+    return relate_rings(axy, aboxes, bxy, ring_boxes(heap, rows[b, _BLOCK], rows[b, _EDGES]))
+
+
+@kernel
+def _is_box(heap: Floats, block: int, edges: int) -> bool:
+    """Whether a stored ring, canonical as it is, is an axis-parallel rectangle."""
+    return (
+        edges == 4
+        and heap[block + 1] == heap[block + 3]
+        and heap[block + 2] == heap[block + 4]
+        and (heap[block + 5] == heap[block + 7] and heap[block + 6] == heap[block])
+    )
+
+
+@kernel
+def _promise(heap: Floats, rows: Ints, handle: int, others: Ints, above: bool, promises: Floats) -> None:
+    """See `RegionType.promise`."""
+    for i in range(others.shape[0]):
+        a, b = (handle, others[i]) if above else (others[i], handle)  # whether b covers a
+        a_edges, b_edges = rows[a, _EDGES], rows[b, _EDGES]
+        a_box = rows[a, _BLOCK] + ring_arena.ring_size(a_edges) - 4  # the last of its boxes is the MBR
+        b_box = rows[b, _BLOCK] + ring_arena.ring_size(b_edges) - 4
+        ax1, ay1, ax2, ay2 = heap[a_box], heap[a_box + 1], heap[a_box + 2], heap[a_box + 3]
+        bx1, by1, bx2, by2 = heap[b_box], heap[b_box + 1], heap[b_box + 2], heap[b_box + 3]
+        code = relate_boxes(ax1, ay1, ax2, ay2, bx1, by1, bx2, by2)
+        possible = POSSIBLE[code]
+        if _is_box(heap, rows[a, _BLOCK], a_edges) and _is_box(heap, rows[b, _BLOCK], b_edges):
+            possible = 1 << code
+        yes = no = False
+        for k in range(8):
+            if possible >> k & 1:
+                left = 0  # the relations to b's region that a's constraint leaves possible
+                for r in range(8):
+                    if rows[a, _MASK] >> r & 1:
+                        left |= COMPOSITION[r][k]
+                if left & ~rows[b, _MASK]:
+                    no = True
+                else:
+                    yes = True
+        if not yes:
+            promises[i] = 0.0
+        elif not no:
+            promises[i] = np.inf
+        else:
+            a_area, b_area = (ax2 - ax1) * (ay2 - ay1), (bx2 - bx1) * (by2 - by1)
+            least = min(a_area, b_area)
+            # Areas of tiny boxes may be too small for a double, and those of huge ones too large.
+            promises[i] = min(max(a_area, b_area) / least, 1e300) if 0.0 < least < np.inf else 1.0
+
+
+@kernel
+def _relate_pairs(
+    heap: Floats,
+    rows: Ints,
+    places: Floats,
+    rings: Rings,
+    numbers: Ints,
+    handles: Ints,
+    sampled: bool,
+    density: float,
+    halo: bool,
+    memo: Ints,
+    held: NDArray[np.bool_],
+) -> None:
+    """Whether the value of each number is in a wanted relation to the region of each handle.
+
+    `places[number]` is (-1, x, y) of a point, or (k, 0, 0) of the k-th ring.
+    """
+    for i in range(numbers.shape[0]):
+        number = numbers[i]
+        handle = handles[i]
+        known = memo[handle & (_MEMO - 1)]
+        if known[0] == number and known[1] >> 8 == handle:
+            code = known[1] & 255
+        else:
+            bxy = ring_xy(heap, rows[handle, _BLOCK], rows[handle, _EDGES])
+            bboxes = ring_boxes(heap, rows[handle, _BLOCK], rows[handle, _EDGES])
+            k = int(places[number, 0])
+            if k < 0:
+                where = locate(places[number, 1], places[number, 2], bxy, bboxes)
+                code = INSIDE if where == IN else MEETS if where == ON else DISJOINT
+            else:
+                axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
+                aboxes = rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]]
+                if sampled:
+                    code = relate_uniform(axy, aboxes, bxy, bboxes, density, halo)
+                else:
+                    code = relate_rings(axy, aboxes, bxy, bboxes)
+            known[0] = number
+            known[1] = handle << 8 | code
+        held[i] = rows[handle, _MASK] >> code & 1 == 1

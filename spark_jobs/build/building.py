@@ -1,0 +1,148 @@
+"""Packed segments on executors: subscriptions travel to their segment in packets, and are built and written there."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.forwarding.batches.packed_columns import Filters, Matches, Relations
+from contrada.forwarding.codec.msgpack import NO_LIMITS, decode_filter
+from contrada.forwarding.segments.gate import Anchor, Gate, anchor_of
+from contrada.forwarding.segments.index_directory import SegmentInfo, write_columns
+from contrada.forwarding.segments.subscription_ids import SubscriptionIds
+from contrada.spark_jobs.build.packets import Packet, collected, packed, reduced, scattered
+from contrada.spark_jobs.build.partitioning import segments_of
+from contrada.spark_jobs.build.second_pass import of_parts
+from contrada.spark_jobs.build.staging import BOX, BOX_MATCH, OTHER
+from contrada.spark_jobs.common.arrow import text_of
+from contrada.spark_jobs.common.garbage import no_collection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from contrada.forwarding.language.filter import Filter
+    from contrada.spark_jobs.build.partitioning import Plan
+    from contrada.spark_jobs.build.second_pass import Placing
+
+_COLUMNS: Final = (
+    *("id", "interface", "shape", "name", "x1", "y1", "x2", "y2", "tokens", "op", "ring", "filter", "filters"),
+    "weigh",
+)
+
+
+def build_segments(
+    session: SparkSession, placing: Placing, plan: Plan, directory: str, geotext_index: str
+) -> tuple[list[SegmentInfo], int]:
+    """Write the segments of a plan into a directory that all executors see; what they are, and how many are covered."""
+    kinds = plan.kinds
+    if not kinds:
+        return [], 0
+
+    def send(number: int) -> Iterator[Packet]:
+        rows, refs, _ = placing.read(number)
+        buckets, owners, weigh = placing.place(rows, refs)
+        rows = rows.append_column("weigh", pa.array(weigh)).select(_COLUMNS)
+        return scattered(rows, segments_of(buckets, owners, plan), "rows", number)
+
+    def build(packets: Iterator[Packet]) -> Iterator[Packet]:
+        tables, number = [], -1
+        for packet in packets:
+            tables.append(packet.table())
+            number = packet.part
+        if tables:
+            with no_collection():
+                info, covered = _write(pa.concat_tables(tables), kinds[number], directory, geotext_index)
+            yield Packet(number, "segment", covered, json.dumps(info.to_plain()).encode())
+
+    written = collected(session, reduced(of_parts(session, placing, send), len(kinds), build))
+    infos = [SegmentInfo.from_plain(json.loads(packet.data)) for packet in written]
+    return infos, sum(packet.number for packet in written)
+
+
+def _write(rows: pa.Table, kind: str, directory: str, geotext_index: str) -> tuple[SegmentInfo, int]:
+    rows = rows.sort_by("id").combine_chunks()
+    counts = rows.column("filters").to_numpy()
+    ids = text_of(_whole(rows, "id"))
+    first = int(ids.offsets[0])
+    text = ids.data[first : int(ids.offsets[-1])]
+    filters = filters_of(rows)
+    return write_columns(
+        directory,
+        SubscriptionIds.of_text(text, ids.offsets[1:] - first, counts),
+        filters,
+        [packed(0, kind, 0, rows.drop_columns("weigh")).data],
+        _gate(rows, filters),
+        kind,
+        geotext_index=geotext_index,
+    )
+
+
+def _whole(rows: pa.Table, name: str) -> pa.Array:
+    column = rows.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def filters_of(rows: pa.Table) -> Filters:
+    """The filters of staged subscriptions, column by column, in their order."""
+    shapes, counts = rows.column("shape").to_numpy(), rows.column("filters").to_numpy().astype(np.int64)
+    starts = np.cumsum(counts) - counts
+    interfaces = _whole(rows, "interface").dictionary_encode()
+    names = _whole(rows, "name").dictionary_encode()
+    numbers = names.indices.to_numpy().astype(np.int64)
+    matched, related = np.flatnonzero(shapes == BOX_MATCH), np.flatnonzero((shapes != BOX_MATCH) & (shapes != OTHER))
+    tokens = _whole(rows, "tokens").take(pa.array(matched))
+    words = tokens.flatten().dictionary_encode()
+    boxes = np.stack([rows.column(name).to_numpy()[matched] for name in ("x1", "y1", "x2", "y2")], axis=1)
+    rings = _whole(rows, "ring").take(pa.array(related))
+    others: list[tuple[int, Filter]] = []
+    rest = np.flatnonzero(shapes == OTHER)
+    for start, content in zip(
+        starts[rest].tolist(), _whole(rows, "filter").take(pa.array(rest)).to_pylist(), strict=True
+    ):
+        others += enumerate(decode_filter(content, NO_LIMITS).filters, start)
+    return Filters(
+        names.dictionary.to_pylist(),
+        interfaces.dictionary.to_pylist(),
+        np.repeat(interfaces.indices.to_numpy().astype(np.int64), counts),
+        Matches(
+            starts[matched],
+            numbers[matched],
+            words.indices.to_numpy().astype(np.int64),
+            np.cumsum(_lengths(tokens)),
+            words.dictionary.to_pylist(),
+            boxes,
+        ),
+        Relations(
+            starts[related],
+            numbers[related],
+            rows.column("op").to_numpy()[related].astype(np.int64),
+            shapes[related] == BOX,
+            rings.flatten().to_numpy().reshape(-1, 2),
+            np.cumsum(_lengths(rings)) // 2,
+        ),
+        others,
+        np.repeat(rows.column("weigh").to_numpy(zero_copy_only=False), counts),
+    )
+
+
+def _lengths(lists: pa.ListArray) -> np.ndarray:
+    lengths: np.ndarray = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+    return lengths
+
+
+def _gate(rows: pa.Table, filters: Filters) -> Gate:
+    """The gate of a segment."""
+    anchors = [anchor_of(each) for _, each in filters.others]
+    whole = rows.filter(pa.array(rows.column("shape").to_numpy() != OTHER)).select(["name", "x1", "y1", "x2", "y2"])
+    sides = [("x1", "min"), ("y1", "min"), ("x2", "max"), ("y2", "max")]
+    placed = whole.filter(~np.isnan(whole.column("x1").to_numpy()))
+    for each in placed.group_by("name").aggregate(sides).to_pylist():
+        x1, y1, x2, y2 = (each[f"{side}_{how}"] for side, how in sides)
+        anchors.append(Anchor(each["name"], (x1, y1, x2, y2)))
+    anywhere = whole.filter(np.isnan(whole.column("x1").to_numpy())).column("name").unique().to_pylist()
+    return Gate.around([*anchors, *map(Anchor, anywhere)])

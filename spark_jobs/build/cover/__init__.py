@@ -1,0 +1,1 @@
+"""Subscriptions that must meet: ids that come twice, and filters that cover others."""

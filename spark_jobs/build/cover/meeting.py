@@ -1,0 +1,239 @@
+"""What subscriptions must be brought together for: ids that come twice, and filters that cover others (rule 3).
+
+Tasks that parse send two small records of every subscription, one to the partition of its id's hash and one to that of
+its interface's. There, ids are compared by two hashes of their own and one of the content:
+
+    REPEATED   the same subscription again: the first stands
+    CLASHING   an id that is given to different subscriptions is nobody's: which one was meant cannot be told
+
+and filters of an interface meet in buckets (candidates.py). f is taken for a coverer of g if it asked where g gave
+itself, both go to segments of one kind, its box contains g's, and if it is a box match, its keywords are among g's. So
+box matches are decided, up to the collision of hashes; of others the table decides that brings them together in the
+end: nothing is left out of the index, covered subscriptions are only sent to the segment of their coverer, where the
+table keeps them aside (answers by subscription still need them, and the coverer may be removed one day). Buckets of
+more than `MOST` members are left alone: one hot value must not bring all pairs back. O(n log n).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.spark_jobs.build.packets import columns
+from contrada.spark_jobs.build.staging import BOX_MATCH
+from contrada.spark_jobs.common.arrow import text_of
+from contrada.spark_jobs.common.hashing import fold_spans, hash_texts, mix, mix_all
+from contrada.spatial.storage.jit import kernel
+
+if TYPE_CHECKING:
+    from contrada.forwarding.kernels.memory.layout import Floats, Ints
+    from contrada.spark_jobs.build.rows.parsing import Parsed
+
+MOST: Final = 2048
+_COVERERS: Final = 64  # that a filter is compared with, in each bucket
+REPEATED: Final = 0
+CLASHING: Final = 1
+
+
+def id_records(rows: pa.RecordBatch, refs: Ints, seed: int) -> pa.Table:
+    """What tells whether an id comes twice, and for the same subscription."""
+    ids = text_of(rows.column("id"))
+    return columns(id=hash_texts(ids), again=hash_texts(ids, seed), content=_contents(rows, seed), ref=refs)
+
+
+def _contents(rows: pa.RecordBatch, seed: int) -> np.ndarray:
+    """A hash of everything about each subscription but its id."""
+    hashes = hash_texts(text_of(rows.column("interface")), seed)
+    fold_spans(*_bytes(text_of(rows.column("name"))), hashes)
+    tokens, rings = rows.column("tokens"), rows.column("ring")
+    words = text_of(tokens.values)
+    marked = hash_texts(words, seed)  # or "ab", "c" and "a", "bc" would be alike
+    fold_spans(marked.view(np.uint8), 8 * tokens.offsets.to_numpy().astype(np.int64), hashes)
+    numbers = np.ascontiguousarray(rings.values.to_numpy()).view(np.uint8)
+    fold_spans(numbers, 8 * rings.offsets.to_numpy().astype(np.int64), hashes)
+    filters = rows.column("filter").fill_null(b"")
+    fold_spans(*_bytes(text_of(filters)), hashes)
+    for name in ("x1", "y1", "x2", "y2"):
+        mix_all(hashes, rows.column(name).to_numpy().view(np.uint64))
+    for name in ("shape", "op"):
+        mix_all(hashes, rows.column(name).to_numpy().astype(np.int64).view(np.uint64))
+    return hashes
+
+
+def _bytes(text: tuple[Ints, np.ndarray]) -> tuple[np.ndarray, Ints]:
+    return text[1], text[0]
+
+
+def cover_records(parsed: Parsed, refs: Ints, groups: Ints) -> pa.Table:
+    """What tells whether a filter covers another of its interface; `groups` is part of where it would be placed."""
+    rows = parsed.rows
+    return columns(
+        interface=hash_texts(text_of(rows.column("interface"))),
+        ref=refs,
+        all=rows.column("shape").to_numpy() == BOX_MATCH,
+        kind=rows.column("kind"),
+        group=groups.astype(np.int16),
+        **{name: rows.column(name) for name in ("x1", "y1", "x2", "y2")},
+        asks=parsed.asks,
+        gives=parsed.gives,
+    )
+
+
+class Doubles(NamedTuple):
+    """Subscriptions whose id comes again: refs, ascending, and REPEATED or CLASHING."""
+
+    refs: Ints
+    faults: Ints
+
+
+def find_doubles(records: pa.Table) -> Doubles:
+    """Who comes again, among records that have all of each id."""
+    first, again, content, refs = (records.column(name).to_numpy() for name in ("id", "again", "content", "ref"))
+    order = np.argsort(first, kind="stable")
+    same = first[order[1:]] == first[order[:-1]]
+    suspects = order[np.append(same, False) | np.insert(same, 0, False)] if len(order) else order
+    if not len(suspects):
+        return Doubles(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    suspects = suspects[np.lexsort((refs[suspects], again[suspects], first[suspects]))]
+    one, two = first[suspects], again[suspects]
+    starts = np.flatnonzero(np.insert((one[1:] != one[:-1]) | (two[1:] != two[:-1]), 0, True))
+    sizes = np.diff(np.append(starts, len(suspects)))
+    held = content[suspects]
+    clash = np.repeat(np.maximum.reduceat(held, starts) != np.minimum.reduceat(held, starts), sizes)
+    leading = np.zeros(len(suspects), np.bool_)
+    leading[starts] = True
+    dead = clash | ~leading
+    found, faults = refs[suspects][dead], np.where(clash, CLASHING, REPEATED)[dead]
+    order = np.argsort(found)
+    return Doubles(found[order], faults[order])
+
+
+def find_coverers(records: pa.Table) -> pa.Table:
+    """(ref, coverer, kind, group, x, y) of filters that another seems to cover: where the coverer's centre lies."""
+    records = records.combine_chunks()
+    refs = records.column("ref").to_numpy()
+    sides = [records.column(name).to_numpy() for name in ("x1", "y1", "x2", "y2")]
+    boxes = np.stack(sides, axis=1)
+    interfaces = records.column("interface").to_numpy()
+    ask_keys, ask_ends = _keys(records.column("asks"))
+    give_keys, give_ends = _keys(records.column("gives"))
+    keys, members = (
+        np.empty(len(ask_keys) + len(give_keys), np.uint64),
+        np.empty(len(ask_keys) + len(give_keys), np.int64),
+    )
+    _key(interfaces, ask_keys, ask_ends, give_keys, give_ends, keys, members)
+    order = np.argsort(keys, kind="stable")
+    best = np.full(len(refs), -1, np.int64)
+    whole = records.column("all").to_numpy(zero_copy_only=False)
+    kinds = records.column("kind").to_numpy()
+    _cover(keys, members, order, refs, kinds, boxes, whole, give_keys, give_ends, best, np.empty(_COVERERS, np.int64))
+    covered = np.flatnonzero(best >= 0)
+    by = best[covered]
+    return columns(
+        ref=refs[covered],
+        coverer=refs[by],
+        kind=kinds[by],
+        group=records.column("group").to_numpy()[by],
+        x=(boxes[by, 0] + boxes[by, 2]) / 2,
+        y=(boxes[by, 1] + boxes[by, 3]) / 2,
+    )
+
+
+def _keys(lists: pa.ChunkedArray) -> tuple[np.ndarray, Ints]:
+    chunks = [chunk for chunk in lists.chunks if len(chunk)] or [pa.array([], lists.type)]
+    whole = pa.concat_arrays(chunks)
+    values = whole.flatten().to_numpy()
+    offsets = whole.offsets.to_numpy().astype(np.int64)
+    return np.ascontiguousarray(values), offsets[1:] - offsets[0]
+
+
+@kernel
+def _key(
+    interfaces: np.ndarray,
+    asks: np.ndarray,
+    ask_ends: Ints,
+    gives: np.ndarray,
+    give_ends: Ints,
+    keys: np.ndarray,
+    members: Ints,
+) -> None:
+    """All keys within their interface; who has it, twice, plus one if it asks."""
+    at = a = g = 0
+    for i in range(interfaces.shape[0]):
+        while a < ask_ends[i]:
+            keys[at] = mix(interfaces[i], asks[a])
+            members[at] = 2 * i + 1
+            at += 1
+            a += 1
+        while g < give_ends[i]:
+            keys[at] = mix(interfaces[i], gives[g])
+            members[at] = 2 * i
+            at += 1
+            g += 1
+
+
+@kernel
+def _cover(
+    keys: np.ndarray,
+    members: Ints,
+    order: Ints,
+    refs: Ints,
+    kinds: np.ndarray,
+    boxes: Floats,
+    whole: np.ndarray,
+    gives: np.ndarray,
+    give_ends: Ints,
+    best: Ints,
+    askers: Ints,
+) -> None:
+    """For each filter, who of those it meets covers it: the first by ref."""
+    start = 0
+    while start < order.shape[0]:
+        end = start + 1
+        while end < order.shape[0] and keys[order[end]] == keys[order[start]]:
+            end += 1
+        count = 0
+        if 1 < end - start <= 2 * MOST:
+            for k in range(start, end):
+                member = members[order[k]]
+                if member & 1 and count < askers.shape[0] and (count == 0 or askers[count - 1] != member >> 1):
+                    askers[count] = member >> 1
+                    count += 1
+        if count > 0:
+            for k in range(start, end):
+                member = members[order[k]]
+                if member & 1:
+                    continue
+                g = member >> 1
+                for n in range(count):
+                    f = askers[n]
+                    if f == g or kinds[f] != kinds[g] or (best[g] >= 0 and refs[best[g]] <= refs[f]):
+                        continue
+                    if _fits(f, g, boxes, whole, gives, give_ends) and (
+                        refs[f] < refs[g] or not _fits(g, f, boxes, whole, gives, give_ends)
+                    ):
+                        best[g] = f
+        start = end
+
+
+@kernel
+def _fits(f: int, g: int, boxes: Floats, whole: np.ndarray, gives: np.ndarray, ends: Ints) -> bool:
+    """Whether f may cover g, which it has met."""
+    if not np.isnan(boxes[f, 0]) and not (
+        boxes[f, 0] <= boxes[g, 0]
+        and boxes[f, 1] <= boxes[g, 1]
+        and boxes[g, 2] <= boxes[f, 2]
+        and boxes[g, 3] <= boxes[f, 3]
+    ):
+        return False
+    if whole[f]:
+        low = ends[g - 1] if g > 0 else 0
+        for k in range(ends[f - 1] if f > 0 else 0, ends[f]):
+            found = False
+            for j in range(low, ends[g]):
+                found = found or gives[j] == gives[k]
+            if not found:
+                return False
+    return True

@@ -1,0 +1,108 @@
+"""What a build is asked to do, looked at from all sides before Spark is started.
+
+Build           the source as it was found, where the index and the quarantine go, and what would be too little
+NotCommitted    a build that ended well and would have made a worse index than none: what is there stays
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contrada.errors import ContradaError, InvalidValue
+from contrada.spark_jobs.build.rows.sources import find_subscriptions
+from contrada.spark_jobs.build.staging import QUARANTINE
+from contrada.spark_jobs.common.paths import absolute, check_apart, check_table_place, check_writable
+from contrada.spatial.textual.registry import DEFAULT, NAMES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from contrada.spark_jobs.build.rows.sources import Found
+
+MOST_QUARANTINED: Final = 0.1
+"""The share of the input that may go to the quarantine, unless told otherwise."""
+
+
+class NotCommitted(ContradaError):
+    """Nothing was accepted, or too much refused: the index was left as it was. The quarantine tells why."""
+
+    def __init__(self, why: str, quarantine: Path) -> None:
+        super().__init__(f"{why}; nothing was changed, and the refused rows are in {quarantine}")
+        self.quarantine = quarantine
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A build that can begin."""
+
+    source: Found
+    out: Path
+    quarantine: Path | None
+    segments: int | None
+    geotext_index: str
+    max_quarantined: float
+    allow_empty: bool
+
+    def refusal(self, rows: int, accepted: int, quarantined: int, lost: int) -> str | None:
+        """Why what was read is not to be committed; None when it is. `lost` are bytes that could not be read at all."""
+        if accepted == 0:
+            return None if self.allow_empty else f"no subscription was accepted, of {rows:,} rows (see --allow-empty)"
+        share = max(quarantined / max(rows, 1), lost / max(self.source.bytes, 1))
+        if share > self.max_quarantined:
+            what = f"{quarantined:,} of {rows:,} rows" if lost == 0 else f"{share:.0%} of the input"
+            return f"{what} went to the quarantine, above the {self.max_quarantined:.0%} of --max-quarantined"
+        return None
+
+
+def plan_build(
+    source: str,
+    out: str,
+    *,
+    format: str | None = None,
+    segments: int | None = None,
+    quarantine: str | None = None,
+    geotext_index: str = DEFAULT,
+    max_quarantined: float = MOST_QUARANTINED,
+    allow_empty: bool = False,
+) -> Build:
+    """Look at the paths and options of a build; `InvalidValue` says what is wrong, and nothing was begun."""
+    place = absolute(out, "OUT")
+    rejected = None if quarantine is None else absolute(quarantine, "--quarantine")
+    if geotext_index not in NAMES:
+        raise InvalidValue(f"no geotext index is called {geotext_index!r}; choose one of: {', '.join(NAMES)}")
+    if segments is not None and segments < 1:
+        raise InvalidValue(f"--segments {segments}: an index has at least one")
+    if not 0 <= max_quarantined <= 1:
+        raise InvalidValue(f"--max-quarantined {100 * max_quarantined:g}: give a percentage from 0 to 100")
+    check_writable(place, "OUT")
+    found = find_subscriptions(source, format)
+    written = {"OUT": place}
+    if rejected is not None:
+        check_table_place(rejected, "--quarantine")
+        _check_is_quarantine(rejected)
+        check_apart({"--quarantine": rejected}, written)
+        written["--quarantine"] = rejected
+    if found.files:
+        given = absolute(source, "SUBSCRIPTIONS")
+        read = [given] if given.exists() else found.files
+        for each in read:
+            check_apart({"SUBSCRIPTIONS": each}, written)
+    return Build(found, place, rejected, segments, geotext_index, max_quarantined, allow_empty)
+
+
+def _check_is_quarantine(place: Path) -> None:
+    """Refuse to replace a table that is not an earlier quarantine."""
+    for file in sorted(place.rglob("*.parquet")):
+        try:
+            names = pq.read_schema(file).names
+        except (pa.ArrowException, OSError):
+            names = []
+        if names != QUARANTINE.names:
+            raise InvalidValue(
+                f"--quarantine {place}: there is something other than an earlier quarantine ({file.name}); "
+                "choose another place"
+            )

@@ -1,0 +1,1 @@
+"""Rows of subscriptions as they come, into checked ones."""

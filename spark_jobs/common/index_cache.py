@@ -1,0 +1,215 @@
+"""Indexes as workers see them: files, opened once per process and memory-mapped.
+
+A worker process runs many tasks of a job, one after another; what it has opened stays open between them, in a cache
+by path and by a digest of the manifest, so that an index built anew under the same path is opened anew. Segments are
+opened when the first event reaches them. When a job gives a worker less memory than the index has bytes, the segments
+used longest ago are let go.
+
+    OpenIndex      segments by number
+    OpenSegment    a table; which subscription each of its filters is of; ids and interfaces as Arrow arrays
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from contrada.errors import CorruptFile
+from contrada.forwarding.batches.columns import Columns
+from contrada.forwarding.language.operands import TextMatch
+from contrada.forwarding.language.values import Kind
+from contrada.forwarding.segments.gate import place_of
+from contrada.forwarding.segments.index_directory import MANIFEST, read_manifest
+from contrada.forwarding.segments.segmented_table import Segment
+from contrada.spark_jobs.common.garbage import settle
+from contrada.spatial.storage.regular_file import check_regular, read_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from contrada.forwarding.kernels.memory.layout import Floats, Ints
+    from contrada.forwarding.segments.gate import Gate
+    from contrada.spatial.geometry.region import Region
+
+    Notifications = Columns | Sequence[Mapping[str, Any]]
+
+INTERVALS: Final = "intervals.parquet"
+FOREVER: Final = np.iinfo(np.int64).max
+_PLACES: Final = (Kind.POINT, Kind.REGION, Kind.GEOTEXT)
+_MOST_BYTES: Final = 1 << 30  # of a manifest
+_KEPT: Final = 2  # indexes open in a process
+
+
+@dataclass(frozen=True, slots=True)
+class IndexFiles:
+    """An index to be opened by workers: where it is, and that it is the one meant."""
+
+    path: str
+    digest: str
+    budget: int | None = None  # bytes of segments that a worker keeps open; None: all
+    shard: str = ""  # "k/n", or empty for all of it
+
+    @classmethod
+    def of(cls, path: Path, budget: int | None = None, shard: str = "") -> IndexFiles:
+        """The index in a directory as it is now."""
+        read_manifest(path)
+        return cls(str(path.resolve()), _digest(path), budget, shard)
+
+    def find(self) -> Path:
+        """Where this process finds the files: at their path, or where Spark has put them."""
+        place = Path(self.path)
+        if not self._is_at(place):
+            from pyspark import SparkContext, SparkFiles
+
+            if SparkFiles._is_running_on_worker or SparkContext._active_spark_context is not None:
+                place = Path(SparkFiles.get(place.name))
+            if not self._is_at(place):
+                raise CorruptFile(f"{self.path}: the index is not here, or was built anew meanwhile; run the job again")
+        return place
+
+    def _is_at(self, place: Path) -> bool:
+        return (place / MANIFEST).exists() and _digest(place) == self.digest
+
+
+def _digest(path: Path) -> str:
+    return hashlib.blake2b(read_regular(path / MANIFEST, _MOST_BYTES), digest_size=12).hexdigest()
+
+
+_OPEN: OrderedDict[IndexFiles, OpenIndex] = OrderedDict()
+
+
+def opened(files: IndexFiles) -> OpenIndex:
+    """The open index of this process."""
+    index = _OPEN.get(files)
+    if index is None:
+        index = _OPEN[files] = OpenIndex(files.find(), files.budget, files.shard)
+        settle()
+        while len(_OPEN) > _KEPT:
+            _OPEN.popitem(last=False)
+    _OPEN.move_to_end(files)
+    return index
+
+
+class OpenIndex:
+    """The segments of an index, opened when they are asked for."""
+
+    def __init__(self, path: Path, budget: int | None, shard: str = "") -> None:
+        self._path = path
+        self._budget = budget
+        manifest = read_manifest(path)
+        number, _, of = shard.partition("/")
+        self.infos = manifest.shard(int(number), int(of)) if shard else manifest.segments
+        self._segments: OrderedDict[int, OpenSegment] = OrderedDict()
+        intervals = path / INTERVALS
+        self._intervals = None
+        if intervals.exists():
+            check_regular(intervals)
+            self._intervals = pq.read_table(intervals)
+
+    def __getitem__(self, number: int) -> OpenSegment:
+        found = self._segments.get(number)
+        if found is None:
+            found = OpenSegment(Segment.open(self._path, self.infos[number]), self._intervals)
+            self._segments[number] = found
+            while self._budget is not None and len(self._segments) > 1 and self._bytes() > self._budget:
+                self._segments.popitem(last=False)
+        self._segments.move_to_end(number)
+        return found
+
+    def _bytes(self) -> int:
+        return sum(self.infos[number].bytes for number in self._segments)
+
+
+class OpenSegment:
+    """A segment whose answers are arrays."""
+
+    def __init__(self, segment: Segment, intervals: pa.Table | None) -> None:
+        self.size = len(segment.ids)
+        offsets, text = segment.ids.text
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+        self.ids = pa.Array.from_buffers(pa.large_string(), self.size, buffers)
+        self._table = segment.table
+        self._owners = segment.ids
+        self._several = segment.info.filters != segment.info.subscriptions
+        self._interfaces, names = self._table.interface_numbers(segment.ids.first_rows)  # by subscription
+        self._names = pa.array([name if isinstance(name, str) else None for name in names], pa.string())
+        self._lives: tuple[Ints, Ints] | None = None
+        if intervals is not None:
+            rows = pc.index_in(self.ids.cast(pa.string()), intervals.column("filter_id"))
+            self._lives = tuple(intervals.column(name).take(rows).to_numpy() for name in ("added", "removed"))
+
+    def match(self, notifications: Notifications, sequences: Ints | None = None) -> tuple[Ints, Ints]:
+        """The (notification, subscription) pairs that match, each once, by place and number.
+
+        With `sequences`, only subscriptions that lived when the notification came.
+        """
+        places, filters = self._table.match_pairs(notifications)
+        numbers = self._owners.numbers_of(filters).astype(np.int64)
+        if self._lives is not None and sequences is not None:
+            added, removed = self._lives
+            then = sequences[places]
+            alive = (added[numbers] <= then) & (then < removed[numbers])
+            places, numbers = places[alive], numbers[alive]
+        if self._several:
+            pairs = np.unique(places * self.size + numbers)
+            return pairs // self.size, pairs % self.size
+        return places, numbers
+
+    def numbers_of(self, id: str) -> Ints:
+        """The number of the subscription of that id, or none."""
+        rows = self._owners.rows_of(id)
+        return self._owners.numbers_of(np.array(rows[:1], np.int64)).astype(np.int64)
+
+    def rings(self, number: int) -> list[Floats]:
+        """The outlines of the places that a subscription asks for, closed: places that a value must meet."""
+        found = []
+        for row in self._owners.rows_of(self._owners.id(number)):
+            for constraint in self._table.filter(row).constraints:
+                if place_of(constraint) is not None:
+                    value = constraint.value
+                    region = value.within if isinstance(value, TextMatch) else value
+                    coords = cast("Region", region).coords
+                    found.append(np.vstack((coords, coords[:1])))
+        return found
+
+    def names(self, numbers: Ints) -> tuple[pa.Array, pa.Array]:
+        """Interfaces and ids of subscriptions."""
+        return self._names.take(pa.array(self._interfaces[numbers])), self.ids.take(pa.array(numbers))
+
+
+def admitted(gate: Gate, notifications: Notifications) -> Ints:
+    """The places of the notifications that may match something behind a gate."""
+    attributes = gate.attributes
+    if not isinstance(notifications, Columns):
+        return np.array(gate.which(notifications), np.int64)
+    if attributes is None:
+        return np.arange(notifications.size)
+    mask = np.zeros(notifications.size, np.bool_)
+    for column in notifications.columns:
+        if column.name not in attributes:
+            continue
+        box = attributes[column.name]
+        if box is None:
+            fits = np.ones(notifications.size, np.bool_)
+        elif column.kind in _PLACES:
+            x1, y1, x2, y2 = column.bounds().T
+            fits = (x1 <= box[2]) & (box[0] <= x2) & (y1 <= box[3]) & (box[1] <= y2)
+        else:
+            continue
+        mask |= fits if column.present is None else fits & column.present
+    return np.flatnonzero(mask)
+
+
+def some_of(notifications: Notifications, places: Ints) -> Notifications:
+    """The notifications at these places."""
+    if isinstance(notifications, Columns):
+        return notifications if len(places) == notifications.size else notifications.take(places)
+    return notifications if len(places) == len(notifications) else [notifications[place] for place in places.tolist()]

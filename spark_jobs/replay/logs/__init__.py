@@ -1,0 +1,1 @@
+"""Event logs: Parquet, JSON lines and recordings, into notifications."""

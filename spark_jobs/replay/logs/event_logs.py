@@ -1,0 +1,254 @@
+"""Event logs as DataFrames: Parquet, JSON lines, or a broker's recording.
+
+Parquet files of one log need not agree on a schema: attributes come and go and change their type over the years. Files
+are grouped by schema, each group is read as it is, and whatever follows takes the union. A column that is not named
+below is an attribute, unless there is a column `attributes` (a struct, a map, or JSON text) that holds them all.
+
+A log is looked at before Spark is started (`find_log`): what is wrong with paths and columns is told at once.
+
+    FoundLog    the files of a log, what they are, and those that are damaged
+    Log         events that `decoding` can read, and how
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contrada.errors import InvalidValue
+from contrada.forwarding.recording.reader import recording_files
+from contrada.spark_jobs.build.rows.packed_text import is_packed
+from contrada.spark_jobs.common.failing import OutOfReach, is_damage
+from contrada.spark_jobs.common.instants import zone_of
+from contrada.spark_jobs.common.paths import absolute
+from contrada.spark_jobs.common.text_files import check_text_files, read_text_files
+from contrada.spark_jobs.replay.logs.decoding import Form, Format
+from contrada.spark_jobs.replay.logs.pieces import Piece, attribute_names, cut, plain_schema, read_piece
+from contrada.spark_jobs.replay.logs.typed import check_attributes
+from contrada.spatial.storage.regular_file import is_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+_LINES: Final = (".jsonl", ".ndjson", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What the user knows about a log."""
+
+    id: str = "id"  # columns of Parquet
+    time: str = "time"
+    timezone: str | None = None  # of times that tell none
+
+
+@dataclass(frozen=True)
+class Log:
+    """Events laid out in one way: rows of a DataFrame, and where workers can read them by themselves, pieces."""
+
+    format: Format
+    rows: Callable[[], DataFrame]
+    pieces: tuple[Piece, ...] = ()
+
+
+class Kinds:
+    """What a path holds."""
+
+    PARQUET = "parquet"
+    LINES = "lines"
+    RECORDING = "recording"
+
+
+def files_of(path: Path) -> tuple[str, list[Path]]:
+    """What a file or directory holds, one of `Kinds`, and its files, by name."""
+    if not path.exists():
+        raise InvalidValue(f"{path}: no such file or directory")
+    if is_recording(path):
+        return Kinds.RECORDING, recording_files(path)
+    candidates = [path] if is_regular(path) else sorted(each for each in path.rglob("*") if _is_data(each, path))
+    parquet = [each for each in candidates if each.suffix == ".parquet"]
+    lines = [each for each in candidates if _is_lines(each)]
+    if parquet and lines:
+        raise InvalidValue(f"{path}: both Parquet and JSON lines; replay one after the other")
+    if parquet or lines:
+        return (Kinds.PARQUET, parquet) if parquet else (Kinds.LINES, lines)
+    if path.is_dir() and not candidates:
+        return Kinds.LINES, []
+    raise InvalidValue(f"{path}: no events: expected files *.parquet, *.jsonl (or .gz of them), or a recording's *.rec")
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a path is the directory of a recording."""
+    return path.is_dir() and any(path.glob("*.rec"))
+
+
+class FoundLog(NamedTuple):
+    """A log that was looked at."""
+
+    kind: str  # one of Kinds
+    files: list[Path]  # absolute
+    layout: Layout
+    groups: list[list[_Parquet]]  # of Parquet: files of equal schemas together
+    unread: list[tuple[Path, str]]  # those that are damaged, each with the reason
+
+
+def find_log(path: Path, layout: Layout) -> FoundLog:
+    """Look at a log; `InvalidValue` says what is wrong with its path, names, columns or time zone."""
+    zone_of(layout.timezone)
+    kind, files = files_of(absolute(path, "EVENTS"))
+    if kind == Kinds.LINES:
+        check_text_files([file for file in files if not is_packed(file)])
+    groups, unread = _by_schema(files) if kind == Kinds.PARQUET else ([], [])
+    for group in groups:
+        parquet_format(group[0].path, group[0].types, layout)
+    return FoundLog(kind, files, layout, groups, unread)
+
+
+def read_log(spark: SparkSession, found: FoundLog) -> list[Log]:
+    """The events of a log."""
+    files, timezone = found.files, found.layout.timezone
+    if found.kind == Kinds.PARQUET:
+        return [_parquet_log(spark, group, found.layout) for group in found.groups]
+    if found.kind == Kinds.RECORDING:
+        return [_log_of_pieces(spark, files, Format(Form.BODIES), _EVENTS)] if files else []
+    packed = [file for file in files if is_packed(file)]
+    plain = [file for file in files if not is_packed(file)]
+    format = Format(Form.LINES, timezone)
+    logs = [Log(format, partial(_read_lines, spark, plain))] if plain else []
+    return logs + ([_log_of_pieces(spark, packed, format, _PACKED_LINES)] if packed else [])
+
+
+def _read_lines(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+    return read_text_files(spark, files).selectExpr("cast(value as binary) as line")
+
+
+def _is_data(file: Path, root: Path) -> bool:
+    """Whether a file is neither hidden nor the mark of some job."""
+    return not any(part[0] in "._" for part in file.relative_to(root).parts) and is_regular(file)
+
+
+def _is_lines(file: Path) -> bool:
+    suffixes = file.suffixes[-2:] if is_packed(file) else file.suffixes[-1:]
+    return bool(suffixes) and suffixes[0] in _LINES
+
+
+# -- Parquet -----------------------------------------------------------------------------------------------
+
+
+class _Parquet(NamedTuple):
+    """A file: its columns and types, and the sizes of its row groups."""
+
+    path: Path
+    types: dict[str, pa.DataType]
+    sizes: list[int]
+
+
+def _by_schema(files: Iterable[Path]) -> tuple[list[list[_Parquet]], list[tuple[Path, str]]]:
+    """Files of equal schemas together; and those without a schema that can be read."""
+    groups: dict[str, list[_Parquet]] = {}
+    unread: list[tuple[Path, str]] = []
+    for path in files:
+        try:
+            with pq.ParquetFile(path) as file:
+                names = file.schema_arrow.names
+                types = plain_schema(file)
+                sizes = [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
+        except (pa.ArrowException, OSError) as error:
+            if isinstance(error, OSError) and not is_damage(error):
+                raise OutOfReach(str(path), error) from error
+            unread.append((path, f"not a Parquet file, or damaged: {error}"))
+            continue
+        if len(set(names)) < len(names):
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise InvalidValue(f"{path}: two columns are called {' and '.join(twice)}; leave one of them")
+        key = "; ".join(sorted(f"{name}: {kind}" for name, kind in types.items()))
+        groups.setdefault(key, []).append(_Parquet(path, types, sizes))
+    return list(groups.values()), unread
+
+
+def _parquet_log(spark: SparkSession, files: Sequence[_Parquet], layout: Layout) -> Log:
+    format = parquet_format(files[0].path, files[0].types, layout)
+    pieces = cut(((str(each.path.resolve()), each.sizes) for each in files), 4 * spark.sparkContext.defaultParallelism)
+    rows = partial(_read_parquet, spark, [str(each.path) for each in files], format)
+    return Log(format, rows, tuple(pieces))
+
+
+def parquet_format(path: Path, types: Mapping[str, pa.DataType], layout: Layout) -> Format:
+    """How to read a Parquet file of these columns; `InvalidValue` when it holds no events."""
+    check_columns(list(types), layout, path)
+    format = Format(Form.TYPED, layout.timezone, layout.id, layout.time)
+    names = attribute_names(types, format)
+    one = names == ["attributes"]
+    attributes = types["attributes"] if one else pa.struct([(name, types[name]) for name in names])
+    try:
+        return replace(format, form=form_of(types[layout.time], attributes, layout))
+    except InvalidValue as error:
+        raise InvalidValue(f"{path}: {error}") from None
+
+
+def _read_parquet(spark: SparkSession, paths: Sequence[str], format: Format) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    rows = spark.read.parquet(*paths)
+    names = attribute_names(rows.columns, format)
+    one = names == ["attributes"]
+    return rows.select(
+        f.col(f"`{format.id}`").cast("string").alias("event_id"),
+        f.col(f"`{format.time}`").alias("time"),
+        (f.col("attributes") if one else f.struct(*(f.col(f"`{name}`") for name in names))).alias("attributes"),
+    )
+
+
+def check_columns(names: Sequence[str], layout: Layout, file: Path) -> None:
+    """Refuse a file without an id, a time and something else."""
+    for name, what in ((layout.id, "id"), (layout.time, "time")):
+        if name not in names:
+            raise InvalidValue(
+                f"{file}: no column {name!r} for the events' {what}; it has {', '.join(names)}. "
+                f"Name another with --{what}-column"
+            )
+    if len(names) == 2:
+        raise InvalidValue(f"{file}: an id and a time, but no column of attributes")
+
+
+def form_of(time: pa.DataType, attributes: pa.DataType, layout: Layout) -> Form:
+    """The layout of events whose time and attributes are of these types; `InvalidValue` for what is none."""
+    if pa.types.is_timestamp(time) and time.tz is None and layout.timezone is None:
+        raise InvalidValue(f"the column {layout.time!r} has times without a zone: say which with --timezone")
+    if not pa.types.is_timestamp(time) and not pa.types.is_string(time):
+        raise InvalidValue(f"the column {layout.time!r} is of type {time}, not timestamps or text in ISO 8601")
+    if pa.types.is_struct(attributes):
+        check_attributes(attributes, layout.timezone)
+        return Form.TYPED
+    if pa.types.is_map(attributes) and pa.types.is_string(attributes.key_type):
+        check_attributes(pa.struct([("a value", attributes.item_type)]), layout.timezone)
+        if not pa.types.is_struct(attributes.item_type):
+            return Form.MAP
+    if pa.types.is_string(attributes):
+        return Form.TEXT
+    raise InvalidValue(f"attributes are a struct, a map of strings to scalars, or JSON text, not {attributes}")
+
+
+# -- files that tasks read --------------------------------------------------------------------------------------------
+
+_EVENTS: Final = "event_id string, time timestamp, sequence long, body binary"
+_PACKED_LINES: Final = "line binary, damage string"
+
+
+def _log_of_pieces(spark: SparkSession, files: Sequence[Path], format: Format, schema: str) -> Log:
+    """Events that tasks read by themselves, a file each: notifications that a broker accepted, or packed lines."""
+    pieces = tuple(Piece(str(each)) for each in files)
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_piece(pieces[number], format)
+
+    return Log(format, lambda: spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(read, schema), pieces)

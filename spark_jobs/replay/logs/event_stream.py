@@ -1,0 +1,99 @@
+"""The events of a log one after another, in this process and without Spark: for replaying into a live broker.
+
+Files are read in the order of their names and events in the order they stand in, which for a recording is that of
+their acceptance. The layouts are those that a replay on Spark reads (event_logs.py).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contrada.errors import InvalidValue
+from contrada.forwarding.batches.columns import Columns, Text
+from contrada.forwarding.language.values import Kind, from_microseconds
+from contrada.spark_jobs.build.rows.packed_text import is_packed
+from contrada.spark_jobs.common.instants import zone_of
+from contrada.spark_jobs.replay.logs.decoding import Form, Format, Reject, decode
+from contrada.spark_jobs.replay.logs.event_logs import Kinds, files_of, parquet_format
+from contrada.spark_jobs.replay.logs.pieces import Piece, plain_schema, read_piece
+from contrada.spatial.geometry.point import Point
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from contrada.forwarding.batches.columns import Column
+    from contrada.spark_jobs.replay.logs.event_logs import Layout
+
+_LINES = 1024  # decoded at once
+
+
+class Event(NamedTuple):
+    """An event: its id, its time in microseconds since 1970, and what was published."""
+
+    id: str
+    time: int
+    notification: dict[str, Any]
+
+
+def stream(path: Path, layout: Layout) -> Iterator[Event | Reject]:
+    """Every event of a log, and those that cannot be read."""
+    zone_of(layout.timezone)
+    kind, files = files_of(path)
+    for file in files:
+        for batch, format in _batches(kind, file, layout):
+            events = decode(batch, format)
+            yield from events.rejects
+            given = events.notifications
+            each = [_row(given, n) for n in range(given.size)] if isinstance(given, Columns) else given
+            yield from map(Event, events.ids.to_pylist(), events.times.tolist(), each)
+
+
+def _batches(kind: str, file: Path, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Format]]:
+    if kind == Kinds.LINES:
+        yield from _lines(file, layout)
+        return
+    piece, format = Piece(str(file)), Format(Form.BODIES)
+    if kind == Kinds.PARQUET:
+        try:
+            with pq.ParquetFile(file) as opened:
+                format = parquet_format(file, plain_schema(opened), layout)
+                piece = Piece(str(file), 0, opened.metadata.num_row_groups)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InvalidValue(f"{file}: not a Parquet file, or damaged: {error}") from None
+    for batch in read_piece(piece, format):
+        yield batch, format
+
+
+def _lines(file: Path, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Format]]:
+    format = Format(Form.LINES, layout.timezone)
+    if is_packed(file):
+        for batch in read_piece(Piece(str(file)), format):
+            yield batch, format
+        return
+    with file.open("rb") as lines:
+        while some := [line for _, line in zip(range(_LINES), lines, strict=False)]:
+            yield pa.RecordBatch.from_arrays([pa.array(some, pa.binary())], ["line"]), format
+
+
+def _row(columns: Columns, n: int) -> dict[str, Any]:
+    """One notification of many."""
+    there = (each for each in columns.columns if each.present is None or each.present[n])
+    return {column.name: _value(column, n) for column in there}
+
+
+def _value(column: Column, n: int) -> Any:
+    values = column.values
+    if isinstance(values, Text):
+        return values.data[values.offsets[n] : values.offsets[n + 1]].tobytes().decode()
+    if isinstance(values, list):
+        return values[n]
+    if column.kind is Kind.POINT:
+        return Point(*values[n].tolist())
+    value = values[n].item()
+    if column.kind is Kind.TIME:
+        return from_microseconds(value)
+    return bool(value) if column.kind is Kind.BOOL else value

@@ -1,0 +1,293 @@
+"""Events against an index: plain functions DataFrame → DataFrame, Arrow all the way.
+
+`match_events` gives every event to every segment whose gate admits it, where it is: the index is open in each worker.
+`route_events` goes before it for indexes larger than a worker's memory: an event travels to the segments that can match
+it, one row for each, rows are brought together by segment, and a worker holds a few segments at a time. The deliveries
+are the same.
+
+There are two forms: deliveries as a DataFrame, for whoever wants to go on with them; and `replayed`, where tasks write
+deliveries, rejected events and counts to files (storing.py) and hand back which files these are, with a tally
+(replay/report/tally.py), so that a single pass over the events gives everything a replay tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from contrada.spark_jobs.common.index_cache import IndexFiles, OpenIndex, admitted, opened, some_of
+from contrada.spark_jobs.common.instants import TIME_TYPE
+from contrada.spark_jobs.replay.logs.decoding import Events, Format, Reject, decode
+from contrada.spark_jobs.replay.logs.pieces import Piece, read_piece
+from contrada.spark_jobs.replay.report.tally import Tally, places_of
+from contrada.spark_jobs.replay.storing import DELIVERIES, TaskFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark import RDD, SparkContext
+    from pyspark.sql import DataFrame
+
+    from contrada.forwarding.kernels.memory.layout import Ints
+
+DELIVERED: Final = "event_id string, time timestamp, interface string, filter_id string"
+DONE: Final = "kind string, path string, rows long, tally string"
+_ROWS: Final = 1 << 16  # of a batch of deliveries
+_PIECE: Final = 4096  # events matched at once
+_PAIRS: Final = 1 << 19  # deliveries hoped for from one piece: a hot subscription must not fill the memory
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a task needs to know."""
+
+    index: IndexFiles
+    format: Format
+    as_of: bool = False  # whether subscriptions live from one sequence number to another
+    periods: tuple[tuple[int, int], ...] | None = None  # of sequence numbers in which the whole index was in force
+    gone: tuple[tuple[str, int, int], ...] = ()  # subscriptions that were not, from one to another sequence number
+    first: bool = True  # whether this is the pass that counts and rejects events
+    pieces: tuple[Piece, ...] = ()  # of the log
+
+
+def match_events(events: DataFrame, match: Match) -> DataFrame:
+    """The deliveries that `events`, laid out as `match.format` says, lead to."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _Task(match).deliveries(batches)
+
+    return events.mapInArrow(run, DELIVERED)
+
+
+def route_events(events: DataFrame, match: Match, partitions: int) -> DataFrame:
+    """The same events, each once for every segment that may match it, brought together by segment."""
+    from pyspark.sql.types import BooleanType, IntegerType, StructType
+
+    schema = StructType(list(events.schema.fields)).add("segment", IntegerType()).add("salt", IntegerType())
+    schema = schema.add("home", BooleanType())
+
+    def route(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _route(match, batches)
+
+    routed = events.mapInArrow(route, schema)
+    return routed.repartition(partitions, "segment", "salt").sortWithinPartitions("segment")
+
+
+def replayed(events: DataFrame, match: Match, place: str) -> DataFrame:
+    """Match and write; what each task has written under `place` and, in a row of kind `tally`, what it has counted.
+
+    The events may have been routed.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        task = _Task(match, TaskFiles(Path(place)))
+        return task.done(task.deliveries(batches))
+
+    return events.mapInArrow(run, DONE)
+
+
+def replayed_pieces(context: SparkContext, match: Match, place: str) -> RDD[dict[str, Any]]:
+    """As `replayed`, of the pieces of a log, a task for each.
+
+    Workers read the events themselves: only numbers go in, and names of files come out. So these are tasks of the
+    plainest kind, of which Spark's own part is half that of tasks with Arrow between them.
+    """
+
+    def run(numbers: Iterable[int]) -> Iterator[dict[str, Any]]:
+        task = _Task(match, TaskFiles(Path(place)))
+        for rows in task.done(task.of_pieces(numbers)):
+            yield from rows.to_pylist()
+
+    return context.parallelize(range(len(match.pieces)), len(match.pieces)).mapPartitions(run)
+
+
+def _route(match: Match, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Each row once for every segment that may match it, and once with no segment (-1) if it has none.
+
+    One of an event's rows is its home: there it is counted, or rejected.
+    """
+    infos = opened(match.index).infos
+    salt = 0
+    for batch in batches:
+        events = decode(batch, match.format)
+        homeless = np.ones(batch.num_rows, np.bool_)
+        for number, info in enumerate(infos):
+            rows = events.rows[admitted(info.gate, events.notifications)]
+            if len(rows):
+                salt += 1
+                yield _labelled(batch, rows, number, salt % _SALTS, homeless[rows])
+                homeless[rows] = False
+        rest = np.flatnonzero(homeless)
+        if len(rest):
+            yield _labelled(batch, rest, -1, salt % _SALTS, np.ones(len(rest), np.bool_))
+
+
+_SALTS: Final = 8  # parts that the events of one segment may be matched in
+
+
+def _labelled(batch: pa.RecordBatch, rows: Ints, segment: int, salt: int, home: np.ndarray) -> pa.RecordBatch:
+    some = batch.take(pa.array(rows))
+    columns = [
+        *some.columns,
+        pa.array(np.full(len(rows), segment, np.int32)),
+        pa.array(np.full(len(rows), salt, np.int32)),
+        pa.array(home),
+    ]
+    return pa.RecordBatch.from_arrays(columns, [*batch.schema.names, "segment", "salt", "home"])
+
+
+class _Task:
+    """One task's work: rows of a log in, deliveries out."""
+
+    def __init__(self, match: Match, files: TaskFiles | None = None) -> None:
+        self._match = match
+        self._files = files
+        self._index: OpenIndex = opened(match.index)
+        self._tally = Tally()
+        self._counts: dict[int, Ints] = {}  # by segment
+        self._absent: dict[int, list[tuple[int, int, int]]] = {}  # by segment
+        self._piece = _PIECE
+
+    def deliveries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The deliveries of events: rows of a log, routed or not."""
+        for batch in batches:
+            if "segment" in batch.schema.names:
+                yield from self._routed(batch)
+            else:
+                yield from self._direct(batch)
+
+    def of_pieces(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
+        """The deliveries of the events in pieces of a log."""
+        for number in numbers:
+            for rows in read_piece(self._match.pieces[number], self._match.format):
+                yield from self._direct(rows)
+
+    def done(self, deliveries: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the deliveries and all else; rows that tell about it."""
+        assert self._files is not None
+        try:
+            for batch in deliveries:
+                self._files.deliver(batch)
+            self._files.count(self._counts)
+            written = list(self._files.close())
+        except BaseException:
+            self._files.abandon()
+            raise
+        tally = self._tally
+        counted = [tally.to_text()] if tally.events or tally.deliveries or tally.rejected else []
+        yield pa.RecordBatch.from_pydict(
+            {
+                "kind": pa.array([*(each.kind for each in written), *("tally" for _ in counted)], pa.string()),
+                "path": pa.array([*(each.path for each in written), *(None for _ in counted)], pa.string()),
+                "rows": pa.array([*(each.rows for each in written), *(None for _ in counted)], pa.int64()),
+                "tally": pa.array([*(None for _ in written), *counted], pa.string()),
+            }
+        )
+
+    def _direct(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Match every event against every segment that may match it."""
+        events = decode(batch, self._match.format)
+        self._reject(events.rejects)
+        delivered = np.zeros(len(events), np.int64)
+        for number, info in enumerate(self._index.infos):
+            which = admitted(info.gate, events.notifications)
+            yield from self._deliver(events, which, number, _sequences(batch, events), delivered)
+        self._count(events, delivered)
+
+    def _routed(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Match events against the segment that they were sent to."""
+        segments = batch.column("segment").to_numpy()
+        edges = np.flatnonzero(np.diff(segments, prepend=segments[:1] - 1, append=segments[-1:] + 1))
+        for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            part = batch.slice(start, end - start)
+            home = part.column("home").to_numpy(zero_copy_only=False)
+            events = decode(part, self._match.format)
+            self._reject([each for each in events.rejects if home[each.row]])
+            delivered = np.zeros(len(events), np.int64)
+            number = int(segments[start])
+            if number >= 0:
+                everyone = np.arange(len(events))
+                yield from self._deliver(events, everyone, number, _sequences(part, events), delivered)
+            self._count(events, delivered, home[events.rows])
+
+    def _deliver(
+        self, events: Events, which: Ints, number: int, sequences: Ints | None, delivered: Ints
+    ) -> Iterator[pa.RecordBatch]:
+        """The deliveries of some events by one segment, a piece at a time."""
+        start = 0
+        while start < len(which):
+            segment = self._index[number]
+            piece = which[start : start + self._piece]
+            start += len(piece)
+            some = some_of(events.notifications, piece)
+            then = sequences[piece] if self._match.as_of and sequences is not None else None
+            places, subscriptions = segment.match(some, then)
+            rows = piece[places]
+            if self._match.periods is not None and sequences is not None:
+                alive = _within(sequences[rows], self._match.periods)
+                for gone, since, until in self._gone(number):
+                    alive &= ~((subscriptions == gone) & (since <= sequences[rows]) & (sequences[rows] < until))
+                rows, subscriptions = rows[alive], subscriptions[alive]
+            self._piece = min(_PIECE, max(1, _PAIRS * len(piece) // max(len(rows), 1)))
+            if not len(rows):
+                continue
+            delivered += np.bincount(rows, minlength=len(delivered))
+            counts = self._counts.setdefault(number, np.zeros(segment.size, np.int64))
+            counts += np.bincount(subscriptions, minlength=len(counts))
+            for at in range(0, len(rows), _ROWS):
+                interfaces, ids = segment.names(subscriptions[at : at + _ROWS])
+                yield _deliveries(events, rows[at : at + _ROWS], interfaces, ids)
+
+    def _gone(self, number: int) -> list[tuple[int, int, int]]:
+        """Those subscriptions of a segment that did not always stand, by number."""
+        if number not in self._absent:
+            segment = self._index[number]
+            self._absent[number] = [
+                (each, since, until)
+                for id, since, until in self._match.gone
+                for each in segment.numbers_of(id).tolist()
+            ]
+        return self._absent[number]
+
+    def _reject(self, rejects: list[Reject]) -> None:
+        if rejects and self._match.first and self._files is not None:
+            self._tally.rejected += len(rejects)
+            self._files.reject(rejects)
+
+    def _count(self, events: Events, delivered: Ints, home: np.ndarray | None = None) -> None:
+        """Count events where they are at home, and deliveries wherever they happen."""
+        if not len(events):
+            return
+        places = places_of(events.notifications)
+        if not self._match.first:
+            self._tally.add(events.times, places, delivered, count_events=False)
+        elif home is None or home.all():
+            self._tally.add(events.times, places, delivered)
+        else:
+            self._tally.add(events.times[home], places[home], delivered[home])
+            away = ~home
+            self._tally.add(events.times[away], places[away], delivered[away], count_events=False)
+
+
+def _sequences(batch: pa.RecordBatch, events: Events) -> Ints | None:
+    if "sequence" not in batch.schema.names:
+        return None
+    sequences: Ints = batch.column("sequence").to_numpy()[events.rows]
+    return sequences
+
+
+def _within(sequences: Ints, periods: tuple[tuple[int, int], ...]) -> np.ndarray:
+    alive = np.zeros(len(sequences), np.bool_)
+    for start, end in periods:
+        alive |= (start <= sequences) & (sequences < end)
+    return alive
+
+
+def _deliveries(events: Events, rows: Ints, interfaces: pa.Array, ids: pa.Array) -> pa.RecordBatch:
+    times = pa.array(events.times[rows]).cast(TIME_TYPE)
+    columns = [events.ids.take(pa.array(rows)), times, interfaces, ids.cast(pa.string())]
+    return pa.RecordBatch.from_arrays(columns, schema=DELIVERIES)

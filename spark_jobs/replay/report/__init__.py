@@ -1,0 +1,1 @@
+"""What a replay tells: counts, pictures, and one page."""

@@ -1,0 +1,78 @@
+"""How many deliveries each subscription had, put together from what tasks have counted.
+
+Eight bytes per subscription of a segment are kept, and the names are read from the index a piece at a time, so that
+this is the driver's work whatever the number of events.
+"""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.spark_jobs.common.index_cache import OpenIndex
+
+_SCHEMA: Final = pa.schema([("interface", pa.string()), ("filter_id", pa.string()), ("deliveries", pa.int64())])
+_PIECE: Final = 1 << 16
+
+
+def add_up(files: Iterable[Path]) -> dict[int, Ints]:
+    """The sums of what tasks have counted (replay/storing.py): by segment, deliveries by number of subscription."""
+    sums: dict[int, Ints] = {}
+    for file in files:
+        for batch in pq.ParquetFile(file).iter_batches():
+            segments, numbers, counts = (column.to_numpy() for column in batch.columns)
+            for segment in np.unique(segments).tolist():
+                mine = segments == segment
+                known = sums.get(segment, np.zeros(0, np.int64))
+                more = int(numbers[mine].max()) + 1 - len(known)
+                known = np.concatenate((known, np.zeros(max(more, 0), np.int64)))
+                known[numbers[mine]] += counts[mine]
+                sums[segment] = known
+    return sums
+
+
+def write_counts(home: Path, counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]], most: int) -> dict[str, Any]:
+    """Write a row for each subscription of some indexes; how many there are, the busiest, and some that had none."""
+    home.mkdir(parents=True)
+    top: list[tuple[int, str, str]] = []
+    dead: list[tuple[str, str]] = []
+    total = zeros = 0
+    with pq.ParquetWriter(home / "subscriptions.parquet", _SCHEMA) as writer:
+        for interfaces, ids, counts in _pieces(counted):
+            writer.write_table(pa.table([interfaces, ids, pa.array(counts)], schema=_SCHEMA))
+            total += len(counts)
+            idle = np.flatnonzero(counts == 0)
+            zeros += len(idle)
+            dead += [(ids[n].as_py(), interfaces[n].as_py()) for n in idle[:most].tolist()]  # ids ascend in a segment
+            busy = np.argsort(-counts, kind="stable")[:most]
+            top += [(-int(counts[n]), ids[n].as_py(), interfaces[n].as_py()) for n in busy.tolist() if counts[n]]
+            top = heapq.nsmallest(most, top)
+            dead = heapq.nsmallest(most, dead)
+    return {
+        "subscriptions": total,
+        "dead": zeros,
+        "top_subscriptions": [{"filter_id": id, "interface": i, "deliveries": -count} for count, id, i in top],
+        "dead_subscriptions": [{"filter_id": id, "interface": interface} for id, interface in dead],
+    }
+
+
+def _pieces(counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]]) -> Iterator[tuple[pa.Array, pa.Array, Ints]]:
+    for index, sums in counted:
+        for number in range(len(index.infos)):
+            segment = index[number]
+            counts = np.zeros(segment.size, np.int64)
+            found = sums.get(number, counts[:0])
+            counts[: len(found)] = found
+            for start in range(0, segment.size, _PIECE):
+                numbers = np.arange(start, min(start + _PIECE, segment.size))
+                interfaces, ids = segment.names(numbers)
+                yield interfaces, ids.cast(pa.string()), counts[numbers]

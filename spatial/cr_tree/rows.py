@@ -1,0 +1,336 @@
+"""Rows of a CR-tree: taking and giving back nodes, constraints and entries, and the hash tables that find them.
+
+Changes first see whether every array has room for the worst they may do (`lacking`), so that taking a row never
+fails; the class lengthens what is short (`grow`) and calls again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from contrada.spatial.cr_tree.layout import (
+    AFTER,
+    BLOCK,
+    BY_ID,
+    BY_RING,
+    CAPACITY,
+    CHAIN,
+    CHILDREN,
+    CHUNK_SIZE,
+    CHUNKS,
+    CONSTRAINT_SIZE,
+    CONSTRAINTS,
+    COUNT,
+    EDGES,
+    ENTRIES,
+    ENTRY,
+    ENTRY_CHAIN,
+    ENTRY_SIZE,
+    FIRST,
+    FREE_CHUNK,
+    FREE_ENTRY,
+    FREE_NODE,
+    FREE_SLOT,
+    HASH,
+    HEAD,
+    HEAP_STATE,
+    ID,
+    LEAF,
+    LEVEL,
+    LIST,
+    MASK,
+    MINIMUM,
+    NEXT,
+    NODE_SIZE,
+    NODES,
+    PARENT,
+    PREVIOUS,
+    REGIONS,
+    ROOT,
+    SIZE,
+    SLOTS,
+    TAIL,
+    UNION,
+    Tree,
+)
+from contrada.spatial.geometry import ring_arena
+from contrada.spatial.geometry.ring_arena import has_room, release, same_ring, store
+from contrada.spatial.storage.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from contrada.spatial.cr_tree.layout import Floats, Ints
+
+# What may have to grow, as `lacking` names it to `grow`.
+NODE_ROWS: Final = 0
+CHUNK_ROWS: Final = 1
+LEVEL_COLUMNS: Final = 2
+ENTRY_ROWS: Final = 3
+SLOT_ROWS: Final = 4
+HEAP: Final = 5
+TABLES: Final = 6
+
+
+@kernel
+def new_node(t: Tree, level: int) -> int:
+    """Take an empty node of a level. There must be a free one."""
+    node: int = t.state[FREE_NODE]
+    if node >= 0:
+        t.state[FREE_NODE] = t.node[node, PARENT]
+    else:
+        node = t.state[NODES]
+        t.state[NODES] += 1
+    for column in range(CHILDREN):
+        t.node[node, column] = -1
+    t.node[node, LEVEL] = level
+    t.node[node, COUNT] = 0
+    t.node[node, SIZE] = 0
+    t.node[node, SIZE + LIST] = 0
+    return node
+
+
+@kernel
+def free_node(t: Tree, node: int) -> None:
+    """Give back a node and its lists' chunks."""
+    for which in range(2):
+        head = t.node[node, HEAD + LIST * which]
+        if head >= 0:
+            t.chunk[t.node[node, TAIL + LIST * which], AFTER] = t.state[FREE_CHUNK]
+            t.state[FREE_CHUNK] = head
+    t.node[node, PARENT] = t.state[FREE_NODE]
+    t.node[node, LEVEL] = -1
+    t.state[FREE_NODE] = node
+
+
+@kernel
+def hash_id(id: int) -> np.int64:
+    """Spread ids, which are often consecutive, over the table."""
+    h = np.uint64(id) * np.uint64(0x9E3779B97F4A7C15)
+    h = (h ^ (h >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return np.int64(h >> np.uint64(32))
+
+
+@kernel
+def find_slot(t: Tree, id: int) -> int:
+    """Return the row of the constraint with that id, or -1."""
+    slot: int = t.table[BY_ID, hash_id(id) & (t.table.shape[1] - 1)]
+    while slot >= 0 and t.constraint[slot, ID] != id:
+        slot = t.constraint[slot, CHAIN]
+    return slot
+
+
+@kernel
+def find_entry(t: Tree, hashed: np.int64, xy: Floats) -> int:
+    """Return the entry of that ring, or -1."""
+    entry: int = t.table[BY_RING, hashed & (t.table.shape[1] - 1)]
+    edges = xy.shape[0] - 1
+    while entry >= 0:
+        if (
+            t.entry[entry, HASH] == hashed
+            and t.entry[entry, EDGES] == edges
+            and same_ring(t.heap, t.entry[entry, BLOCK], xy)
+        ):
+            return entry
+        entry = t.entry[entry, ENTRY_CHAIN]
+    return entry
+
+
+@kernel
+def rehash(t: Tree) -> int:
+    """Fill both tables, which are all -1, from the rows in use; return a constraint whose id another has, or -1."""
+    entry_of, constraint_of, table = t.entry, t.constraint, t.table
+    last = table.shape[1] - 1
+    for entry in range(t.state[ENTRIES]):
+        if entry_of[entry, LEAF] >= 0:
+            bucket = entry_of[entry, HASH] & last
+            entry_of[entry, ENTRY_CHAIN] = table[BY_RING, bucket]
+            table[BY_RING, bucket] = entry
+    twin = -1
+    for slot in range(t.state[SLOTS]):
+        if constraint_of[slot, ENTRY] >= 0:
+            bucket = hash_id(constraint_of[slot, ID]) & last
+            other = table[BY_ID, bucket]
+            constraint_of[slot, CHAIN] = other
+            table[BY_ID, bucket] = slot
+            while other >= 0:
+                if constraint_of[other, ID] == constraint_of[slot, ID]:
+                    twin = slot
+                other = constraint_of[other, CHAIN]
+    return twin
+
+
+@kernel
+def new_slot(t: Tree, id: int, mask: int) -> int:
+    """Take a row for a constraint, the only one yet of its region, and find it by its id from now on."""
+    slot: int = t.state[FREE_SLOT]
+    if slot >= 0:
+        t.state[FREE_SLOT] = t.constraint[slot, CHAIN]
+    else:
+        slot = t.state[SLOTS]
+        t.state[SLOTS] += 1
+    t.state[CONSTRAINTS] += 1
+    t.constraint[slot, ID] = id
+    t.constraint[slot, MASK] = mask
+    t.constraint[slot, NEXT] = -1
+    t.constraint[slot, PREVIOUS] = -1
+    _link(t.table[BY_ID], t.constraint[:, CHAIN], hash_id(id), slot)
+    return slot
+
+
+@kernel
+def free_slot(t: Tree, slot: int) -> None:
+    """Give a constraint's row back."""
+    _unlink(t.table[BY_ID], t.constraint[:, CHAIN], hash_id(t.constraint[slot, ID]), slot)
+    t.constraint[slot, ENTRY] = -1
+    t.constraint[slot, CHAIN] = t.state[FREE_SLOT]
+    t.state[FREE_SLOT] = slot
+    t.state[CONSTRAINTS] -= 1
+
+
+@kernel
+def new_entry(t: Tree, hashed: np.int64, xy: Floats, slot: int) -> int:
+    """Take a row for a region that is new, with its ring and first constraint, and find it by its ring from now on."""
+    entry: int = t.state[FREE_ENTRY]
+    if entry >= 0:
+        t.state[FREE_ENTRY] = t.entry[entry, ENTRY_CHAIN]
+    else:
+        entry = t.state[ENTRIES]
+        t.state[ENTRIES] += 1
+    t.state[REGIONS] += 1
+    t.entry[entry, FIRST] = slot
+    t.entry[entry, UNION] = t.constraint[slot, MASK]
+    t.entry[entry, BLOCK] = store(t.heap, t.state[HEAP_STATE:], xy)
+    t.entry[entry, EDGES] = xy.shape[0] - 1
+    t.entry[entry, HASH] = hashed
+    _link(t.table[BY_RING], t.entry[:, ENTRY_CHAIN], hashed, entry)
+    t.constraint[slot, ENTRY] = entry
+    return entry
+
+
+@kernel
+def free_entry(t: Tree, entry: int) -> None:
+    """Give a region's row and its ring's room back."""
+    _unlink(t.table[BY_RING], t.entry[:, ENTRY_CHAIN], t.entry[entry, HASH], entry)
+    release(t.heap, t.state[HEAP_STATE:], t.entry[entry, BLOCK], t.entry[entry, EDGES])
+    t.entry[entry, LEAF] = -1
+    t.entry[entry, ENTRY_CHAIN] = t.state[FREE_ENTRY]
+    t.state[FREE_ENTRY] = entry
+    t.state[REGIONS] -= 1
+
+
+@kernel
+def _link(heads: Ints, chain: Ints, hashed: np.int64, row: int) -> None:
+    """Put a row at the head of its hash's chain."""
+    bucket = hashed & (heads.shape[0] - 1)
+    chain[row] = heads[bucket]
+    heads[bucket] = row
+
+
+@kernel
+def _unlink(heads: Ints, chain: Ints, hashed: np.int64, row: int) -> None:
+    """Take a row out of its hash's chain."""
+    bucket = hashed & (heads.shape[0] - 1)
+    at = heads[bucket]
+    if at == row:
+        heads[bucket] = chain[row]
+        return
+    while chain[at] != row:
+        at = chain[at]
+    chain[at] = chain[row]
+
+
+@kernel
+def lacking(t: Tree, edges: int) -> int:
+    """Return what has no room for the worst that one change may do, or -1."""
+    height = t.node[t.state[ROOT], LEVEL] + 1
+    # An insertion splits at most once per level. A deletion takes out at most one node per level and puts its
+    # children, fewer than MINIMUM, back one by one.
+    spare = (height + 1) * (height + 1) * MINIMUM
+    if t.state[NODES] + spare > t.node.shape[0]:
+        return NODE_ROWS
+    if t.state[CHUNKS] + 4 * spare > t.chunk.shape[0]:
+        return CHUNK_ROWS
+    if height + 2 > t.position.shape[1]:
+        return LEVEL_COLUMNS
+    if t.state[FREE_ENTRY] < 0 and t.state[ENTRIES] >= t.entry.shape[0]:
+        return ENTRY_ROWS
+    if t.state[FREE_SLOT] < 0 and t.state[SLOTS] >= t.constraint.shape[0]:
+        return SLOT_ROWS
+    if not has_room(t.heap, t.state[HEAP_STATE:], edges):
+        return HEAP
+    if t.state[CONSTRAINTS] >= t.table.shape[1]:
+        return TABLES
+    return -1
+
+
+def grow(tree: Tree, which: int, vertices: int) -> Tree:
+    """Return the tree with what `lacking` named longer; `vertices` is how many the ring to be added has."""
+    height = int(tree.node[tree.state[ROOT], LEVEL]) + 1
+    spare = MINIMUM * (height + 1) ** 2
+    if which == NODE_ROWS:
+        rows = 2 * len(tree.node) + spare
+        return tree._replace(boxes=_longer(tree.boxes, rows), node=_longer(tree.node, rows))
+    if which == CHUNK_ROWS:
+        return tree._replace(chunk=_longer(tree.chunk, 2 * len(tree.chunk) + 4 * spare))
+    if which == LEVEL_COLUMNS:
+        slots, levels, lists = tree.position.shape
+        position = np.zeros((slots, levels + 2, lists), np.int64)
+        position[:, :levels] = tree.position
+        return tree._replace(position=position)
+    if which == ENTRY_ROWS:
+        return tree._replace(entry=_longer(tree.entry, 2 * len(tree.entry) + 16))
+    if which == SLOT_ROWS:
+        rows = 2 * len(tree.constraint) + 16
+        return tree._replace(constraint=_longer(tree.constraint, rows), position=_longer(tree.position, rows))
+    if which == HEAP:
+        return tree._replace(heap=_longer(tree.heap, 2 * len(tree.heap) + 4 * vertices + 64))
+    tree = tree._replace(table=np.full((2, table_size(2 * tree.table.shape[1])), -1, np.int64))
+    rehash(tree)
+    return tree
+
+
+def _longer(array: NDArray[Any], rows: int) -> NDArray[Any]:
+    longer = np.zeros((rows, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def table_size(count: int) -> int:
+    """Return a power of two that holds as many without crowding."""
+    return 1 << max(4, (count - 1).bit_length())
+
+
+def empty_tree(
+    *,
+    nodes: int = 0,
+    chunks: int = 0,
+    levels: int = 2,
+    entries: int = 16,
+    slots: int = 16,
+    heap: int = 512,
+    table: int = 16,
+) -> Tree:
+    """Return a tree of one empty leaf, with room as given and to spare for the first changes.
+
+    Memory that is not in use is zero, here and in `_longer`, so that equal trees are equal files.
+    """
+    spare = MINIMUM * 4
+    state = np.full(HEAP_STATE + ring_arena.STATE_SIZE, -1, np.int64)
+    counts = (NODES, CHUNKS, ENTRIES, SLOTS, REGIONS, CONSTRAINTS)
+    state[[*counts, HEAP_STATE + ring_arena.USED]] = 0
+    tree = Tree(
+        state=state,
+        boxes=np.zeros((nodes + spare, CAPACITY, 4)),
+        node=np.zeros((nodes + spare, NODE_SIZE), np.int64),
+        chunk=np.zeros((chunks + 4 * spare, CHUNK_SIZE), np.int64),
+        position=np.zeros((slots, levels, 2), np.int64),
+        entry=np.zeros((entries, ENTRY_SIZE), np.int64),
+        constraint=np.zeros((slots, CONSTRAINT_SIZE), np.int64),
+        heap=np.zeros(heap),
+        table=np.full((2, table), -1, np.int64),
+    )
+    state[ROOT] = new_node(tree, 0)
+    return tree

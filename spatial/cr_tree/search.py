@@ -1,0 +1,387 @@
+"""Searching a CR-tree: finding the constraints that a region, or a point, satisfies.
+
+`search_ring` walks down from the root with the list of the query's edges that touch the node's MBR, each child getting
+the part that touches its own (closed boxes; an edge may be taken to touch a box it just misses, never the other way
+round). Where no edge touches a box, the box lies wholly in the query's interior or wholly in its exterior, and
+locating one corner tells which. So a child is
+
+- *missed*, its MBR apart from the query's: every relation below is disjoint, the node's disjoint list is copied;
+- *outside*, no edge touching it and its corner outside: the same;
+- *inside*, no edge touching it and its corner inside: every relation below is contains, that list is copied;
+- otherwise descended into. In a leaf, the MBRs rule relations out (`mbr`, the corrected Table 2) and an entry
+  whose constraints each want none, or all, of those left is decided there. What remains is evaluated, by the edges
+  at hand, or when these are very many by `relate_rings`, which looks at a sixteenth of them and stops at a crossing.
+
+So the cost follows the query's boundary and the size of the answer, not its area. Beyond paper 1, section 4.1: the
+second list and the edges (the paper matches disjoint lists only, by MBR).
+
+**Why the edges decide.** Let L be the query's edges that touch MBR(B). A point of ∂A on B's boundary is in MBR(B), so
+on an edge in L: comparing L with B's edges finds every contact. A proper crossing is overlaps. Without any contact
+∂B is wholly inside or outside A, and ∂A wholly inside or outside B, so one vertex of each located in the other decides.
+A contact that is not a crossing is left to `relate_rings`.
+
+**Discretizations.** Sampled relations keep to the table of the MBRs by definition (`uniform`), so it serves there too.
+Without halo, wholesale decisions by edges stay valid: if no edge of A comes nearer to MBR(B) than the rounding of
+sampled points, every sample of ∂A is OUT of B, and the samples of ∂B are all IN A or all OUT of it; Algorithm 1 then
+answers contains or disjoint whichever boundary it samples first. With halo a sample near B meets it though no edge
+touches the box, so edges decide nothing.
+
+Kernel-level use: `search_ring(tree, xy, boxes, mode, density, out, tally)` and `search_point(tree, x, y, out, tally)`
+write ids to `out`, which must hold as many as the tree has constraints and CHUNK more, and return how many. They may
+be called from other kernels, and from several threads at once. Ids come in no particular order, each once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from contrada.spatial.cr_tree.layout import (
+    BLOCK,
+    CAPACITY,
+    CHILDREN,
+    CHUNK,
+    CONSTRAINTS,
+    COUNT,
+    EDGES,
+    FIRST,
+    ID,
+    LEVEL,
+    MASK,
+    NEXT,
+    ROOT,
+    UNION,
+    WHEN_CONTAINED,
+    WHEN_DISJOINT,
+)
+from contrada.spatial.cr_tree.lists import list_copy
+from contrada.spatial.geometry.predicates import orient
+from contrada.spatial.geometry.ring_arena import ring_boxes, ring_xy
+from contrada.spatial.geometry.rings import IN, ON, RUN, locate, next_run
+from contrada.spatial.relations.exact import relate_rings
+from contrada.spatial.relations.mbr import POSSIBLE, boxes_cross, relate_boxes
+from contrada.spatial.relations.relation import CONTAINS, DISJOINT, INSIDE, MEETS, OVERLAPS
+from contrada.spatial.relations.uniform import relate_uniform
+from contrada.spatial.storage.jit import kernel
+
+if TYPE_CHECKING:
+    from contrada.spatial.cr_tree.layout import Floats, Ints, Tree
+
+# How relations are decided.
+EXACTLY: Final = 0
+UNIFORM: Final = 1
+UNIFORM_HALO: Final = 2
+
+# tally
+VISITED: Final = 0
+EVALUATED: Final = 1
+ACCEPTED: Final = 2
+TALLY_SIZE: Final = 3
+
+_D: Final = 1 << DISJOINT
+_M: Final = 1 << MEETS
+_O: Final = 1 << OVERLAPS
+_I: Final = 1 << INSIDE
+_CT: Final = 1 << CONTAINS
+
+_MANY: Final = 1024  # edges at hand in a leaf, beyond which the runs of the whole ring are quicker to look through
+
+_ERROR: Final = 4e-16  # above Shewchuk's bound for an orientation in doubles, (3 + 16u)u with u = 2**-53
+_ROUNDING: Final = 4e-15  # above the error, relative to the coordinates, of a point sampled on an edge
+
+_APART: Final = 0
+_TOUCHING: Final = 1
+_CROSSING: Final = 2
+
+
+@kernel
+def edge_touches_box(ax: float, ay: float, bx: float, by: float, x1: float, y1: float, x2: float, y2: float) -> bool:
+    """False only if the closed segment ab and the closed box share no point; true may be wrong by rounding."""
+    if (ax < x1 and bx < x1) or (ax > x2 and bx > x2) or (ay < y1 and by < y1) or (ay > y2 and by > y2):
+        return False
+    dx = bx - ax
+    dy = by - ay
+    # The box misses the line when its corner furthest to the left is on the right, or the reverse.
+    if dx > 0.0:
+        upper, lower = y2, y1
+    else:
+        upper, lower = y1, y2
+    if dy > 0.0:
+        left, right = x1, x2
+    else:
+        left, right = x2, x1
+    u = dx * (upper - ay)
+    v = dy * (left - ax)
+    if u - v < -_ERROR * (abs(u) + abs(v)):
+        return False
+    u = dx * (lower - ay)
+    v = dy * (right - ax)
+    return u - v <= _ERROR * (abs(u) + abs(v))
+
+
+@kernel
+def _edge_against_run(
+    px: float, py: float, qx: float, qy: float, heap: Floats, block: int, first: int, last: int
+) -> int:
+    """How the segment pq stands to edges first..last-1 of a stored ring: _CROSSING, _TOUCHING or _APART."""
+    result = _APART
+    k = block + 2 * first
+    cx = heap[k]
+    cy = heap[k + 1]
+    before = orient(px, py, qx, qy, cx, cy)
+    for _ in range(first, last):
+        k += 2
+        dx = heap[k]
+        dy = heap[k + 1]
+        side = orient(px, py, qx, qy, dx, dy)
+        if before * side <= 0:
+            product = orient(cx, cy, dx, dy, px, py) * orient(cx, cy, dx, dy, qx, qy)
+            if product <= 0:
+                if product < 0 and before * side < 0:
+                    return _CROSSING
+                if (
+                    max(cx, dx) >= min(px, qx)
+                    and min(cx, dx) <= max(px, qx)
+                    and max(cy, dy) >= min(py, qy)
+                    and min(cy, dy) <= max(py, qy)
+                ):
+                    result = _TOUCHING
+        cx = dx
+        cy = dy
+        before = side
+    return result
+
+
+@kernel
+def _edge_against_ring(px: float, py: float, qx: float, qy: float, heap: Floats, block: int, edges: int) -> int:
+    """How the segment pq stands to the boundary of a stored ring."""
+    if edges <= RUN:
+        return _edge_against_run(px, py, qx, qy, heap, block, 0, edges)
+    boxes = ring_boxes(heap, block, edges)
+    x1, x2 = min(px, qx), max(px, qx)
+    y1, y2 = min(py, qy), max(py, qy)
+    runs = (edges + RUN - 1) // RUN
+    result = _APART
+    run = next_run(boxes, runs, 0, x1, y1, x2, y2)
+    while run < runs:
+        if edge_touches_box(px, py, qx, qy, boxes[run, 0], boxes[run, 1], boxes[run, 2], boxes[run, 3]):
+            found = _edge_against_run(px, py, qx, qy, heap, block, run * RUN, min((run + 1) * RUN, edges))
+            if found == _CROSSING:
+                return _CROSSING
+            result = max(result, found)
+        run = next_run(boxes, runs, run + 1, x1, y1, x2, y2)
+    return result
+
+
+@kernel
+def _emit(entry: Ints, constraint: Ints, which: int, mask: int, out: Ints, count: int) -> int:
+    """Write the ids of an entry's constraints that have a relation in `mask`."""
+    slot = entry[which, FIRST]
+    while slot >= 0:
+        if constraint[slot, MASK] & mask:
+            out[count] = constraint[slot, ID]
+            count += 1
+        slot = constraint[slot, NEXT]
+    return count
+
+
+@kernel
+def _decided(entry: Ints, constraint: Ints, which: int, mask: int) -> bool:
+    """Whether each constraint of an entry wants none or all of the relations in `mask`."""
+    slot = entry[which, FIRST]
+    while slot >= 0:
+        wanted = constraint[slot, MASK] & mask
+        if wanted != 0 and wanted != mask:
+            return False
+        slot = constraint[slot, NEXT]
+    return True
+
+
+@kernel
+def _relate_by_edges(
+    heap: Floats, block: int, edges: int, axy: Floats, aboxes: Floats, touching: Ints, low: int, high: int
+) -> int:
+    """Return the exact relation of A to a stored ring, from A's edges touching[low:high] that touch its MBR."""
+    contact = False
+    for k in range(low, high):
+        i = touching[k]
+        found = _edge_against_ring(axy[i, 0], axy[i, 1], axy[i + 1, 0], axy[i + 1, 1], heap, block, edges)
+        if found == _CROSSING:
+            return OVERLAPS
+        if found == _TOUCHING:
+            contact = True
+    bxy = ring_xy(heap, block, edges)
+    bboxes = ring_boxes(heap, block, edges)
+    if contact:
+        return relate_rings(axy, aboxes, bxy, bboxes)
+    if locate(bxy[0, 0], bxy[0, 1], axy, aboxes) == IN:
+        return CONTAINS
+    return INSIDE if locate(axy[0, 0], axy[0, 1], bxy, bboxes) == IN else DISJOINT
+
+
+@kernel
+def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float, out: Ints, tally: Ints) -> int:
+    """Write the ids of the constraints that ring A satisfies to `out`, return how many; add to the tally."""
+    boxes, node_of, chunk_of, heap = t.boxes, t.node, t.chunk, t.heap
+    entry_of, constraint_of = t.entry, t.constraint
+    mbr = aboxes.shape[0] - 1
+    ax1, ay1, ax2, ay2 = aboxes[mbr, 0], aboxes[mbr, 1], aboxes[mbr, 2], aboxes[mbr, 3]
+    slack = 0.0 if mode == EXACTLY else _ROUNDING * max(max(abs(ax1), abs(ax2)), max(abs(ay1), abs(ay2)))
+    total = axy.shape[0] - 1
+    root = t.state[ROOT]
+    depth = node_of[root, LEVEL] + 1
+    # One frame per level: a node, its next child, and its part of `edges`. The parts lie one behind the other.
+    node_at = np.empty(depth, np.int64)
+    next_at = np.empty(depth, np.int64)
+    bounds = np.empty(depth + 1, np.int64)
+    edges = np.empty((depth + 1) * total, np.int64)
+    for i in range(total):
+        edges[i] = i
+    bounds[0] = 0
+    bounds[1] = total
+    node_at[0] = root
+    next_at[0] = 0
+    visited = 1
+    evaluated = 0
+    by_evaluation = 0
+    count = 0
+    top = 0
+    while top >= 0:
+        node = node_at[top]
+        i = next_at[top]
+        if i == node_of[node, COUNT]:
+            top -= 1
+            continue
+        next_at[top] = i + 1
+        leaf = node_of[node, LEVEL] == 0
+        child = node_of[node, CHILDREN + i]
+        x1, y1, x2, y2 = boxes[node, i, 0], boxes[node, i, 1], boxes[node, i, 2], boxes[node, i, 3]
+        if x1 > ax2 or x2 < ax1 or y1 > ay2 or y2 < ay1:
+            if not leaf:
+                count = list_copy(node_of, chunk_of, child, WHEN_DISJOINT, out, count)
+            elif entry_of[child, UNION] & _D:
+                count = _emit(entry_of, constraint_of, child, _D, out, count)
+            continue
+        if leaf:
+            allowed = POSSIBLE[relate_boxes(ax1, ay1, ax2, ay2, x1, y1, x2, y2)]
+            if boxes_cross(ax1, ay1, ax2, ay2, x1, y1, x2, y2):
+                allowed = _O
+            if entry_of[child, UNION] & allowed == 0:
+                continue
+            if _decided(entry_of, constraint_of, child, allowed):
+                count = _emit(entry_of, constraint_of, child, allowed, out, count)
+                continue
+            if mode == EXACTLY and bounds[top + 1] - bounds[top] > _MANY:
+                block, ring = entry_of[child, BLOCK], entry_of[child, EDGES]
+                relation = relate_rings(axy, aboxes, ring_xy(heap, block, ring), ring_boxes(heap, block, ring))
+                before = count
+                count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
+                evaluated += 1
+                by_evaluation += count - before
+                continue
+        low, high = bounds[top], bounds[top + 1]
+        end = high
+        if mode != UNIFORM_HALO:
+            if slack > 0.0:
+                pad = slack + _ROUNDING * max(max(abs(x1), abs(x2)), max(abs(y1), abs(y2)))
+                x1, y1, x2, y2 = x1 - pad, y1 - pad, x2 + pad, y2 + pad
+            for k in range(low, high):
+                e = edges[k]
+                if edge_touches_box(axy[e, 0], axy[e, 1], axy[e + 1, 0], axy[e + 1, 1], x1, y1, x2, y2):
+                    edges[end] = e
+                    end += 1
+            if end == high:
+                inside = locate(x1, y1, axy, aboxes) == IN
+                if leaf:
+                    count = _emit(entry_of, constraint_of, child, _CT if inside else _D, out, count)
+                else:
+                    which = WHEN_CONTAINED if inside else WHEN_DISJOINT
+                    count = list_copy(node_of, chunk_of, child, which, out, count)
+                continue
+        if leaf:
+            block, ring = entry_of[child, BLOCK], entry_of[child, EDGES]
+            if mode == EXACTLY:
+                relation = _relate_by_edges(heap, block, ring, axy, aboxes, edges, high, end)
+            else:
+                bxy, bboxes = ring_xy(heap, block, ring), ring_boxes(heap, block, ring)
+                relation = relate_uniform(axy, aboxes, bxy, bboxes, density, mode == UNIFORM_HALO)
+            before = count
+            count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
+            evaluated += 1
+            by_evaluation += count - before
+        else:
+            top += 1
+            node_at[top] = child
+            next_at[top] = 0
+            bounds[top + 1] = end
+            visited += 1
+    tally[VISITED] += visited
+    tally[EVALUATED] += evaluated
+    tally[ACCEPTED] += count - by_evaluation
+    return count
+
+
+@kernel
+def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints) -> int:
+    """As `search_ring`, for a point: inside a region, meeting its boundary, or disjoint from it."""
+    boxes, node_of, chunk_of, heap = t.boxes, t.node, t.chunk, t.heap
+    entry_of, constraint_of = t.entry, t.constraint
+    root = t.state[ROOT]
+    stack = np.empty((node_of[root, LEVEL] + 1) * CAPACITY, np.int64)
+    stack[0] = root
+    size = 1
+    visited = 0
+    evaluated = 0
+    by_evaluation = 0
+    count = 0
+    while size > 0:
+        size -= 1
+        node = stack[size]
+        visited += 1
+        leaf = node_of[node, LEVEL] == 0
+        for i in range(node_of[node, COUNT]):
+            child = node_of[node, CHILDREN + i]
+            x1, y1, x2, y2 = boxes[node, i, 0], boxes[node, i, 1], boxes[node, i, 2], boxes[node, i, 3]
+            missed = x < x1 or x > x2 or y < y1 or y > y2
+            if not leaf:
+                if missed:
+                    count = list_copy(node_of, chunk_of, child, WHEN_DISJOINT, out, count)
+                else:
+                    stack[size] = child
+                    size += 1
+                continue
+            union = entry_of[child, UNION]
+            if missed:
+                if union & _D:
+                    count = _emit(entry_of, constraint_of, child, _D, out, count)
+            elif union & (_D | _M | _I):
+                block, edges = entry_of[child, BLOCK], entry_of[child, EDGES]
+                place = locate(x, y, ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
+                before = count
+                count = _emit(
+                    entry_of, constraint_of, child, _I if place == IN else _M if place == ON else _D, out, count
+                )
+                evaluated += 1
+                by_evaluation += count - before
+    tally[VISITED] += visited
+    tally[EVALUATED] += evaluated
+    tally[ACCEPTED] += count - by_evaluation
+    return count
+
+
+@kernel
+def search_points(t: Tree, places: Floats, first: int, out: Ints, ends: Ints, tally: Ints) -> int:
+    """As `search_point` of each place from `first` on, one answer behind another; `ends` says where each ends.
+
+    Returns the place to go on with: the number of places when all are done, less when `out` is too full for whatever
+    the next may find.
+    """
+    count = ends[first - 1] if first > 0 else 0
+    most = t.state[CONSTRAINTS] + CHUNK
+    for n in range(first, places.shape[0]):
+        if out.shape[0] - count < most:
+            return n
+        count += search_point(t, places[n, 0], places[n, 1], out[count:], tally)
+        ends[n] = count
+    return len(places)

@@ -1,0 +1,1 @@
+"""A road network in kernels: checked, joined into roads, divided into cells, with places on edges."""

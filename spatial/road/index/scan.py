@@ -1,0 +1,60 @@
+"""`scan`: every subscription against every message, after one expansion to D_max. The floor that an index must beat."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from contrada.spatial.road.index.base import RoadIndex
+from contrada.spatial.road.index.verification import TOTAL, Candidates, Message, Placed, place_of, token_places
+from contrada.spatial.storage.jit import kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+
+@kernel
+def _all(placed: Placed, slots: NDArray[np.int32], message: Message, d_max: float) -> Candidates:
+    start, length, keywords, _, facts = placed
+    table = token_places(message.tokens)
+    words = np.zeros(slots.size)
+    for i in range(slots.size):
+        slot = slots[i]
+        weight = 0.0
+        for k in range(start[slot], start[slot] + length[slot]):
+            place = place_of(table, keywords[k])
+            if place >= 0:
+                weight += message.weights[place]
+        if facts[slot, TOTAL] > 0.0:
+            words[i] = weight / facts[slot, TOTAL]
+    return Candidates(slots, words, d_max, 0)
+
+
+class RoadScan(RoadIndex):
+    """No structure at all: O(n) per message."""
+
+    name = "scan"
+
+    def _build(self) -> None:
+        pass
+
+    def _insert(self, slot: int) -> None:
+        pass
+
+    def _remove(self, slot: int) -> None:
+        pass
+
+    def _candidates(self, message: Message) -> Candidates:
+        return _all(self.placed, self.store.slots, message, self.network.d_max)
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {}
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        pass
+
+    def _check_structure(self) -> None:
+        pass

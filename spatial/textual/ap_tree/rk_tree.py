@@ -1,0 +1,120 @@
+"""`rk-tree`, ours: a directory by rarest keyword over AP-trees whose keywords go from rare to frequent.
+
+Paper 4 puts frequent keywords first, since a keyword node has only f cuts and rare words would share one. With a
+pointer for every word there is no such limit: a message of n tokens reads n pointers instead of descending from a root
+in which its frequent tokens hit nearly every cut, and what it reaches are the subscriptions whose *rarest* keyword it
+has, the ranked keys of Yan and Garcia-Molina. Most of these lists are one small leaf. Long ones are AP-trees that begin
+at the second rarest keyword, so they are divided by space or by further keywords as the cost model says; frequent words
+have those of single-keyword subscriptions, which only space divides.
+
+Layout, leaves, partitions, insertion and drift are the AP-tree's; only the root differs (`DIRECTORY` in
+nodes.py), four bytes per word of the vocabulary, and the order in which keywords are read (`word_at`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from contrada.spatial.storage.jit import kernel
+from contrada.spatial.textual.ap_tree.build import Settings, build_subtree, write_leaf
+from contrada.spatial.textual.ap_tree.nodes import (
+    DIRECTORY,
+    HEADER,
+    ROOT,
+    SHAPE,
+    WEIGHT,
+    Arena,
+    Meta,
+    allocate,
+    free,
+)
+from contrada.spatial.textual.ap_tree.tree import APTree
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from contrada.spatial.textual.store import Rows
+
+
+@kernel
+def _new_directory(arena: Arena, meta: Meta, words: int) -> tuple[Arena, int]:
+    """Make a directory for words below `words`, without children."""
+    arena, p, room, tag = allocate(arena, meta, HEADER + words, False)
+    arena[p : p + room] = 0
+    arena[p], arena[p + SHAPE] = DIRECTORY | tag, room - HEADER
+    return arena, p
+
+
+@kernel
+def _build_directory(
+    arena: Arena,
+    meta: Meta,
+    rows: Rows,
+    slots: NDArray[np.int32],
+    words: int,
+    region: NDArray[np.float64],
+    universe: NDArray[np.float64],
+    settings: Settings,
+) -> Arena:
+    """Build a directory over `slots` as the root: a subtree for each word that is some slot's rarest."""
+    arena, p = _new_directory(arena, meta, words)
+    arena[ROOT] = p
+    arena[p + WEIGHT] = slots.size
+    places = np.zeros(words + 1, np.int64)
+    for slot in slots:
+        places[rows.keywords[rows.start[slot] + rows.length[slot] - 1] + 1] += 1
+    for word in range(words):
+        places[word + 1] += places[word]
+    cursor = places.copy()
+    sorted_slots = np.empty(slots.size, np.int32)
+    for slot in slots:
+        word = rows.keywords[rows.start[slot] + rows.length[slot] - 1]
+        sorted_slots[cursor[word]] = slot
+        cursor[word] += 1
+    for word in range(words):
+        mine = sorted_slots[places[word] : places[word + 1]]
+        if mine.size > settings.leaf:
+            arena = build_subtree(arena, meta, rows, mine, p + HEADER + word, 1, False, region, universe, settings)
+        elif mine.size:
+            arena, leaf = write_leaf(arena, meta, rows, mine, 1, settings)
+            arena[p + HEADER + word] = leaf
+    return arena
+
+
+@kernel
+def _with_larger_directory(arena: Arena, meta: Meta, words: int) -> Arena:
+    old = arena[ROOT]
+    arena, p = _new_directory(arena, meta, words)
+    arena[p + WEIGHT] = arena[old + WEIGHT]
+    for word in range(arena[old + SHAPE]):
+        arena[p + HEADER + word] = arena[old + HEADER + word]
+    free(arena, meta, old)
+    arena[ROOT] = p
+    return arena
+
+
+class RankedKeyTree(APTree):
+    """Ranked-key tree. Options as of the AP-tree."""
+
+    name = "rk-tree"
+    rare_first: ClassVar[bool] = True
+
+    def _build_root(self, slots: NDArray[np.int32], region: NDArray[np.float64]) -> None:
+        self._arena = _build_directory(
+            self._arena,
+            self._meta,
+            self.store.rows,
+            slots,
+            self.vocabulary.size,
+            region,
+            self._universe,
+            self._parameters,
+        )
+
+    def _insert(self, slot: int) -> None:
+        words = self.vocabulary.size
+        if words > self._arena[self._arena[ROOT] + SHAPE]:
+            self._arena = _with_larger_directory(self._arena, self._meta, words + words // 2)
+        super()._insert(slot)

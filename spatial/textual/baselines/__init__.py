@@ -1,0 +1,1 @@
+"""What the papers measure themselves against, and a plain scan."""

@@ -1,0 +1,1 @@
+"""LFilter: an `mbr_trie` and a `pt_quadtree`, made to take changes by `layered`, chosen by cost (`lfilter`)."""

@@ -1,0 +1,140 @@
+"""The kernel cache finds what was compiled from the same sources, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from contrada.spatial.storage import kernel_cache
+from contrada.spatial.storage.kernel_cache import kernel_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FunctionType
+
+_SOURCE = '''
+from contrada.spatial.storage.jit import kernel
+
+STEP = 3
+
+
+@kernel
+def inner(x):
+    """Add a step."""
+    return x + STEP
+
+
+@kernel
+def outer(x):
+    """Call another kernel."""
+    return inner(x) * 2
+'''
+
+_RUN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from contrada.spatial.storage import kernel_cache
+names = []
+kernel_cache.compiled.append(names.append)
+import kernels_of_a_test
+print(kernels_of_a_test.outer(int(sys.argv[2])), *names)
+"""
+
+
+def _run(folder: Path, source: str, argument: int = 1, cache: Path | None = None) -> list[str]:
+    """The answer of `outer` in a process of its own, and the names of the kernels that it had to compile."""
+    folder.mkdir(exist_ok=True)
+    (folder / "kernels_of_a_test.py").write_text(source)
+    environment = {kernel_cache.VARIABLE: str(cache or folder.parent / "cache"), "PYTHONPATH": ":".join(sys.path)}
+    command = [sys.executable, "-c", _RUN, str(folder), str(argument)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=120)
+    return done.stdout.split()
+
+
+def test_another_clone_and_another_docstring_compile_nothing(tmp_path: Path) -> None:
+    first = _run(tmp_path / "one", _SOURCE)
+    assert first[0] == "8"
+    assert len(first) == 3
+    changed = _SOURCE.replace("Call another kernel.", "Another text,\n\n    and more lines of it.")
+    assert _run(tmp_path / "two", "\n\n" + changed) == ["8"]
+
+
+def test_a_changed_callee_is_compiled_again_with_its_callers(tmp_path: Path) -> None:
+    _run(tmp_path / "one", _SOURCE)
+    assert _run(tmp_path / "two", _SOURCE.replace("x + STEP", "x - STEP"))[0] == "-4"
+    assert _run(tmp_path / "two", _SOURCE.replace("STEP = 3", "STEP = 4"))[0] == "10"
+    assert _run(tmp_path / "two", _SOURCE) == ["8"]
+
+
+def test_what_cannot_be_kept_is_compiled_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    assert _run(tmp_path / "one", _SOURCE, cache=tmp_path / "file" / "cache")[0] == "8"
+
+
+def test_a_folder_that_others_may_write_to_is_not_read(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    _run(tmp_path / "one", _SOURCE)
+    cache.chmod(0o777)
+    assert len(_run(tmp_path / "one", _SOURCE)) == 3
+
+
+class _Trap:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path(self.path),)
+
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+
+
+def _kernels(cache: Path) -> Iterator[tuple[Path, bytes, int]]:
+    start = len(kernel_cache._MAGIC) + 2 * kernel_cache._DIGEST
+    for path in cache.iterdir():
+        yield path, path.read_bytes(), start
+
+
+def test_a_damaged_file_is_never_unpickled(tmp_path: Path) -> None:
+    _run(tmp_path / "one", _SOURCE)
+    trap = pickle.dumps(_Trap(tmp_path / "sprung"))
+    for path, content, start in _kernels(tmp_path / "cache"):
+        path.write_bytes(content[:start] + trap)
+    assert len(_run(tmp_path / "one", _SOURCE)) == 3
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_file_of_another_key_is_never_unpickled(tmp_path: Path) -> None:
+    _run(tmp_path / "one", _SOURCE)
+    trap = pickle.dumps(_Trap(tmp_path / "sprung"))
+    for path, _content, _start in _kernels(tmp_path / "cache"):
+        foreign = hashlib.sha256(b"another key").digest()
+        path.write_bytes(kernel_cache._MAGIC + foreign + hashlib.sha256(trap).digest() + trap)
+    assert len(_run(tmp_path / "one", _SOURCE)) == 3
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_every_kernel_of_the_package_can_be_told_apart() -> None:
+    import pkgutil
+    from importlib import import_module
+
+    from numba.core.dispatcher import Dispatcher
+
+    digests: dict[bytes, FunctionType] = {}
+    for folder in ("spatial", "forwarding"):
+        package = import_module(f"contrada.{folder}")
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for value in vars(import_module(module.name)).values():
+                if isinstance(value, Dispatcher):
+                    function = value.py_func
+                    assert digests.setdefault(kernel_digest(function), function) is function
+    assert len(digests) > 300
+
+
+@pytest.mark.parametrize("value", [object(), {1: 2}])
+def test_a_global_of_unknown_making_is_refused(value: object) -> None:
+    with pytest.raises(TypeError, match="cannot tell what it is made of"):
+        kernel_cache._describe(value, [])
