@@ -4,7 +4,7 @@
 
 Parts: `sff` (workloads Z and C), `changes` (adding, memory, the longest pause), `churn` (a million filters replaced),
 `loading` (a saved table in a fresh process), `regions` (the region mix, beside an STRtree with a dictionary and beside
-koncorde), `growth`, `simplifier` (Fig. 4b and Table 3, scenario 2, of paper 1) and `contains` (the substring index
+koncorde), `growth`, `simplifier` (Fig. 4b and Table 3, scenario 2, of [SIENA-2D]) and `contains` (the substring index
 beside pyahocorasick).
 
 Times are the processor's, of work in one thread: what the clock shows on a machine with nothing else to do. Where it

@@ -1,9 +1,9 @@
-"""Geotext indexes: the experiments of papers 2, 3 and 4, one table and plot each, ours beside what the papers print.
+"""Geotext indexes: the experiments of [RT-TREE], [LFILTER] and [AP-TREE], ours beside what the papers print.
 
-    python -m benchmarks.geotext --quick                                  # everything, small: does it run?
-    python -m benchmarks.geotext --paper 4 --only fig12 --size 5000000    # one figure, at the paper's size
-    python -m benchmarks.geotext --only orders                            # orders of subscribing, growth from empty
-    python -m benchmarks.geotext --world places --data DIR                # real names at real places
+    python -m benchmarks.geotext --quick                                      # everything, small: does it run?
+    python -m benchmarks.geotext --paper ap-tree --only fig12 --size 5000000  # one figure, at the paper's size
+    python -m benchmarks.geotext --only orders                                # orders of subscribing, growth from empty
+    python -m benchmarks.geotext --world places --data DIR                    # real names at real places
 
 Worlds: `zipf` as the papers print (geotext_workloads.py), `thinned` with its most frequent words thinned out, `places`
 from place_names.parquet in `--data` or $CONTRADA_DATA. Figures to reach are judged at the size they are stated for.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from benchmarks import geotext_orders, geotext_paper2, geotext_paper3, geotext_paper4
+from benchmarks import geotext_ap_tree, geotext_lfilter, geotext_orders, geotext_rt_tree
 from benchmarks.geotext_workloads import Places, Synthetic, World
 from benchmarks.harness import Report, data_directory
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAPERS = {
-    2: geotext_paper2.FIGURES,
-    3: geotext_paper3.FIGURES,
-    4: {**geotext_paper4.FIGURES, "orders": geotext_orders.sample_orders},
+    "rt-tree": geotext_rt_tree.FIGURES,
+    "lfilter": geotext_lfilter.FIGURES,
+    "ap-tree": {**geotext_ap_tree.FIGURES, "orders": geotext_orders.sample_orders},
 }
 
 
@@ -38,7 +38,7 @@ def _world(name: str, data: Path | None, parser: argparse.ArgumentParser) -> Wor
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--paper", type=int, choices=tuple(PAPERS), action="append", help="which paper; all by default")
+    parser.add_argument("--paper", choices=tuple(PAPERS), action="append", help="which paper; all by default")
     parser.add_argument("--only", action="append", metavar="FIGURE", help="which figure, as fig12; all by default")
     parser.add_argument("--world", choices=("zipf", "thinned", "places"), default="zipf")
     parser.add_argument("--size", type=int, default=1_000_000, help="subscriptions")
@@ -59,7 +59,7 @@ def main() -> int:
     for paper in papers:
         for name, figure in PAPERS[paper].items():
             if arguments.only is None or name in arguments.only:
-                report = Report(f"geotext-paper{paper}-{name}-{arguments.world}-{size}")
+                report = Report(f"geotext-{paper}-{name}-{arguments.world}-{size}")
                 figure(report, world, subscriptions, messages)
                 code |= report.finish()
     return code

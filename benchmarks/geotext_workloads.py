@@ -1,7 +1,7 @@
 """Subscriptions and messages for the geotext benchmarks: a synthetic world of the papers' parameters, and a real one.
 
-`Synthetic` is like the geo-tagged tweets of paper 4's Table II: a vocabulary of 1.7 million words and nine keywords in
-a message. Words follow Zipf's law (paper 2, section 6), p of rank r proportional to 1 / r, so the most frequent one is
+`Synthetic` is like the geo-tagged tweets of [AP-TREE], Table II: a vocabulary of 1.7 million words and nine keywords
+in a message. Words follow Zipf's law ([RT-TREE], section 6), p of rank r proportional to 1 / r: the most frequent is
 near 5 % of the text. No paper prints the rest, which is ours: a thousand cities of Zipfian size and a fifth of the
 population anywhere; three tenths of the words out of the city's own five hundred, so that places talk of different
 things. With `shift` the law is Mandelbrot's, 1 / (r + shift), as if stop words had been removed: a shift of 10 leaves
@@ -10,8 +10,8 @@ things. With `shift` the law is Mandelbrot's, 1 / (r + shift), as if stop words 
 `Places` is real: names and addresses with their coordinates, from `place_names.parquet`. A subscription takes words of
 one place; a message is a place's text, extended with that of its neighbours when it should be longer.
 
-In both a subscription has 1-5 keywords of one text and a box around its place, of 0.01-1 % of the space (paper 4,
-section V-A), and a message 6-20 or 100-1,000 tokens at a point or in a box (paper 2, section 6). Everything is seeded.
+In both a subscription has 1-5 keywords of one text and a box around its place, of 0.01-1 % of the space ([AP-TREE],
+section V-A), and a message 6-20 or 100-1,000 tokens at a point or in a box ([RT-TREE], section 6). All is seeded.
 """
 
 from __future__ import annotations

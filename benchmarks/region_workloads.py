@@ -1,4 +1,4 @@
-"""Regions as section 5 of paper 1 has them: synthetic constraints, query types A, B and C, and real polygons.
+"""Regions as section 5 of [SIENA-2D] has them: synthetic constraints, query types A, B and C, and real polygons.
 
 A *universe* is a rectangle. Synthetic regions are polygons of 20 vertices in a random rectangle, of at least a tenth of
 the universe's area. Queries have an MBR of 1 to 25 % of the universe's area: A round and nearly square with at most 10

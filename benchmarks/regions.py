@@ -1,4 +1,4 @@
-"""Regions, relations and the CR-tree: section 5 of paper 1. `make bench-regions ARGS="--data DIR --quick"`.
+"""Regions, relations and the CR-tree: section 5 of [SIENA-2D]. `make bench-regions ARGS="--data DIR --quick"`.
 
 Fig. 4a (matching time against the number of constraints), Fig. 5 (precision against density) and scenario 1 of Table 3
 (real polygons, query types A, B, C), with what a Python user would write as the peer: a shapely STRtree, a prepared

@@ -1,4 +1,4 @@
-"""Subscriptions on road networks: EIA against BIA and a scan, the experiments of paper 5 in shape.
+"""Subscriptions on road networks: EIA against BIA and a scan, the experiments of [ROADS] in shape.
 
     python -m benchmarks.roads --data DIR                          # both cities, every figure, a million subscriptions
     python -m benchmarks.roads --data DIR --city delhi --only sizes --size 4000000

@@ -1,6 +1,6 @@
 """What looking for covers may cost: an allowance that every change adds to and every comparison draws on.
 
-Covering is an optimisation. A filter that is not found to be covered stays active in the table (rule 3 of paper 1,
+Covering is an optimisation. A filter that is not found to be covered stays active in the table (rule 3 of [SIENA-2D],
 section 4.2), or is told to a neighbour; answers do not change. Finding out may be dear, though: two regions of ten
 thousand vertices can take milliseconds to relate, and fifty of them have a thousand pairs. So whoever looks for covers
 holds an allowance of two numbers,

@@ -1,4 +1,4 @@
-"""Simplification of predicates, rules 1 to 3 of paper 1, section 4.2: what the table does in Python.
+"""Simplification of predicates, rules 1 to 3 of [SIENA-2D], section 4.2: what the table does in Python.
 
 Rules 1 and 2 look at one filter. They matter only where a filter speaks of a name twice, and are left to
 `forwarding.covering`. Rule 3 is the kernels' (kernels/change/simplifying.py), but for filters whose constraints are of

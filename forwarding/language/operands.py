@@ -147,7 +147,7 @@ class TextMatch:
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """Operand of `similar`: likeness of words and nearness along roads, weighted, reach `tau` (paper 5, Def. 7)."""
+    """Operand of `similar`: likeness of words and nearness along roads, weighted, reach `tau` ([ROADS], Def. 7)."""
 
     keywords: frozenset[str]
     at: Point

@@ -1,7 +1,7 @@
 """The lists of constraints that the nodes of a CR-tree keep.
 
 Every node keeps two lists of the constraints below it: those that hold when the query is *disjoint* from all that is
-below (paper 1, section 4.1), and those that hold when the query *contains* all of it (ours). A constraint has one
+below ([SIENA-2D], section 4.1), and those that hold when the query *contains* all of it (ours). A constraint has one
 ancestor on each level, so one position per level and list is enough to take it out by moving the last element into
 its place: adding and removing are O(1) per level, and copying a list into an answer is a copy of runs of 32.
 

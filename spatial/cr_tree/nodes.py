@@ -1,8 +1,9 @@
 """Guttman's tree of the CR-tree: choosing a leaf, quadratic split, condensing after a deletion.
 
-Paper 1, section 4.1 keeps Guttman's R-tree and adds the lists; so do we. Nodes hold 6 to 16 children (the root fewer),
-all leaves are on level 0. What moves between nodes takes its constraints along in the lists (`cr_lists`): a split moves
-the lists of the children that leave, so a list element moves O(1) times per level, amortised over insertions.
+[SIENA-2D] (section 4.1) keeps Guttman's R-tree and adds the lists; so do we. Nodes hold 6 to 16 children (the root
+fewer), all leaves are on level 0. What moves between nodes takes its constraints along in the lists (`lists.py`): a
+split moves the lists of the children that leave, so a list element moves O(1) times per level, amortised over
+insertions.
 """
 
 from __future__ import annotations

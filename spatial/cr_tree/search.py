@@ -12,7 +12,7 @@ locating one corner tells which. So a child is
   whose constraints each want none, or all, of those left is decided there. What remains is evaluated, by the edges
   at hand, or when these are very many by `relate_rings`, which looks at a sixteenth of them and stops at a crossing.
 
-So the cost follows the query's boundary and the size of the answer, not its area. Beyond paper 1, section 4.1: the
+So the cost follows the query's boundary and the size of the answer, not its area. Beyond [SIENA-2D], section 4.1: the
 second list and the edges (the paper matches disjoint lists only, by MBR).
 
 **Why the edges decide.** Let L be the query's edges that touch MBR(B). A point of ∂A on B's boundary is in MBR(B), so

@@ -1,7 +1,7 @@
 """The CR-tree: constraints on regions, indexed so that a region finds those it satisfies.
 
 A constraint is a region and a set of relations, under an id. The query region A satisfies it when the relation of A to
-the constraint's region is in the set. The tree is Guttman's R-tree over the distinct regions (paper 1, section 4.1),
+the constraint's region is in the set. The tree is Guttman's R-tree over the distinct regions ([SIENA-2D], section 4.1),
 whose nodes also list the constraints that hold when the query misses all that is below, or contains all of it; a search
 costs what the query's boundary and the answer cost, whatever the query's area.
 

@@ -1,4 +1,4 @@
-"""Regions: simple polygons of one ring (paper 1, Definition 1), and boxes, the axis-parallel ones.
+"""Regions: simple polygons of one ring ([SIENA-2D], Definition 1), and boxes, the axis-parallel ones.
 
 A region is validated once, on entry, and kept in canonical form (`canonical`): counter-clockwise, from its
 lexicographically smallest vertex, without repeated or exactly collinear vertices. So `==` holds exactly when two

@@ -1,6 +1,6 @@
 """The exact relation of two rings: the 4-intersection model with witnesses chosen where they matter.
 
-Paper 1 (section 3.1) decides a relation by four intersections, each by a witness point on a boundary:
+[SIENA-2D] (section 3.1) decides a relation by four intersections, each by a witness point on a boundary:
 ∂A ∩ ∂B, ∂A ∩ B°, A° ∩ ∂B and ∂A ∩ B⁻. It samples both boundaries; we look only where the answer can change. The class
 of ∂A against B changes only at points of ∂A ∩ ∂B, so:
 

@@ -1,4 +1,4 @@
-"""What the bounding rectangles of two regions say about the regions: Table 2 of paper 1, corrected.
+"""What the bounding rectangles of two regions say about the regions: Table 2 of [SIENA-2D], corrected.
 
 Read here the other way round from the paper: for each relation of MBR(A) to MBR(B), the relations of A to B that
 remain possible. The paper's rows for covers and covered-by are unsound for irregular shapes: A can cover B with

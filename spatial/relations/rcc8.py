@@ -1,7 +1,7 @@
 """The algebra of the eight relations: converse, composition, and what follows for constraints.
 
 A set of relations is a mask (`relation`). A spatial constraint is a mask and a region R, and holds for a value X when
-the relation of X to R is in the mask; `intersects` is a mask of seven. Paper 1 (section 4.2) asks of two constraints
+the relation of X to R is in the mask; `intersects` is a mask of seven. [SIENA-2D] (section 4.2) asks of two constraints
 whether one covers the other (whatever satisfies C2 satisfies C1) or they conflict (nothing satisfies both), and
 evaluates both "in the intuitive way"; its printed example is wrong: `x covered-by A` does not conflict with `x
 disjoint B` when A overlaps B, for x may lie in A minus B. Here both follow from composition: with k the relation of

@@ -45,7 +45,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Sample boundaries: every vertex, and at least `density` points to a unit of length (paper 1, section 3.3).
+    """Sample boundaries: every vertex, and at least `density` points to a unit of length ([SIENA-2D], section 3.3).
 
     With `halo`, a sample meets the other boundary already when it is within half its distance to the next sample:
     a smoother passage from disjoint to overlaps by way of meets. A density of 0 samples the vertices alone.

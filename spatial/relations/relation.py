@@ -1,6 +1,6 @@
 """The eight topological relations between regions, and sets of them.
 
-The relations are jointly exhaustive and pairwise disjoint (paper 1, section 2.1): two regions are in exactly one.
+The relations are jointly exhaustive and pairwise disjoint ([SIENA-2D], section 2.1): two regions are in exactly one.
 `A relation B` reads left to right. Kernels speak of a relation by its `code`, 0 to 7 in the order below, and of a
 set of relations by a bit mask with bit `code` set; a constraint's operator is such a set: one relation, or
 `INTERSECTS`, which is every relation but `disjoint`.

@@ -1,6 +1,6 @@
 """The paper's discretization: sample a boundary uniformly, check each point against the other region.
 
-Paper 1, Algorithm 1 and section 3.3. ∂X is sampled at its vertices and, on each edge of length L, at the points that
+[SIENA-2D], Algorithm 1 and section 3.3. ∂X is sampled at its vertices and, on each edge of length L, at the points that
 cut it into ⌈L·D⌉ equal parts, so that there are at least D samples to a unit of length; D = 0 samples the vertices
 alone. With a halo, a sample also meets the other boundary when it is within r = d/2 of it, d being the distance to
 its nearest neighbour on the same edge. O(ℓD) point checks, each O(n/16) or better (`rings.locate`).

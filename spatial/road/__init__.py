@@ -1,1 +1,1 @@
-"""Road networks and the indexes of subscriptions on them (paper 5)."""
+"""Road networks and the indexes of subscriptions on them ([ROADS])."""

@@ -1,4 +1,4 @@
-"""`RoadNetwork`: a map of roads, the distances along them, and the similarity of messages to subscriptions (paper 5).
+"""`RoadNetwork`: a map of roads, the distances along them, and the similarity of messages to subscriptions ([ROADS]).
 
     network = RoadNetwork(xy=[(0, 0), (4, 0), (4, 3)], edges=[(0, 1), (1, 2)], d_max=10.0)
     network.distance((1, 0.2), (4, 2))     # 5.0: each point is put on its nearest edge first

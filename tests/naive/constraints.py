@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.language.filter import Filter
 
-# DE-9IM patterns of the eight relations, from the interiors' and boundaries' intersections (paper 1, Table 1).
+# DE-9IM patterns of the eight relations, from the interiors' and boundaries' intersections ([SIENA-2D], Table 1).
 PATTERNS = {
     Operator.DISJOINT: "FF*FF****",
     Operator.EQUALS: "T*F**FFF*",

@@ -2,7 +2,7 @@
 
 Rings are sequences of (x, y), unclosed, in either orientation. Floats are taken at their exact binary value, scaled
 by one power of two to whole numbers; only constructed points are fractions. ∂A is cut wherever it touches ∂B; inside
-a piece the classification against B cannot change, so its midpoint speaks for all of it. Table 1 of paper 1 then
+a piece the classification against B cannot change, so its midpoint speaks for all of it. Table 1 of [SIENA-2D] then
 names the relation.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 OUT, ON, IN = 0, 1, 2
 
-# (∂A ∩ ∂B, ∂A ∩ B°, A° ∩ ∂B, ∂A ∩ B⁻), paper 1, Table 1.
+# (∂A ∩ ∂B, ∂A ∩ B°, A° ∩ ∂B, ∂A ∩ B⁻), [SIENA-2D], Table 1.
 TABLE_1 = {
     (False, False, False, True): Relation.DISJOINT,
     (True, False, False, True): Relation.MEETS,

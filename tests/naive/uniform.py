@@ -1,4 +1,4 @@
-"""Algorithm 1 of paper 1, with the definitions that `spatial.uniform` adds to it, as one reads them.
+"""Algorithm 1 of [SIENA-2D], with the definitions that `spatial.uniform` adds to it, as one reads them.
 
 Samples are the same doubles as in the kernels, so they are computed by the same expressions; everything else is
 rational arithmetic and plain loops over all edges.

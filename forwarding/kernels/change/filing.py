@@ -2,7 +2,7 @@
 
 A filter is posted under one constraint, its *access*: the one expected to be hit least often, judged by the table's own
 contents (how many constraints share the operand, how many speak of the name). This is the counting algorithm of
-paper 1, section 2.2, taken to its limit: SFF counts satisfied constraints per filter, the selective ones first; here
+[SIENA-2D], section 2.2, taken to its limit: SFF counts satisfied constraints per filter, the selective ones first; here
 the first is looked up, and the rest, which decide whether the count would have been reached, are verified only for
 filters whose first held and whose names the notification has. No counters are touched for the many that fail.
 """

@@ -1,4 +1,4 @@
-"""Rule 3 of paper 1, section 4.2, inside the table: filters that another of the same interface covers are not posted.
+"""Rule 3 of [SIENA-2D], section 4.2, in the table: filters that another of the same interface covers are not posted.
 
 Covered filters hang under their coverer (F_PARENT, F_CHILD, F_ELDER, F_YOUNGER) and may cover others in turn. They are
 examined only when filters are asked for and the coverer matched. Candidates are found through *groups*: the active

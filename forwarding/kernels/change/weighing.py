@@ -1,4 +1,4 @@
-"""Covers between filters in the table, for constraints of its own types: paper 1, section 4.2, rule 3, on words.
+"""Covers between filters in the table, for constraints of its own types: [SIENA-2D], section 4.2, rule 3, on words.
 
 Sound, and complete where one constraint of the covered filter implies each constraint of the coverer; what several
 imply together (covering.py weighs that too) is not looked for here. Constraints of plugged-in types are only

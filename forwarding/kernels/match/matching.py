@@ -2,7 +2,7 @@
 
 For each notification: decode its attributes and look each value up among the operands; then, per attribute, walk what
 is posted under the operands the value hits, under the thresholds it satisfies and under its name. Each posting met
-is a filter whose access constraint holds. The short cuts of SFF (paper 1, section 2.2) come in order of price: the
+is a filter whose access constraint holds. The short cuts of SFF ([SIENA-2D], section 2.2) come in order of price: the
 names it needs must be among the notification's (one `and` on the posting itself), its interface must not have matched
 yet (one load), and if its access is its only constraint, it matches. What is left become candidates, examined after
 each attribute (verifying.py), together with the filters they cover where filters and not interfaces are asked for.

@@ -1,4 +1,4 @@
-"""Buckets in which filters of one interface meet that may cover one another (rule 3 of paper 1, section 4.2).
+"""Buckets in which filters of one interface meet that may cover one another (rule 3 of [SIENA-2D], section 4.2).
 
 Comparing all pairs is quadratic. A filter f covers g only if each constraint of f follows from those of g on the same
 name, so it is enough that one constraint of f, the most telling, leads it to g. f *asks* in a few buckets for what it

@@ -1,4 +1,4 @@
-"""Cells of a road network, and how near each pair of them can be (paper 5, Eq. 3 to 6).
+"""Cells of a road network, and how near each pair of them can be ([ROADS], Eq. 3 to 6).
 
 The paper cuts the plane into the 256 leaves of a quadtree and keeps for each pair the smallest ratio of network to
 Euclidean distance between vertices, times the Euclidean distance. That is no lower bound for points in the middle of

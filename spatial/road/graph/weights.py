@@ -1,6 +1,6 @@
 """What words weigh: given once, with the network, so that a filter means the same whoever else subscribes.
 
-Paper 5 (Def. 6) takes inverse document frequencies over the subscriptions. A filter would then match today what it did
+[ROADS] (Def. 6) takes inverse document frequencies over the subscriptions. A filter would then match today what it did
 not yesterday because somebody else subscribed, two linked brokers would disagree, and what covers what would change
 under the table's feet. So weights are the network's: those given, and `other` for every other word; by default every
 word weighs 1. `idf_weights` computes the paper's from any corpus, such as last week's subscriptions or messages.

@@ -1,4 +1,4 @@
-"""BIA, the basic indexing architecture of paper 5 (section IV): the baseline that EIA is measured against.
+"""BIA, the basic indexing architecture of [ROADS] (section IV): the baseline that EIA is measured against.
 
 A subscription is on the lists of all its words, and on the wildcard's if it may be similar to a message that shares
 none. Under a word, its class is the word's part of its weight, in sixteenths rounded up. A message sums up, by cell,

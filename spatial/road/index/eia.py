@@ -1,4 +1,4 @@
-"""EIA, the enhanced indexing architecture of paper 5 (sections V and VI): the index behind `similar`.
+"""EIA, the enhanced indexing architecture of [ROADS] (sections V and VI): the index behind `similar`.
 
 A subscription is on the lists of the words of its *prefix*: its words rarest first, as far as a message must share one
 of them to be similar at any distance (Lemma 3). Under the i-th, its class is D_UB(s|tᵢ) (Eq. 13): the distance within

@@ -1,4 +1,4 @@
-"""Inverted lists of subscriptions on roads, under (word, cell, class): what both architectures of paper 5 are made of.
+"""Inverted lists of subscriptions on roads, under (word, cell, class): what both architectures of [ROADS] are made of.
 
     postings of (word, cell * 16 + class)      slots; in bulk those of one road stand together
     postings of (word, DIRECTORY)              every cell * 16 + class under which the word has a list

@@ -1,4 +1,4 @@
-"""How similar a message is to a subscription (paper 5, Def. 4 to 8), and how far a similar one can be.
+"""How similar a message is to a subscription ([ROADS], Def. 4 to 8), and how far a similar one can be.
 
     TSIM(s, m) = weight of the words that s and m share / weight of the words of s; 0 where those weigh nothing
     SIM(s, m)  = α · (1 − d_N(s, m) / D_max) + (1 − α) · TSIM(s, m)

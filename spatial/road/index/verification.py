@@ -1,4 +1,4 @@
-"""From candidates to answers: one bounded expansion from the message (paper 5, Algorithm 2), for every index.
+"""From candidates to answers: one bounded expansion from the message ([ROADS], Algorithm 2), for every index.
 
 Subscriptions stand in the slots of a store (`spatial.textual.store`), which holds their keywords. Beside it:
 

@@ -1,4 +1,4 @@
-"""Building an AP-tree, or any subtree of one, from a set of slots (paper 4, Algorithm 4).
+"""Building an AP-tree, or any subtree of one, from a set of slots ([AP-TREE], Algorithm 4).
 
 Pending nodes are tasks on a stack; the slots of all tasks lie one after another in a pool, in the order of the stack,
 so the topmost task's slots are always at the pool's end and can be replaced by those of its children. Nothing

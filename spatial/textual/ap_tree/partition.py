@@ -1,4 +1,4 @@
-"""How an AP-tree node is divided: ordered keyword cuts, grids, and the cost model that compares them (paper 4, IV A-C).
+"""How an AP-tree node is divided: ordered keyword cuts, grids, and the cost model comparing them ([AP-TREE], IV A-C).
 
 The expected cost of a partition is the sum over its buckets of weight × hit probability (Eq. 1).
 

@@ -1,6 +1,6 @@
 """`rk-tree`, ours: a directory by rarest keyword over AP-trees whose keywords go from rare to frequent.
 
-Paper 4 puts frequent keywords first, since a keyword node has only f cuts and rare words would share one. With a
+[AP-TREE] puts frequent keywords first, since a keyword node has only f cuts and rare words would share one. With a
 pointer for every word there is no such limit: a message of n tokens reads n pointers instead of descending from a root
 in which its frequent tokens hit nearly every cut, and what it reaches are the subscriptions whose *rarest* keyword it
 has, the ranked keys of Yan and Garcia-Molina. Most of these lists are one small leaf. Long ones are AP-trees that begin

@@ -1,4 +1,4 @@
-"""Matching a message against an AP-tree (paper 4, Algorithm 1), for points and boxes alike.
+"""Matching a message against an AP-tree ([AP-TREE], Algorithm 1), for points and boxes alike.
 
 A keyword node sends the message to every cut that one of its remaining tokens falls into, with the position after
 that token (at it, when the cut holds several words), to the dummy cut, and to the gap when a token lies in no cut. A

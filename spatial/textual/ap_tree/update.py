@@ -1,4 +1,4 @@
-"""Insertion, removal and adaptation to drift in an AP-tree (paper 4, Section IV-E).
+"""Insertion, removal and adaptation to drift in an AP-tree ([AP-TREE], Section IV-E).
 
 A subscription's leaves follow from its keywords and box alone, so insertion and removal walk the same paths. A leaf
 that outgrows θ_q is built anew as a subtree; an inner node that shrinks below half of that becomes a leaf.

@@ -1,4 +1,4 @@
-"""`iq-tree` and `rq-tree`: quadtree cells with inverted lists on the rarest keyword (paper 4, sections II-C and VI).
+"""`iq-tree` and `rq-tree`: quadtree cells with inverted lists on the rarest keyword ([AP-TREE], sections II-C and VI).
 
 The quadtree is linear: level l has 2**l by 2**l cells over the universe, numbered by level and then by row, and only
 cells with subscriptions have lists. A subscription is on the list of (cell, its rarest keyword) for those cells of

@@ -1,6 +1,6 @@
 """`ir-tree`: an R-tree with an inverted file in every node (Cong et al. 2009), turned round for subscriptions.
 
-Paper 2, section 2.2 compares with it. At a node the lists of the message's tokens name the children worth visiting;
+[RT-TREE] (section 2.2) compares with it. At a node the lists of the message's tokens name the children worth visiting;
 at a leaf they are counted, and a subscription met as often as it has keywords has them all, so only its box is
 verified. Every keyword of every subscription is on a list at every level, which is what makes it large and slow.
 """

@@ -1,7 +1,7 @@
 """`keyword-first`: each subscription on the inverted list of its rarest keyword, verified when the message has it.
 
-The ranked-key variant of Yan and Garcia-Molina that papers 2 and 4 compare with. No spatial pruning at all: a message
-costs the sum of the lists of its tokens. Insertion O(1); removal scans one list.
+The ranked-key variant of Yan and Garcia-Molina that [RT-TREE] and [AP-TREE] compare with. No spatial pruning at all: a
+message costs the sum of the lists of its tokens. Insertion O(1); removal scans one list.
 """
 
 from __future__ import annotations

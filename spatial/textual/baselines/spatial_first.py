@@ -1,4 +1,4 @@
-"""`spatial-first`: an R-tree on the boxes, then the keywords of whatever it returns (paper 2, section 2.2).
+"""`spatial-first`: an R-tree on the boxes, then the keywords of whatever it returns ([RT-TREE], section 2.2).
 
 Also the base of the indexes that hang words on the nodes of the same tree. Insertion and removal are O(log n).
 """

@@ -1,6 +1,6 @@
 """A static structure that takes changes: a layer built in bulk, a few later subscriptions beside it, and marks.
 
-    order  int32 (n,)     subscription n of the layer in token-set order (paper 3, 3.1): its slot, -1 once removed
+    order  int32 (n,)     subscription n of the layer in token-set order ([LFILTER], 3.1): its slot, -1 once removed
     boxes  float32 (n, 4) its box, rounded; rounding is monotone, so only equal numbers need the store's doubles
     later  int32 (m,)     slots that came after the layer was built; verified one by one
     where  int32 (slots,) a live slot's place: p in the layer, or -1 - i for i in `later`
@@ -121,7 +121,7 @@ def rounded(boxes: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 class LayeredIndex(StoredIndex):
-    """Base of the indexes of paper 3: they define how a layer is built, searched, stored and checked."""
+    """Base of the indexes of [LFILTER]: they define how a layer is built, searched, stored and checked."""
 
     order: NDArray[np.int32]
     boxes: NDArray[np.float32]

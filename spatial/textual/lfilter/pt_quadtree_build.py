@@ -1,4 +1,4 @@
-"""Building a PT-Quadtree (paper 3, Section 4.1): MX-CIF placement, pivotal tokens, cover and non-cover sets.
+"""Building a PT-Quadtree ([LFILTER], Section 4.1): MX-CIF placement, pivotal tokens, cover and non-cover sets.
 
     child    int32 (N,)     first of a node's four children, 0 for none; they follow one another, level by level
     middles  float64 (N, 2) where they meet: child 2·(x >= middle x) + (y >= middle y). The outer ones reach to infinity

@@ -1,4 +1,4 @@
-"""`rt++`: the i-th token of a subscription at the i-th level, and no verification (paper 2, section 5).
+"""`rt++`: the i-th token of a subscription at the i-th level, and no verification ([RT-TREE], section 5).
 
 The nodes below the root are level 1, the leaves level H (the root itself is level 1 when it is a leaf).
 Subscription s, its keywords ordered by `token_order`, is on the list of (its ancestor at level i, token i); a leaf

@@ -1,4 +1,4 @@
-"""`rt` and `rt+`: an R-tree whose nodes know which words are below them (paper 2, sections 3 and 4).
+"""`rt` and `rt+`: an R-tree whose nodes know which words are below them ([RT-TREE], sections 3 and 4).
 
 A message descends to the children whose box meets its own and whose token set has one of its tokens; every
 subscription of a leaf so reached is a candidate and is verified. In `rt` a node's token set is the union of all

@@ -16,7 +16,7 @@ the boxes above and frees empty nodes; a thinned tree is not condensed entry by 
 by its owner once three quarters of it are gone, which keeps heights and memory in proportion and leaves the tree's
 shape alone in between.
 
-B is 50 (paper 2, section 6). A walk keeps its stack in scratch of its own, so searches may run side by side.
+B is 50 ([RT-TREE], section 6). A walk keeps its stack in scratch of its own, so searches may run side by side.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""In which order a subscription's keywords represent it: the strategies of paper 2, section 4.2.
+"""In which order a subscription's keywords represent it: the strategies of [RT-TREE], section 4.2.
 
     random    by a hash of word and subscription
     df        frequent words first: small token sets, shared by many subscriptions

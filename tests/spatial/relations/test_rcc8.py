@@ -107,7 +107,7 @@ A, B = Box(0, 0, 4, 4), Box(2, 2, 6, 6)
 
 
 def test_the_printed_conflict_is_none():
-    """Paper 1, section 4.2: (x covered-by A) is said to conflict with (x disjoint B) if A overlaps B."""
+    """[SIENA-2D], section 4.2: (x covered-by A) is said to conflict with (x disjoint B) if A overlaps B."""
     assert relate(A, B) is Relation.OVERLAPS
     assert not conflicts(Relation.COVERED_BY.mask, A, Relation.DISJOINT.mask, B)
     in_the_difference = Box(0, 0, 1, 1)

@@ -1,4 +1,4 @@
-"""The structures of paper 3: the trie's probes and ranges, the quadtree's pivots and covers, and the choice by cost."""
+"""The structures of [LFILTER]: the trie's probes and ranges, the quadtree's pivots and covers, the choice by cost."""
 
 from __future__ import annotations
 

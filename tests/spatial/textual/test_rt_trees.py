@@ -1,4 +1,4 @@
-"""What paper 2 claims of its trees, and the splits that small random workloads do not reach."""
+"""What [RT-TREE] claims of its trees, and the splits that small random workloads do not reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paper 3's experiments in shape: Figures 7, 8, 9 and 11, ours beside what it prints.
+"""[LFILTER]'s experiments in shape: Figures 7, 8, 9 and 11, ours beside what it prints.
 
 The paper ran C++ on a 3 GHz machine over 10 million tweets. Its plots are not in the text; the milliseconds quoted are
 those that the prose gives.
@@ -47,7 +47,7 @@ def _compare(
         lengths = [n for g in groups for n in _lengths(g)]
         lines = {name: [t for g in groups for t in its[g]] for name, its in times.items()}
         report.table(
-            f"Paper 3, {figure}: ms per {kind} message by its tokens, {size:,} subscriptions",
+            f"[LFILTER], {figure}: ms per {kind} message by its tokens, {size:,} subscriptions",
             [
                 {
                     "index": name,
@@ -88,7 +88,7 @@ def figure_8(report: Report, world: World, subscriptions: Subscriptions, count: 
         if len(subscriptions) >= 100_000:
             what = f"lfilter over the better of its parts, {group}, {len(subscriptions):,} subscriptions"
             report.target(what, ratio, 1.1, at_least=False)
-    report.table("Paper 3, section 5: the choice, all lengths of a group together", rows)
+    report.table("[LFILTER], section 5: the choice, all lengths of a group together", rows)
 
 
 def figure_9(report: Report, world: World, subscriptions: Subscriptions, count: int) -> None:
@@ -109,7 +109,7 @@ def figure_11(report: Report, world: World, subscriptions: Subscriptions, count:
             row[f"{group}, ms"] = measure_index(index, messages).milliseconds
         rows.append(row)
     report.table(
-        "Paper 3, Fig. 11: lfilter as subscriptions grow (paper: 6 ms at 2 million, 16 ms at 10 million)", rows
+        "[LFILTER], Fig. 11: lfilter as subscriptions grow (paper: 6 ms at 2 million, 16 ms at 10 million)", rows
     )
     report.plot(
         report.name,

@@ -1,4 +1,4 @@
-"""Paper 2's experiments in shape: Figures 6, 7, 8 and 10, ours beside what it prints.
+"""[RT-TREE]'s experiments in shape: Figures 6, 7, 8 and 10, ours beside what it prints.
 
 The paper ran C++ on a 2.33 GHz Xeon over 10 million subscriptions; its printed times are repeated as they are, for the
 ratios between the trees and not for the milliseconds.
@@ -50,7 +50,7 @@ def figure_6(report: Report, world: World, subscriptions: Subscriptions, count: 
         times = _by_group(world, index, count)
         rows.append({"order": order, "build, s": took, **times, "candidates, short point": short.verified})
     report.table(
-        f"Paper 2, Fig. 6: rt+ by order of representatives, {len(subscriptions):,} subscriptions"
+        f"[RT-TREE], Fig. 6: rt+ by order of representatives, {len(subscriptions):,} subscriptions"
         " (printed order, best first: locality, idf, df, random)",
         rows,
     )
@@ -91,7 +91,7 @@ def figure_7(report: Report, world: World, subscriptions: Subscriptions, count: 
             for name, line in times.items()
         ]
         report.table(
-            f"Paper 2, Fig. 7: ms per {kind} message by its tokens, {len(subscriptions):,} subscriptions", rows
+            f"[RT-TREE], Fig. 7: ms per {kind} message by its tokens, {len(subscriptions):,} subscriptions", rows
         )
         report.plot(
             f"{report.name}-{kind}",
@@ -110,7 +110,7 @@ def figure_8(report: Report, world: World, subscriptions: Subscriptions, count: 
     for name in ("rt++", "keyword-first", "spatial-first", "ir-tree"):
         index, took = _built(subscriptions, name)
         rows.append({"index": name, "build, s": took, **_by_group(world, index, count), "paper": _PRINTED_8[name]})
-    report.table(f"Paper 2, Fig. 8: against existing methods, {len(subscriptions):,} subscriptions", rows)
+    report.table(f"[RT-TREE], Fig. 8: against existing methods, {len(subscriptions):,} subscriptions", rows)
     groups = list(GROUPS)
     report.plot(
         report.name,
@@ -129,7 +129,7 @@ def figure_10(report: Report, world: World, subscriptions: Subscriptions, count:
         index, took = _built(subscriptions.first(size), "rt++")
         rows.append({"subscriptions": f"{size:,}", "build, s": took, **_by_group(world, index, count)})
     report.table(
-        "Paper 2, Fig. 10: rt++ as subscriptions grow (printed: sublinear; 2 ms per tweet at 10 million)", rows
+        "[RT-TREE], Fig. 10: rt++ as subscriptions grow (printed: sublinear; 2 ms per tweet at 10 million)", rows
     )
     report.plot(
         report.name,

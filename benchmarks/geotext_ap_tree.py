@@ -1,4 +1,4 @@
-"""Paper 4's experiments in shape: Figures 9 to 17, ours beside what its prose prints.
+"""[AP-TREE]'s experiments in shape: Figures 9 to 17, ours beside what its prose prints.
 
 The paper ran C++ on a 3.4 GHz Xeon, messages of nine keywords at points, 5 million subscriptions unless it says so.
 Sweeps of a parameter take at most a million, and those that insert one by one 200,000. `rk-tree` is ours.
@@ -78,7 +78,7 @@ def figure_9(report: Report, world: World, subscriptions: Subscriptions, count: 
                 }
             )
         report.table(
-            f"Paper 4, Fig. 9({letter}): ap-tree by {option} (paper: best at f = 200; flat below θ_q = 40)", rows
+            f"[AP-TREE], Fig. 9({letter}): ap-tree by {option} (paper: best at f = 200; flat below θ_q = 40)", rows
         )
         report.plot(
             f"{report.name}{letter}",
@@ -103,7 +103,7 @@ def figure_10(report: Report, world: World, subscriptions: Subscriptions, count:
             )
         cost = measure_index(index, messages)
         rows.append({"order": order, "ms": cost.milliseconds, "nodes": cost.nodes, "verified": cost.verified})
-    report.table("Paper 4, Fig. 10: ap-tree by keyword order (paper: tf best on all sets)", rows)
+    report.table("[AP-TREE], Fig. 10: ap-tree by keyword order (paper: tf best on all sets)", rows)
     report.plot(
         report.name,
         {"ms": (range(3), [row["ms"] for row in rows])},
@@ -135,7 +135,7 @@ def figure_11(report: Report, world: World, subscriptions: Subscriptions, count:
                 "MB": tree_bytes(index) / 1e6,
             }
         )
-    report.table("Paper 4, Fig. 11: variants of the ap-tree (paper: DP and HR alike, the others far behind)", rows)
+    report.table("[AP-TREE], Fig. 11: variants of the ap-tree (paper: DP and HR alike, the others far behind)", rows)
     report.plot(
         report.name,
         {"ms": (range(5), [row["ms"] for row in rows])},
@@ -168,7 +168,7 @@ def figure_12(report: Report, world: World, subscriptions: Subscriptions, count:
         del index
     size = f"{len(subscriptions):,}"
     report.table(
-        f"Paper 4, Fig. 12: over rivals, {size} subscriptions (paper: RQ before IQ before R^t, AP far ahead)", rows
+        f"[AP-TREE], Fig. 12: over rivals, {size} subscriptions (paper: RQ before IQ before R^t, AP far ahead)", rows
     )
     report.plot(report.name, {"ms": (range(5), [row["ms"] for row in rows])}, x=" | ".join(best), y="ms", log="y")
     if len(subscriptions) >= 5_000_000:
@@ -205,7 +205,7 @@ def _sweep(
         for name, line in lines.items():
             line.append(measure_index(some.build(name), asked).milliseconds)
         rows.append({"value": f"{value:g}", **{f"{name}, ms": line[-1] for name, line in lines.items()}})
-    report.table(f"Paper 4, {title}, {count:,} subscriptions", rows)
+    report.table(f"[AP-TREE], {title}, {count:,} subscriptions", rows)
     report.plot(
         report.name,
         {name: (list(values), line) for name, line in lines.items()},
@@ -262,7 +262,7 @@ def figure_15(report: Report, world: World, subscriptions: Subscriptions, count:
         if len(sizes) > at + 1:
             what = f"{name}, growth of time from {sizes[at]:,} to {whole:,}"
             report.target(what, line[-1] / line[at], whole / sizes[at], at_least=False)
-    report.table("Paper 4, Fig. 15: as subscriptions grow (paper: 0.4 ms at 20 million)", rows)
+    report.table("[AP-TREE], Fig. 15: as subscriptions grow (paper: 0.4 ms at 20 million)", rows)
     report.plot(
         report.name,
         {name: (sizes, line) for name, line in lines.items()},
@@ -325,7 +325,7 @@ def figure_16(report: Report, world: World, subscriptions: Subscriptions, count:
     subscriptions, messages = subscriptions.first(INSERTED), world.messages(count, tokens=NINE)
     values = (0.0001, 0.001, 0.01, 0.1, 0.5)
     rows = [{"drift": v, **_maintained(subscriptions, 0.2, messages, "ap-tree", drift=v)} for v in values]
-    report.table("Paper 4, Fig. 16: ap-tree by θ_KL, 80 % inserted (paper: smaller matches faster, costs more)", rows)
+    report.table("[AP-TREE], Fig. 16: ap-tree by θ_KL, 80 % inserted (paper: smaller matches faster, costs more)", rows)
     report.plot(
         report.name,
         {"match": (values, [r["match, ms"] for r in rows]), "insert": (values, [r["insert, ms"] for r in rows])},
@@ -354,7 +354,7 @@ def figure_17(report: Report, world: World, subscriptions: Subscriptions, count:
             lines.setdefault(f"{label} insert", []).append(row["insert, ms"])
             rows.append({"index": label, "built, %": 100 * share, **row})
     report.table(
-        "Paper 4, Fig. 17: maintenance (paper: AP inserts in 0.12 ms; NR matches worse when little was built)", rows
+        "[AP-TREE], Fig. 17: maintenance (paper: AP inserts in 0.12 ms; NR matches worse when little was built)", rows
     )
     report.plot(
         report.name,
