@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from contrada.spark_jobs.common.failing import told_in_one_line
+from contrada.spark_jobs.common.failing import naming_this_machine, told_in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -61,9 +61,10 @@ def mapped(rows: DataFrame, run: Callable[[Iterable[pa.RecordBatch]], Iterator[P
     """Packets that tasks make of rows."""
 
     def to_packets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for packet in run(batches):
-            columns = [pa.array([value], field.type) for value, field in zip(packet, _SCHEMA, strict=True)]
-            yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+        with naming_this_machine():
+            for packet in run(batches):
+                columns = [pa.array([value], field.type) for value, field in zip(packet, _SCHEMA, strict=True)]
+                yield pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
     return rows.mapInArrow(to_packets, PACKETS)
 

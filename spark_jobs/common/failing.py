@@ -39,6 +39,22 @@ class OutOfReach(ContradaError):
         )
 
 
+class TaskFailed(ContradaError):
+    """What went wrong in a task, and on which machine: Spark's account of Python's errors does not say."""
+
+
+@contextmanager
+def naming_this_machine() -> Iterator[None]:
+    """Around what a task does: its errors say where they happened."""
+    try:
+        yield
+    except OutOfReach:
+        raise
+    except Exception as error:
+        told = str(error) if isinstance(error, ContradaError) else f"{type(error).__name__}: {error}"
+        raise TaskFailed(f"{told} (on {socket.gethostname()})") from error
+
+
 def is_damage(error: Exception) -> bool:
     """Whether an error of reading a file tells of its content. What a system says has a number."""
     return not isinstance(error, OSError) or error.errno is None

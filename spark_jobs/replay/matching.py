@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from contrada.spark_jobs.common.failing import naming_this_machine
 from contrada.spark_jobs.common.index_cache import IndexFiles, OpenIndex, admitted, opened, some_of
 from contrada.spark_jobs.common.instants import TIME_TYPE
 from contrada.spark_jobs.replay.logs.decoding import Events, Format, Reject, decode
@@ -170,10 +171,11 @@ class _Task:
         """Write the deliveries and all else; rows that tell about it."""
         assert self._files is not None
         try:
-            for batch in deliveries:
-                self._files.deliver(batch)
-            self._files.count(self._counts)
-            written = list(self._files.close())
+            with naming_this_machine():
+                for batch in deliveries:
+                    self._files.deliver(batch)
+                self._files.count(self._counts)
+                written = list(self._files.close())
         except BaseException:
             self._files.abandon()
             raise

@@ -15,6 +15,7 @@ from contrada.errors import CorruptFile
 from contrada.forwarding.segments.index_directory import commit_index, read_manifest, write_index
 from contrada.spark_jobs.build import build_index as building
 from contrada.spark_jobs.build.build_index import build_index, run_build
+from contrada.spark_jobs.build.packets import collected, mapped
 from contrada.spark_jobs.build.plan import NotCommitted, plan_build
 from contrada.spark_jobs.build.rows.packed_text import read_packed
 from contrada.spark_jobs.build.rows.sources import find_subscriptions
@@ -58,6 +59,14 @@ def test_a_file_that_an_executor_cannot_reach_fails_the_job(spark: SparkSession,
         with pytest.raises(JobFailed, match=rf"{name}: cannot be read on {socket.gethostname()}: .*such file"):
             run_build(spark, plan)
         assert state(tmp_path / "index") == before
+
+
+def test_what_fails_in_a_task_tells_where(spark: SparkSession) -> None:
+    def fail(batches: Any) -> Any:
+        raise MemoryError("no more room")
+
+    with pytest.raises(JobFailed, match=rf"MemoryError: no more room \(on {socket.gethostname()}\)"):
+        collected(spark, mapped(spark.range(1), fail))
 
 
 def test_paths_are_those_of_the_driver(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

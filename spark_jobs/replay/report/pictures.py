@@ -24,6 +24,7 @@ _INK: Final = "#14304f"
 _WARM: Final = "#c8511b"
 _IDLE: Final = "#7b8794"
 _CELLS: Final = 128  # along a side of the map: smaller ones would not be seen
+_DECADE: Final = 20  # counts up to this are labelled one by one on a logarithmic scale
 _UNITS: Final = (
     (7 * 86_400, "week"),
     (86_400, "day"),
@@ -86,6 +87,7 @@ def draw_heat_map(tally: Tally, outlines: Sequence[Outline] = ()) -> Figure | No
     """Deliveries by place, or events where nothing was delivered, and outlines; None when no event has a place."""
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     if not tally.cells:
         return None
@@ -121,7 +123,10 @@ def draw_heat_map(tally: Tally, outlines: Sequence[Outline] = ()) -> Figure | No
     axes.set_xlim(x1, x2)
     axes.set_ylim(y1, y2)
     axes.set_aspect("equal" if 0.2 < (y2 - y1) / (x2 - x1) < 5 else "auto")
-    figure.colorbar(image, ax=axes, label=("events", "deliveries")[what], shrink=0.8)
+    scale = figure.colorbar(image, ax=axes, label=("events", "deliveries")[what], shrink=0.8)
+    plain = FuncFormatter(lambda value, _: f"{value:,.0f}")
+    scale.ax.yaxis.set_major_formatter(plain)
+    scale.ax.yaxis.set_minor_formatter(plain if grid.max() < _DECADE else NullFormatter())
     axes.set_xlabel("x")
     axes.set_ylabel("y")
     return figure
