@@ -16,8 +16,8 @@ from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
     from contrada.broker.core.core import Core
+    from contrada.broker.node.key_directory import KeyDirectory
     from contrada.broker.overlay.dial import Peer
-    from contrada.broker.protocol.keys import KeyDirectory
 
 _MESSAGES: Final = 512  # of one peer in a turn
 _NOTIFICATIONS: Final = 4096  # in a turn, clients' included

@@ -34,9 +34,9 @@ from contrada.broker.core.core import Core, Identity
 from contrada.broker.core.session import Sent
 from contrada.broker.node.dealers import Dealers
 from contrada.broker.node.index_loader import IndexLoader
+from contrada.broker.node.key_directory import KeyDirectory
 from contrada.broker.node.recorder import Recorder
 from contrada.broker.protocol.keepalive import keepalive
-from contrada.broker.protocol.keys import KeyDirectory
 from contrada.broker.protocol.wire import Code, Role
 from contrada.errors import ContradaError
 

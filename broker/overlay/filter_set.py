@@ -8,23 +8,12 @@ filters of the buckets that differ travel again.
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from contrada.broker.protocol.peer_messages import BUCKETS, KEY_BYTES
+from contrada.broker.protocol.peer_messages import BUCKETS, bucket_of, filter_key
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
-
-
-def filter_key(encoded: bytes) -> bytes:
-    """The key of an encoded filter."""
-    return blake2b(encoded, digest_size=KEY_BYTES).digest()
-
-
-def bucket_of(key: bytes) -> int:
-    """The bucket that a key falls into."""
-    return key[0] % BUCKETS
 
 
 class FilterSet:

@@ -16,8 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from contrada.broker.overlay.filter_set import FilterSet, filter_key
-from contrada.broker.protocol.peer_messages import Change, Digest, Flow, Replace
+from contrada.broker.overlay.filter_set import FilterSet
+from contrada.broker.protocol.peer_messages import Change, Digest, Flow, Replace, filter_key
 from contrada.forwarding.covering.covering_set import CoveringSet
 
 if TYPE_CHECKING:

@@ -26,7 +26,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from contrada.broker.overlay.actions import Action, Install, Send, StandDown, Uninstall
-from contrada.broker.overlay.filter_set import filter_key
 from contrada.broker.overlay.flow import FlowState, HeldChange
 from contrada.broker.overlay.seen import SeenIds
 from contrada.broker.overlay.topology import Topology
@@ -39,6 +38,7 @@ from contrada.broker.protocol.peer_messages import (
     LinkStates,
     PeerMessage,
     Replace,
+    filter_key,
 )
 
 if TYPE_CHECKING:

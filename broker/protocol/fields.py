@@ -81,6 +81,14 @@ def array(name: str, value: Any, longest: int, shortest: int = 1) -> tuple[Any, 
     return value
 
 
+def detach(bodies: Sequence[bytes]) -> tuple[Sequence[bytes | None], list[bytes]]:
+    """Bodies as a head has them, nil in place of each that is too long for it; and those, the attachments."""
+    if max(map(len, bodies), default=0) <= INLINE_BYTES:  # the usual case, without a loop
+        return bodies, []
+    inline = [body if len(body) <= INLINE_BYTES else None for body in bodies]
+    return inline, [body for body in bodies if len(body) > INLINE_BYTES]
+
+
 def read_bodies(values: Iterable[Any], attachments: Sequence[bytes], limits: Limits) -> tuple[bytes, ...]:
     """Inline bodies as they are, each nil replaced by the next attachment; none left over on either side."""
     if not attachments:  # the usual case, without a loop

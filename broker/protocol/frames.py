@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 
-from contrada.broker.core.batch import Parcel, deliver_frames
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.fields import (
     arity,
     array,
     bad,
+    detach,
     integer,
     integer_rows,
     member,
@@ -61,7 +61,7 @@ from contrada.broker.protocol.messages import (
     Unsubscribe,
     Welcome,
 )
-from contrada.broker.protocol.wire import INLINE_BYTES, LIST_LENGTH, MAX_INTEGER, MAX_SUBSCRIPTION
+from contrada.broker.protocol.wire import LIST_LENGTH, MAX_INTEGER, MAX_SUBSCRIPTION
 from contrada.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -85,11 +85,17 @@ def ack_frames(acks: Sequence[tuple[int, int]]) -> list[bytes]:
 
 
 def _encode_publish(m: Publish) -> list[bytes]:
-    attachments = [body for body in m.notifications if len(body) > INLINE_BYTES]
-    if not attachments:
-        return [_pack((wire.PUBLISH, m.request, m.notifications))]
-    bodies = [body if len(body) <= INLINE_BYTES else None for body in m.notifications]
+    bodies, attachments = detach(m.notifications)
     return [_pack((wire.PUBLISH, m.request, bodies)), *attachments]
+
+
+def _encode_deliver(m: Deliver) -> list[bytes]:
+    """Write a DELIVER. A broker joins its own from envelopes that are packed once for all receivers (`core.batch`)."""
+    bodies, attachments = detach([entry.body for entry in m.entries])
+    head: list[Any] = [wire.DELIVER]
+    for entry, body in zip(m.entries, bodies, strict=True):
+        head += (*entry.id, entry.publisher, body), entry.subscriptions
+    return [_pack(head), *attachments]
 
 
 def _encode_welcome(m: Welcome) -> list[bytes]:
@@ -118,9 +124,7 @@ _ENCODERS: dict[type, Callable[[Any], list[bytes]]] = {
     Subscribe: _fields(wire.SUBSCRIBE),
     Unsubscribe: _fields(wire.UNSUBSCRIBE),
     Publish: _encode_publish,
-    Deliver: lambda m: deliver_frames(
-        [(Parcel(e.id.broker, (e.id.sequence,), e.publisher, (e.body,)), e.subscriptions) for e in m.entries]
-    ),
+    Deliver: _encode_deliver,
     Ack: _fields(wire.ACK),
     Credit: _fields(wire.CREDIT),
     Ping: _fields(wire.PING),

@@ -11,13 +11,12 @@ never, in between, without a filter that both before and after have.
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 
-from contrada.broker.overlay.filter_set import bucket_of, filter_key
 from contrada.broker.protocol import wire
-from contrada.broker.protocol.fields import arity, array, bad, integer, member, read_bodies, text, unpack
+from contrada.broker.protocol.fields import arity, array, bad, detach, integer, member, read_bodies, text, unpack
 from contrada.broker.protocol.frames import decode
 from contrada.broker.protocol.messages import Limits, Message
 from contrada.broker.protocol.peer_messages import (
@@ -33,13 +32,13 @@ from contrada.broker.protocol.peer_messages import (
     PeerMessage,
     Replace,
     Run,
+    bucket_of,
+    filter_key,
 )
 from contrada.broker.protocol.wire import LIST_LENGTH, MAX_INTEGER, PEER_LIST_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from contrada.broker.core.batch import Parcel
 
 T = TypeVar("T")
 
@@ -50,25 +49,35 @@ _HOPS: Final = 255
 _TYPES: Final = frozenset(range(wire.LINK_STATES, wire.FORWARD + 1))
 
 
+class Batch(Protocol):
+    """What a FORWARD needs of the notifications of one publisher (`contrada.broker.core.batch` has them)."""
+
+    broker: str
+    publisher: str
+    hops: int
+    sequences: Sequence[int]
+    bodies: Sequence[bytes]
+
+
 def encode_peer(message: PeerMessage) -> list[bytes]:
     """Write a message as frames."""
     return _ENCODERS[type(message)](message)
 
 
-def forward_frames(entries: Sequence[tuple[Parcel, Sequence[int]]]) -> list[bytes]:
-    """Join a FORWARD from parcels; each has crossed one link more when it arrives."""
+def forward_frames(entries: Sequence[tuple[Batch, Sequence[int]]]) -> list[bytes]:
+    """Join a FORWARD from batches; each has crossed one link more when it arrives."""
     runs: list[tuple[str, str, int, list[int], list[bytes]]] = []
     origin = publisher = None
     hops = -1
     sequences: list[int] = []
     bodies: list[bytes] = []
-    for parcel, _ in entries:
-        if parcel.publisher != publisher or parcel.broker != origin or parcel.hops != hops:
-            origin, publisher, hops = parcel.broker, parcel.publisher, parcel.hops
+    for batch, _ in entries:
+        if batch.publisher != publisher or batch.broker != origin or batch.hops != hops:
+            origin, publisher, hops = batch.broker, batch.publisher, batch.hops
             sequences, bodies = [], []
             runs.append((origin, publisher, hops + 1, sequences, bodies))
-        sequences += parcel.sequences
-        bodies += parcel.bodies
+        sequences += batch.sequences
+        bodies += batch.bodies
     return _forward(runs)
 
 
@@ -76,10 +85,8 @@ def _forward(runs: Iterable[tuple[str, str, int, Sequence[int], Sequence[bytes]]
     head: list[Any] = [wire.FORWARD]
     attachments: list[bytes] = []
     for origin, publisher, hops, sequences, bodies in runs:
-        inline: Sequence[bytes | None] = bodies
-        if max(map(len, bodies)) > wire.INLINE_BYTES:
-            inline = [body if len(body) <= wire.INLINE_BYTES else None for body in bodies]
-            attachments += (body for body in bodies if len(body) > wire.INLINE_BYTES)
+        inline, attached = detach(bodies)
+        attachments += attached
         head.append((origin, publisher, hops, sequences, inline))
     return [_pack(head), *attachments]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 BUCKETS: Final = 64
@@ -92,3 +93,13 @@ class Forward:
 
 
 PeerMessage = LinkStates | Digest | Replace | Change | Forward
+
+
+def filter_key(encoded: bytes) -> bytes:
+    """The key by which both ends of a link name an encoded filter."""
+    return blake2b(encoded, digest_size=KEY_BYTES).digest()
+
+
+def bucket_of(key: bytes) -> int:
+    """The bucket of a digest that a key falls into."""
+    return key[0] % BUCKETS

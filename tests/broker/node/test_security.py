@@ -9,8 +9,9 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from contrada.broker.core.core import Identity
+from contrada.broker.node.key_directory import KeyDirectory
 from contrada.broker.node.settings import Settings
-from contrada.broker.protocol.keys import CLIENT_ROLES, KeyDirectory, KeyPair, generate, load_public, load_secret
+from contrada.broker.protocol.keys import CLIENT_ROLES, KeyPair, generate, load_public, load_secret
 from contrada.broker.protocol.messages import Ack, Error, Hello, Reply, Status
 from contrada.broker.protocol.wire import Code, Role
 from contrada.errors import ContradaError, InvalidValue

@@ -5,11 +5,19 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada.broker.overlay.filter_set import filter_key
 from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import Credit, Grant, Hello, Link
 from contrada.broker.protocol.peer_frames import encode_peer
-from contrada.broker.protocol.peer_messages import Change, Flow, Forward, LinkState, LinkStates, Replace, Run
+from contrada.broker.protocol.peer_messages import (
+    Change,
+    Flow,
+    Forward,
+    LinkState,
+    LinkStates,
+    Replace,
+    Run,
+    filter_key,
+)
 from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
 from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.language.parse import parse

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from contrada.broker.overlay.filter_set import bucket_of, filter_key
 from contrada.broker.overlay.flow import FlowState
-from contrada.broker.protocol.peer_messages import Digest, Flow
+from contrada.broker.protocol.peer_messages import Digest, Flow, bucket_of, filter_key
 from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.filter import Filter, as_filters

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.broker.core.batch import Parcel
-from contrada.broker.overlay.filter_set import FilterSet, bucket_of, filter_key
+from contrada.broker.overlay.filter_set import FilterSet
 from contrada.broker.overlay.flow import FlowState
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.frames import encode
@@ -28,6 +28,8 @@ from contrada.broker.protocol.peer_messages import (
     LinkStates,
     Replace,
     Run,
+    bucket_of,
+    filter_key,
 )
 from contrada.errors import ProtocolError
 from tests.broker.strategies import bodies, few, messages, names
