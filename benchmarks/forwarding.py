@@ -362,6 +362,10 @@ def alike() -> Iterator[tuple[str, list[str], str]]:
         others = [chr(letter) for letter in range(33, 127) if letter != ord("a")]
         some = ["a" * (255 - i % 128) + others[i // 128] + "a" * (i % 128) for i in range(count)]
         yield f"{count:,} that differ from the text in one letter", some, text
+    rng = np.random.default_rng(9)
+    text = "".join(rng.choice(["a", "b"], 1_000_000))
+    some = [text[at : at + size] + "c" for at, size in rng.integers((0, 9), (999_000, 255), (10_000, 2)).tolist()]
+    yield "10,000 that differ from a part of random text in their last letter", some, text
     a, b = "a", "ab"
     while len(b) < 1_000_000:
         a, b = b, b + a

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.table.memory import Store
 
 _LOW_HALF = (1 << 32) - 1
-_LARGEST_TOP = 3
+_LARGEST_TOP = 5
 
 
 def check_tries(store: Store) -> None:

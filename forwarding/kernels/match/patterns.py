@@ -49,10 +49,10 @@ LONGEST_AFFIX = 62
 _COUNTERS = 256
 
 # Bits of N_TRIES, above those of the sizes of tops.
-POSTED_PREFIXES = 4
-POSTED_SUFFIXES = 5
-POSTED_SUBSTRINGS = 6
-DIGITS = 8  # the first of those that say how long patterns are
+POSTED_PREFIXES = 6
+POSTED_SUFFIXES = 7
+POSTED_SUBSTRINGS = 8
+DIGITS = 9  # the first of those that say how long patterns are
 
 
 @inner_kernel

@@ -13,7 +13,7 @@ deepest node whose extent stands at a place of a text, a binary search over leng
 A probe that fails says that nothing longer stands here, as every node on the way there has its handle in that range.
 Each pattern that begins at the place is then an ancestor of the node that was found. This is the z-fast trie of
 Belazzougui, Boldi and Vigna ("Dynamic z-fast tries", SPIRE 2010), except that the first probe is not of the fattest
-length: a pattern's trie is chosen by its first 1, 2, 4 or 8 bytes, as many as it has, and the node at the top is filed
+length: a pattern's trie is chosen by its first 1, 2, 4, 8, 16 or 32 bytes, as many as it has, and its top is filed
 under those, so that a place of ordinary text is done with after one probe for each of these sizes that occurs.
 
 Adding a pattern makes at most two nodes and moves one to another handle, O(log) probes; removing it undoes that, and
@@ -57,7 +57,7 @@ from contrada.forwarding.kernels.substrings.fingerprints import fingerprint, hig
 from contrada.spatial.storage.jit import inlined_kernel, inner_kernel
 
 LOW_HALF = (1 << 32) - 1
-LARGEST_TOP = 3  # as a power of two
+LARGEST_TOP = 5  # as a power of two
 
 
 @inner_kernel
