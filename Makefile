@@ -1,13 +1,18 @@
-# make setup   build .venv with pinned dependencies      make demo        see it work, in under a minute
-# make test    everything CI runs                        make bench-NAME  run benchmarks/NAME.py
-# make check   linters and types only                    make format      fix what ruff can fix
+# make setup         build .venv with pinned dependencies     make demo          see it work, in under a minute
+# make test          everything CI runs: the six below        make cluster-demo  the same with linked brokers
+# make lint          ruff: rules and format                   make format        fix what ruff can fix
+# make types         mypy --strict                            make bench-NAME    run benchmarks/NAME.py
+# make imports       who may import whom (import-linter)      make clean         remove what was built
+# make interpreters  the other Pythons that are promised      make check         lint, types and imports
+# make java          is there a Java for Spark's tests?
+# make pytest        the tests, with coverage
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: setup test check java pytest format demo cluster-demo clean
+.PHONY: setup test check lint types imports interpreters java pytest format demo cluster-demo clean
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
@@ -18,11 +23,21 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m contrada.spark_jobs.warm
 	touch $@
 
-check: setup
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: setup
 	$(BIN)/mypy
+
+imports: setup
 	$(BIN)/lint-imports
+
+check: lint types imports
+
+# Where this machine has them; the environments are kept in .venvs.
+interpreters: setup
+	$(BIN)/python -m tests.interpreters
 
 # Spark's tests need Java: say so before running for minutes.
 java: setup
@@ -31,7 +46,7 @@ java: setup
 pytest: setup java
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term:skip-covered --durations=15
 
-test: check pytest
+test: check interpreters pytest
 
 format: setup
 	$(BIN)/ruff check --fix-only .
@@ -47,5 +62,5 @@ cluster-demo: setup
 	$(BIN)/contrada cluster examples/cluster.toml --demo
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .hypothesis
+	rm -rf $(VENV) .venvs build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -107,7 +107,7 @@ def takes_options(made: _T) -> _T:
     own = signature(made)  # type: ignore[arg-type]  # a class or a function
     keywords = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in signature(Options).parameters.values()]
     named = [parameter for parameter in own.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
-    made.__signature__ = own.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]
+    made.__signature__ = own.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]  # functions and classes have room for it
     if made.__doc__ and Options.__doc__:  # neither is there under python -OO
         made.__doc__ = f"{cleandoc(made.__doc__)}\n\n{cleandoc(Options.__doc__)}"
     return made

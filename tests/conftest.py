@@ -15,6 +15,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # search is `HYPOTHESIS_PROFILE=thorough make pytest`.
 _quiet = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
 settings.register_profile("default", max_examples=100, derandomize=bool(os.environ.get("CI")), **_quiet)
+settings.register_profile("quick", max_examples=10, derandomize=True, **_quiet)
 settings.register_profile("thorough", max_examples=5_000, **_quiet)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

@@ -149,7 +149,7 @@ def _portions(items: tuple[T, ...], weight: Callable[[T], int], size: int) -> li
     return [tuple(group) for _, group in groupby(items, key=number)]
 
 
-def decode_peer(frames: Sequence[bytes], limits: Limits = Limits()) -> PeerMessage | Message:  # noqa: B008
+def decode_peer(frames: Sequence[bytes], limits: Limits = Limits()) -> PeerMessage | Message:  # noqa: B008  # an immutable tuple
     """Read a message that came over a link."""
     if not frames or len(frames[0]) > limits.message_bytes or (kind := _kind(frames[0])) not in _TYPES:
         return decode(frames, limits)

@@ -216,12 +216,12 @@ def _check_dropped(name: str, value: object) -> None:
     kind = type(value)
     if type(name) is str and 0 < len(name) <= MAX_NAME and name.isascii():
         if kind is int:
-            if INT_MIN <= value <= INT_MAX:  # type: ignore[operator]
+            if INT_MIN <= value <= INT_MAX:  # type: ignore[operator]  # the type was compared
                 return
         elif kind is float:
             if value - value == 0.0:  # type: ignore[operator]  # neither NaN nor infinite
                 return
-        elif kind is bool or (kind is str and value.isascii()):  # type: ignore[attr-defined]
+        elif kind is bool or (kind is str and value.isascii()):  # type: ignore[attr-defined]  # the type was compared
             return
     try:
         check_name(name)
@@ -252,7 +252,7 @@ def encode_constraint(
     """Write a constraint; `handle(kind, name, constraint)` numbers those of plugged-in types."""
     kind = constraint.kind
     if kind is _STRINGS:
-        encoded = constraint.value.encode()  # type: ignore[union-attr]
+        encoded = constraint.value.encode()  # type: ignore[union-attr]  # the kind says it is a string
         writer.strings.append(encoded)
         writer.rows += (name << 8 | OPERATOR[constraint.op] << 4 | _STRING, len(encoded))
     elif kind is _NUMBERS and type(constraint.value) is int:

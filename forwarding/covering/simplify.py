@@ -102,7 +102,7 @@ class Weigher:
         The most promising come first, for the budget may not suffice for all.
         """
         if len(mine) != 1 or not len(found):
-            return found.tolist()  # type: ignore[no-any-return]
+            return found.tolist()  # type: ignore[no-any-return]  # numpy's types have no ints in lists
         tag, handle = mine[0]
         tags, handles = self._tags[: len(found)], self._handles[: len(found)]
         single_plugs(self._index, found, tags, handles)
@@ -116,7 +116,7 @@ class Weigher:
         chosen = np.flatnonzero(promises)
         if len(chosen) > 1:
             chosen = chosen[np.argsort(-promises[chosen], kind="stable")]
-        return found[chosen].tolist()  # type: ignore[no-any-return]
+        return found[chosen].tolist()  # type: ignore[no-any-return]  # numpy's types have no ints in lists
 
     def _plugged(self, f: int) -> list[tuple[int, int]]:
         """The tags and handles of a filter's constraints of plugged-in types. They are its last words, one each."""

@@ -33,10 +33,10 @@ class Attribute:
     def __init__(self, name: str) -> None:
         self.name = check_name(name)
 
-    def __eq__(self, value: object) -> Filter:  # type: ignore[override]
+    def __eq__(self, value: object) -> Filter:  # type: ignore[override]  # a comparison makes a filter
         return self._filter(Operator.EQ, value)
 
-    def __ne__(self, value: object) -> Filter:  # type: ignore[override]
+    def __ne__(self, value: object) -> Filter:  # type: ignore[override]  # a comparison makes a filter
         return self._filter(Operator.NE, value)
 
     def __lt__(self, value: object) -> Filter:
@@ -51,7 +51,7 @@ class Attribute:
     def __ge__(self, value: object) -> Filter:
         return self._filter(Operator.GE, value)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # what equals nothing in particular has no hash
 
     def exists(self) -> Filter:
         """The notification has this attribute, of whatever kind."""
@@ -107,13 +107,13 @@ class Attribute:
 
     def matches(self, keywords: str | Iterable[str], within: Region | Any = None) -> Filter:
         """The value is geotext that has all these keywords and, if a region is given, a place that intersects it."""
-        return self._filter(Operator.MATCHES, TextMatch(keywords, within))  # type: ignore[arg-type]
+        return self._filter(Operator.MATCHES, TextMatch(keywords, within))  # type: ignore[arg-type]  # it makes a set of them
 
     def similar(
         self, keywords: str | Iterable[str], at: Point | tuple[float, float], alpha: float = 0.4, tau: float = 0.7
     ) -> Filter:
         """The value is geotext whose likeness in words and in road distance is at least `tau`."""
-        return self._filter(Operator.SIMILAR, Similar(keywords, at, alpha, tau))  # type: ignore[arg-type]
+        return self._filter(Operator.SIMILAR, Similar(keywords, at, alpha, tau))  # type: ignore[arg-type]  # it makes a set and a Point of them
 
     def _filter(self, op: Operator, value: object) -> Filter:
         return Filter((Constraint(self.name, op, value),))

@@ -76,7 +76,7 @@ def _verdict(
     if wanted is Kind.REGION:
         from contrada.spatial.relations.relate import relate
 
-        found = relate(value, constraint.value, discretization)  # type: ignore[arg-type]
+        found = relate(value, constraint.value, discretization)  # type: ignore[arg-type]  # the kinds say that both are shapes
         return Verdict(constraint, held, f"the relation of the {_word(kind)} is {found.value}")
     if constraint.op is Operator.SIMILAR and roads is not None:
         return Verdict(constraint, held, _likeness(cast("Similar", constraint.value), cast("GeoText", value), roads))

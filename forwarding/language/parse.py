@@ -188,7 +188,7 @@ class _Parser:
         token = self._next
         if token.kind in ("string", "number", "time"):
             self._advance()
-            return token.value  # type: ignore[return-value]
+            return token.value  # type: ignore[return-value]  # the kind of token says so
         if token.word in ("true", "false"):
             self._advance()
             return token.word == "true"
@@ -208,7 +208,7 @@ class _Parser:
         if token.kind != "number":
             self._fail("a number")
         self._advance()
-        return token.value  # type: ignore[return-value]
+        return token.value  # type: ignore[return-value]  # the kind of token says so
 
     def _point(self) -> Point:
         from contrada.spatial.geometry.point import Point
@@ -270,7 +270,7 @@ class _Parser:
 
     def _scan(self, position: int) -> _Token:
         text = self._text
-        start = _SPACE.match(text, position).end()  # type: ignore[union-attr]
+        start = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches the empty text too
         if start == len(text):
             return _Token("end", start, start, "")
         if text[start] == '"':

@@ -363,7 +363,7 @@ def _replace_manifest(path: Path, manifest: Manifest) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)  # noqa: PTH101  # mkstemp made it private; an index is shared
-        os.replace(temporary, path / MANIFEST)  # noqa: PTH105
+        os.replace(temporary, path / MANIFEST)  # noqa: PTH105  # mkstemp gave a name, not a Path
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise

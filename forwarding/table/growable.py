@@ -61,7 +61,7 @@ class Arena:
         self.array[: kept.shape[0]] = kept
 
     def _view(self) -> None:
-        flat: NDArray[Any] = np.frombuffer(self._map, np.int64)  # type: ignore[arg-type]
+        flat: NDArray[Any] = np.frombuffer(self._map, np.int64)  # type: ignore[arg-type]  # a map is a buffer
         columns = max(self._columns, 1)
         rows = flat[: len(flat) // columns * columns].reshape(-1, columns)
         self.array = rows if self._columns else flat

@@ -102,7 +102,7 @@ def save_arrays(
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(temporary, 0o644)  # noqa: PTH101  # mkstemp made it private; indexes are shared between users
-            os.replace(temporary, path)  # noqa: PTH105
+            os.replace(temporary, path)  # noqa: PTH105  # mkstemp gave a name, not a Path
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise

@@ -27,6 +27,10 @@ _INNER: Final[dict[str, Any]] = {"no_cpython_wrapper": True, **_BARE}
 
 def _compiled(function: _F, **options: Any) -> _F:
     dispatcher = njit(nogil=True, **options)(function)
+    if (
+        dispatcher is function
+    ):  # NUMBA_DISABLE_JIT: kernels run as Python, in a debugger or on an interpreter to be tried
+        return function
     dispatcher._cache = KernelCache(dispatcher.py_func)
     return cast("_F", dispatcher)
 

@@ -257,7 +257,7 @@ def posted(p: Postings, node: int, token: int, value: int) -> bool:
     if row < 0:
         return False
     first, last = list_bounds(p.table, row)
-    for i in range(first, last):  # noqa: SIM110
+    for i in range(first, last):  # noqa: SIM110  # kernels have no generators
         if p.pool[i] == value:
             return True
     return False

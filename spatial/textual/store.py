@@ -72,7 +72,7 @@ def has_token(table: NDArray[np.int32], token: int) -> bool:
 @kernel
 def has_all(table: NDArray[np.int32], keywords: NDArray[np.int32], first: int, length: int) -> bool:
     """Whether the message has every keyword of a run. Rarest first: a miss is likeliest there."""
-    for i in range(first + length - 1, first - 1, -1):  # noqa: SIM110
+    for i in range(first + length - 1, first - 1, -1):  # noqa: SIM110  # kernels have no generators
         if not has_token(table, keywords[i]):
             return False
     return True

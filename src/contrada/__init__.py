@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from contrada.spatial.road.network import RoadNetwork
     from contrada.spatial.textual.geotext import GeoText
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "Advertisement": "client.holding",

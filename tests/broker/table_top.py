@@ -30,7 +30,7 @@ def equals(name: str, value: Any) -> tuple[bytes, ...]:
 class TableTop:
     """A core, the inboxes of its clients, and which of their connections are full or gone."""
 
-    def __init__(self, roles: frozenset[Role] = ALL, limits: Limits = Limits(), **settings: Any) -> None:  # noqa: B008
+    def __init__(self, roles: frozenset[Role] = ALL, limits: Limits = Limits(), **settings: Any) -> None:  # noqa: B008  # an immutable tuple
         self.now = 0.0
         self.identities: dict[str | None, Identity | None] = {None: Identity("", roles)}
         self.core = Core(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class ScriptedBroker:
     """Every notification matches every subscription. `answers` holds what has been said and not yet been heard."""
 
-    def __init__(self, limits: Limits = Limits(), heartbeat: float = 1.0, timeout: float = 3.0) -> None:  # noqa: B008
+    def __init__(self, limits: Limits = Limits(), heartbeat: float = 1.0, timeout: float = 3.0) -> None:  # noqa: B008  # an immutable tuple
         self.limits = limits
         self.heartbeat, self.timeout = heartbeat, timeout
         self.sequence = 0

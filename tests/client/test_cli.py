@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contrada.broker.node.server import Broker
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+COMMANDS = typer.main.get_command(cli.app).commands
 LONG = {"broker", "bench", "demo"}  # tested as processes, in test_processes.py
 
 
@@ -351,7 +351,7 @@ def test_pub_does_not_wait_for_the_end_of_its_input(shell: dict[str, str], tmp_p
     """At the end of a pipe, or of a person's patience, each line is published when it comes."""
     command = [sys.executable, "-m", "contrada.client.cli.main", "pub"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, env=shell, cwd=tmp_path, text=True, **pipes) as process:  # type: ignore[call-overload]
+    with subprocess.Popen(command, env=shell, cwd=tmp_path, text=True, **pipes) as process:
         for _ in range(3):
             process.stdin.write('{"n": 1}\n')
             process.stdin.flush()

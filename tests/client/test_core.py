@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from contrada.client.engine.standing import Promise
 
 
-def make(limits: Limits = Limits(), **options: object) -> Line:  # noqa: B008
-    return Line(Core(Options(**options), random=Random(7)), ScriptedBroker(limits))  # type: ignore[arg-type]
+def make(limits: Limits = Limits(), **options: object) -> Line:  # noqa: B008  # an immutable tuple
+    return Line(Core(Options(**options), random=Random(7)), ScriptedBroker(limits))
 
 
-def opened(limits: Limits = Limits(), **options: object) -> Line:  # noqa: B008
+def opened(limits: Limits = Limits(), **options: object) -> Line:  # noqa: B008  # an immutable tuple
     line = make(limits, **options)
     line.open()
     return line
@@ -421,7 +421,7 @@ def test_pauses_double_up_to_a_bound_and_are_jittered() -> None:
 )
 def test_bad_options_are_refused(options: dict[str, object]) -> None:
     with pytest.raises(InvalidValue, match=r"must be|needs both"):
-        Options(**options)  # type: ignore[arg-type]
+        Options(**options)
 
 
 def test_the_keyword_arguments_are_the_options() -> None:

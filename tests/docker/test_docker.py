@@ -39,7 +39,7 @@ def parse_contrada(arguments: list[str]) -> None:
     command = typer.main.get_command(cli.app)
     name, *rest = arguments
     while True:
-        command = command.commands[name]  # type: ignore[attr-defined]
+        command = command.commands[name]
         if not hasattr(command, "commands"):
             break
         name, *rest = rest

@@ -49,11 +49,11 @@ def holds(constraint: Constraint, value: object) -> bool:
     if op is Operator.EXISTS:
         return True
     if op is Operator.IN:
-        return any(kind(value) == kind(member) and value == member for member in wanted.values)  # type: ignore[union-attr]
+        return any(kind(value) == kind(member) and value == member for member in wanted.values)
     if op is Operator.MATCHES:
-        if kind(value) != "geotext" or not wanted.keywords <= value.keywords:  # type: ignore
+        if kind(value) != "geotext" or not wanted.keywords <= value.keywords:
             return False
-        return wanted.within is None or shape(value.place).intersects(shape(wanted.within))  # type: ignore
+        return wanted.within is None or shape(value.place).intersects(shape(wanted.within))
     if kind(wanted) == "region":
         if kind(value) == "region":
             return region_relation(op, shape(value), shape(wanted))
@@ -62,7 +62,7 @@ def holds(constraint: Constraint, value: object) -> bool:
         return False
     return {
         Operator.EQ: lambda a, b: a == b,
-        Operator.NE: lambda a, b: not a == b,  # noqa: SIM201
+        Operator.NE: lambda a, b: not a == b,  # noqa: SIM201  # as the definition has it
         Operator.LT: lambda a, b: a < b,
         Operator.LE: lambda a, b: a < b or a == b,
         Operator.GT: lambda a, b: b < a,
@@ -80,7 +80,7 @@ def matches(filter_: Filter, notification: Mapping[str, object]) -> bool:
 def shape(place: object) -> shapely.Geometry:
     if isinstance(place, Point):
         return shapely.Point(place.x, place.y)
-    return shapely.Polygon(place.coords)  # type: ignore[attr-defined]
+    return shapely.Polygon(place.coords)
 
 
 def region_relation(op: Operator, a: shapely.Geometry, b: shapely.Geometry) -> bool:

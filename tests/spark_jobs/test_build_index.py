@@ -296,7 +296,7 @@ def test_a_killed_job_leaves_the_old_index(spark: SparkSession, tmp_path: Path) 
     index = tmp_path / "index"
     write_index(index, rows[:20])
     source = write_parquet(tmp_path / "subscriptions.parquet", rows)
-    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)  # noqa: PTH100
+    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)  # noqa: PTH100  # a link stays a link
     process = subprocess.Popen(
         [sys.executable, "-m", "contrada", "build-index", str(source), str(index), "--master", "local[1]"],
         env={**os.environ, "PYTHONPATH": path},

@@ -119,7 +119,7 @@ def test_replays_that_cannot_begin(home: Path, arguments: list[str], why: str) -
 def test_quiet_is_quiet(tmp_path: Path) -> None:
     """Neither we nor the JVM say anything on stderr; the summary is on stdout."""
     (tmp_path / "s.jsonl").write_text(SUBSCRIPTION)
-    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)  # noqa: PTH100
+    path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)  # noqa: PTH100  # a link stays a link
     arguments = ["build-index", "s.jsonl", "index", "--quiet", "--json", "--master", "local[1]"]
     done = subprocess.run(
         [sys.executable, "-m", "contrada.client.cli.main", *arguments],

@@ -120,7 +120,7 @@ def test_a_timeline_fits_its_span(seconds: float, width: str) -> None:
     upper, lower = figure.axes
     assert upper.get_title(loc="left") == f"per {width}"
     for axes, each in ((upper, 1), (lower, 3)):
-        values, edges, _ = axes.patches[0].get_data()  # type: ignore[attr-defined]  # stairs
+        values, edges, _ = axes.patches[0].get_data()
         assert values.sum() == each * count
         assert 40 <= len(values) <= 360
         low, high = axes.get_xlim()

@@ -65,7 +65,7 @@ def mix(a: int, b: int) -> int:
     x = np.uint64(a) * _A ^ np.uint64(b)
     x = (x ^ (x >> _SHIFT)) * _B
     x = (x ^ (x >> _SHIFT)) * _A
-    return np.int64(x ^ (x >> _SHIFT))  # type: ignore[return-value]
+    return np.int64(x ^ (x >> _SHIFT))  # type: ignore[return-value]  # an int in kernels
 
 
 @inner_kernel

@@ -36,7 +36,7 @@ def filter_of_fields(value: Any) -> Filter | Predicate:
 def _some(group: Any) -> list[Any]:
     if not group:
         raise InvalidValue("a filter of a predicate is null or empty")
-    return group  # type: ignore[no-any-return]
+    return group  # type: ignore[no-any-return]  # a list, or it would have been refused before
 
 
 def _constraint(struct: Any) -> Constraint:

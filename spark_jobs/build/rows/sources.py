@@ -141,7 +141,7 @@ def _files(path: str) -> list[Path]:
     if given.exists():
         found = _files_in(given)
     else:
-        matches = {match for each in _unbraced(path) for match in glob.glob(each, recursive=True)}  # noqa: PTH207
+        matches = {match for each in _unbraced(path) for match in glob.glob(each, recursive=True)}  # noqa: PTH207  # Path.glob takes no absolute patterns
         found = [file for match in matches for file in _files_in(Path(match))]
         if not found:
             raise InvalidValue(f"{path}: no such file, directory or pattern")

@@ -23,7 +23,7 @@ def _scan(rows: Rows, used: int, tokens: NDArray[np.int32], box: NDArray[np.floa
     found = [np.int32(0) for _ in range(0)]
     for slot in range(used):
         if ids[slot] >= 0 and meets(boxes, slot, box) and has_all(table, keywords, start[slot], length[slot]):
-            found.append(np.int32(slot))  # noqa: PERF401
+            found.append(np.int32(slot))  # noqa: PERF401  # a list of numpy integers, as numba wants it
     return as_slots(found)
 
 

@@ -86,7 +86,7 @@ def _search(
         if level[node] > 0:
             for i in range(filled[node]):
                 if meets(node_box, child[node, i], box):
-                    stack.append(int(child[node, i]))  # noqa: PERF401
+                    stack.append(int(child[node, i]))  # noqa: PERF401  # the stack is being walked
             continue
         for i in range(filled[node]):
             slot = child[node, i]

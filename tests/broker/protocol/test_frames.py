@@ -167,7 +167,7 @@ def test_the_reasons_say_what_is_wrong():
 def test_messages_of_different_types_are_never_equal():
     assert Ping(1) != Hello(1, 1, "")
     with pytest.raises(AttributeError):
-        Ping(1).nonce = 2  # type: ignore[misc]
+        Ping(1).nonce = 2
 
 
 def test_notification_ids_are_written_and_read():

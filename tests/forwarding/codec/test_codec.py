@@ -139,7 +139,7 @@ def refuses_all(data: bytes) -> None:
         elif isinstance(read, Filter | Predicate):
             assert decode_filter(encode_filter(read)) == read
         else:
-            kind_of(read)  # type: ignore[arg-type]
+            kind_of(read)
 
 
 @given(st.binary(max_size=200))

@@ -251,7 +251,7 @@ def test_what_filters_and_predicates_are_made_of(wrong):
 class _Field:
     """Somebody else's polygon."""
 
-    __geo_interface__ = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 3], [0, 0]]]}  # noqa: RUF012
+    __geo_interface__ = {"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 3], [0, 0]]]}  # noqa: RUF012  # read, never changed
 
 
 _SHAPES = [

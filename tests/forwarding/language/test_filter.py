@@ -22,12 +22,12 @@ X, Y, Z = (attr(name) > 1 for name in "xyz")
 
 @given(given_.filters(), given_.notifications())
 def test_matching_agrees_with_the_naive_reading(f: Filter, notification: dict[str, object]) -> None:
-    assert f.matches(notification) == matches(f, notification)  # type: ignore[arg-type]
+    assert f.matches(notification) == matches(f, notification)
 
 
 @given(given_.predicates(), given_.notifications())
 def test_a_predicate_matches_when_a_filter_does(p: Predicate, notification: dict[str, object]) -> None:
-    assert p.matches(notification) == any(matches(f, notification) for f in p.filters)  # type: ignore[arg-type]
+    assert p.matches(notification) == any(matches(f, notification) for f in p.filters)
 
 
 def test_an_absent_attribute_satisfies_nothing() -> None:
@@ -39,7 +39,7 @@ def test_an_absent_attribute_satisfies_nothing() -> None:
 @given(st.lists(given_.constraints(similar=True), min_size=1, max_size=5), st.randoms())
 def test_order_and_repeats_do_not_matter(constraints: list[Constraint], random: object) -> None:
     shuffled = [*constraints, constraints[0]]
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     f, g = Filter(constraints), Filter(shuffled)
     assert f == g
     assert hash(f) == hash(g)
@@ -89,28 +89,28 @@ def test_distribution_is_bounded() -> None:
 def test_what_is_no_filter_is_refused() -> None:
     for wrong in ([], ["x > 1"], [X], [Constraint("x", ">", 1), X], [3, 4]):
         with pytest.raises(InvalidValue):
-            Filter(wrong)  # type: ignore[arg-type]
+            Filter(wrong)
     for wrong in ([], [3]):
         with pytest.raises(InvalidValue):
-            Predicate(wrong)  # type: ignore[arg-type]
+            Predicate(wrong)
     with pytest.raises(InvalidValue):
-        X & 3  # type: ignore[operator]
+        X & 3
     with pytest.raises(InvalidValue):
-        as_filters(3)  # type: ignore[arg-type]
+        as_filters(3)
     assert as_filters("x > 1 or y > 1") == (X, Y)
 
 
 def test_python_traps_raise_instead_of_meaning_something_else() -> None:
     with pytest.raises(ContradaError, match="truth value"):
-        1 < attr("x") < 5  # type: ignore[operator] # noqa: B015
+        1 < attr("x") < 5  # noqa: B015  # it refuses to be compared twice
     with pytest.raises(ContradaError, match="truth value"):
-        X and Y  # noqa: B018
+        X and Y  # noqa: B018  # it refuses to be a bool
     with pytest.raises(ContradaError, match="truth value"):
         bool(X | Y)
     with pytest.raises(ContradaError, match="truth value"):
         bool(attr("x"))
     with pytest.raises(ContradaError):
-        attr("x") == attr("y")  # noqa: B015
+        attr("x") == attr("y")  # noqa: B015  # it refuses attributes
     with pytest.raises(AttributeError):
         X.constraints = ()
     with pytest.raises(AttributeError):

@@ -48,7 +48,7 @@ def test_text_of_likely_filters_reads_back(predicate: Predicate) -> None:
         ("x = 9223372036854775807", attr("x") == 2**63 - 1),
         ("x = -9223372036854775808", attr("x") == -(2**63)),
         ("x = 000000000000000000000000001", attr("x") == 1),
-        ("x != TRUE", attr("x") != True),  # noqa: E712
+        ("x != TRUE", attr("x") != True),  # noqa: E712  # a comparison makes a filter
         ('s >= "é\\u00e9\\ud83d\\ude00\\n\\""', attr("s") >= 'éé😀\n"'),
         ("x Exists", attr("x").exists()),
         ('x in [1, "a", true, POINT(1 2)]', attr("x").in_([1, "a", True, Point(1, 2)])),
@@ -71,7 +71,7 @@ def test_text_of_likely_filters_reads_back(predicate: Predicate) -> None:
         ('"two words" = 1', attr("two words") == 1),
         ("in in [1]", attr("in").in_([1])),
         ("exists exists", attr("exists").exists()),
-        ("true = true", attr("true") == True),  # noqa: E712
+        ("true = true", attr("true") == True),  # noqa: E712  # a comparison makes a filter
         ("air-quality.pm_2.5 > 3", attr("air-quality.pm_2.5") > 3),
         ("größe > 3", attr("größe") > 3),
         ("a = 1 and b = 2", (attr("a") == 1) & (attr("b") == 2)),
@@ -150,7 +150,7 @@ def test_errors_show_where_and_what(text: str, line: int, column: int, expected:
 
 def test_not_text() -> None:
     with pytest.raises(FilterSyntaxError):
-        parse(3)  # type: ignore[arg-type]
+        parse(3)
 
 
 @given(st.text() | st.text('x=<>()[]{},"0123456789.eE+-TZ: andorinPOLYGONBOX'))

@@ -135,7 +135,7 @@ def test_without_a_network_it_is_an_error_that_says_so() -> None:
     with pytest.raises(ContradaError, match="road network"):
         ForwardingTable().add("I", NEAR)
     with pytest.raises(InvalidValue, match="road_network is a RoadNetwork"):
-        ForwardingTable(road_network=object())  # type: ignore[arg-type]  # the point
+        ForwardingTable(road_network=object())
 
 
 def test_a_table_that_is_loaded_with_another_network_or_none(street: RoadNetwork, tmp_path: Path) -> None:

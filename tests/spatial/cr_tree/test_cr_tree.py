@@ -316,23 +316,23 @@ def test_wrong_changes_are_refused_and_change_nothing():
         tree.insert(4, Box(0, 0, 2, 1), 0)
     for id in (1 << 63, 4.0, "4", True, None):
         with pytest.raises(InvalidValue, match="64 bits"):
-            tree.insert(id, Box(0, 0, 2, 1), 1)  # type: ignore[arg-type]  # the point
+            tree.insert(id, Box(0, 0, 2, 1), 1)
     for mask in (1.0, "inside", True, 256):
         with pytest.raises(InvalidValue, match="not a set of relations"):
-            tree.insert(4, Box(0, 0, 2, 1), mask)  # type: ignore[arg-type]  # the point
+            tree.insert(4, Box(0, 0, 2, 1), mask)
     for shape in (Point(0, 0), "BOX(0 0, 1 1)", None):
         with pytest.raises(InvalidValue, match="no Region"):
-            tree.insert(4, shape, 1)  # type: ignore[arg-type]  # the point
+            tree.insert(4, shape, 1)
     for query in ((0, 0), "BOX(0 0, 1 1)", None):
         with pytest.raises(InvalidValue, match="no query"):
-            tree.search(query)  # type: ignore[arg-type]  # the point
+            tree.search(query)
     for how in ("exact", np.zeros(3)):
         with pytest.raises(InvalidValue, match="not a discretization"):
-            CRTree(how)  # type: ignore[arg-type]  # the point
+            CRTree(how)
     for call in (tree.remove, tree.region_of, tree.mask_of):
         for id in (4, 1 << 70, 10**5000, "4", np.zeros(2)):
             with pytest.raises(NotFound, match="no constraint has id"):
-                call(id)  # type: ignore[arg-type]  # the point
+                call(id)
     tree._check()
     assert len(tree) == 1
     assert 3 in tree

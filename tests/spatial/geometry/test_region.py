@@ -325,7 +325,7 @@ def test_nothing_about_a_shape_can_be_changed():
         with pytest.raises(AttributeError, match=f"immutable: {name}"):
             delattr(shape, name)
     with pytest.raises(AttributeError):
-        Point(1, 2).x = 3  # type: ignore[misc]
+        Point(1, 2).x = 3
     assert hash(region) == hash(Region(TRIANGLE))
     assert region == Region(TRIANGLE)
     assert Point(1, 2) == Point(1, 2)

@@ -145,7 +145,7 @@ def test_the_enhanced_index_looks_at_less() -> None:
         (RoadSubscription(1, frozenset("a"), (0, 0), 0.5, float("nan")), "tau"),
         (RoadSubscription(1, frozenset("a"), (float("nan"), 0), 0.5, 0.5), "not finite"),
         (RoadSubscription(-1, frozenset("a"), (0, 0), 0.5, 0.5), "id"),
-        (RoadSubscription(1, "word", (0, 0), 0.5, 0.5), "keywords"),  # type: ignore[arg-type]  # the point
+        (RoadSubscription(1, "word", (0, 0), 0.5, 0.5), "keywords"),
     ],
 )
 def test_what_is_no_subscription_is_refused(subscription: RoadSubscription, said: str) -> None:

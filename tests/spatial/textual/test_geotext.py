@@ -144,4 +144,4 @@ def test_equality_and_copies() -> None:
 )
 def test_what_is_no_geotext_is_refused(make: object) -> None:
     with pytest.raises(InvalidValue):
-        make()  # type: ignore[operator]
+        make()

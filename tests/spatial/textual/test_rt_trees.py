@@ -69,13 +69,13 @@ def test_rt_plus_plus_verifies_nothing(order: str) -> None:
 def test_splits_in_the_middle_of_the_tree(name: str) -> None:
     """Insertions into one corner split inner nodes while the root has room."""
     index, naive = textual_index(name).build(SUBSCRIPTIONS), NaiveTextual(SUBSCRIPTIONS)
-    root = int(index.tree.head[0])  # type: ignore[attr-defined]
+    root = int(index.tree.head[0])
     for subscription in zipf_subscriptions(1_200, 35, side=0.01, first=10_000):
         x1, y1, x2, y2 = (c / 50 for c in subscription.box)
         moved = subscription._replace(box=(x1, y1, x2, y2))
         index.insert(moved)
         naive.insert(moved)
-    assert int(index.tree.level[root]) >= 2  # type: ignore[attr-defined]
+    assert int(index.tree.level[root]) >= 2
     index._check()
     for tokens, (x1, y1, x2, y2) in MESSAGES:
         for box in ((x1, y1, x2, y2), (x1 / 50, y1 / 50, x2 / 50, y2 / 50)):

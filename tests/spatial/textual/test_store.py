@@ -84,7 +84,7 @@ def test_flat_arrays_build_the_same_index() -> None:
 )
 def test_bad_arrays_are_refused(fault: str, arrays: tuple[object, ...]) -> None:
     with pytest.raises(InvalidValue, match=fault):
-        Scan.build_arrays(*arrays)  # type: ignore[arg-type]
+        Scan.build_arrays(*arrays)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +93,9 @@ def test_bad_arrays_are_refused(fault: str, arrays: tuple[object, ...]) -> None:
         Subscription(-1, frozenset(), UNIT),
         Subscription(2**31, frozenset(), UNIT),
         Subscription(True, frozenset(), UNIT),
-        Subscription(1, "word", UNIT),  # type: ignore[arg-type]
-        Subscription(1, frozenset({1}), UNIT),  # type: ignore[arg-type]
-        Subscription(1, frozenset(), (0.0, 0.0, 1.0)),  # type: ignore[arg-type]
+        Subscription(1, "word", UNIT),
+        Subscription(1, frozenset({1}), UNIT),
+        Subscription(1, frozenset(), (0.0, 0.0, 1.0)),
         Subscription(1, frozenset(), (0.0, 1.0, 1.0, 0.0)),
         Subscription(1, frozenset(), (0.0, 0.0, float("inf"), 1.0)),
         Subscription(3, frozenset(), UNIT),
@@ -156,21 +156,21 @@ def test_huge_keyword_sets_are_sorted_like_small_ones() -> None:
 
 def test_what_is_no_subscription_or_message_is_refused_and_changes_nothing() -> None:
     index = Scan.build([Subscription(1, frozenset({"a"}), UNIT)])
-    for nonsense in (5, (1, 2), Subscription(2, None, UNIT), Subscription(2, 7, UNIT), Subscription(2, [["a"]], UNIT)):  # type: ignore[arg-type]
+    for nonsense in (5, (1, 2), Subscription(2, None, UNIT), Subscription(2, 7, UNIT), Subscription(2, [["a"]], UNIT)):
         with pytest.raises(InvalidValue):
-            index.insert(nonsense)  # type: ignore[arg-type]
+            index.insert(nonsense)
         with pytest.raises(InvalidValue):
-            Scan.build([nonsense])  # type: ignore[list-item]
+            Scan.build([nonsense])
     for tokens in (None, 5, [["a"]], "a"):
         with pytest.raises(InvalidValue, match="tokens"):
-            index.search(tokens, UNIT)  # type: ignore[arg-type]
+            index.search(tokens, UNIT)
     for id in ("a", None, 1.5, -1, 2**31):
         with pytest.raises(NotFound):
-            index.remove(id)  # type: ignore[arg-type]
+            index.remove(id)
     index._check()
-    index.insert(Subscription(2, (word for word in ("a", "b")), UNIT))  # type: ignore[arg-type]
+    index.insert(Subscription(2, (word for word in ("a", "b")), UNIT))
     assert index.get(2).keywords == {"a", "b"}, "any iterable will do"
-    assert index.search((word for word in "ab"), UNIT).tolist() == [1, 2]  # type: ignore[arg-type]
+    assert index.search((word for word in "ab"), UNIT).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_arrays_of_the_wrong_kind_are_refused(
     ids: object, offsets: object, keywords: object, vocabulary: list[str], boxes: object
 ) -> None:
     with pytest.raises(InvalidValue):
-        Scan.build_arrays(ids, offsets, keywords, vocabulary, boxes)  # type: ignore[arg-type]
+        Scan.build_arrays(ids, offsets, keywords, vocabulary, boxes)
 
 
 def test_arrays_of_another_layout_are_refused() -> None:
