@@ -1,44 +1,35 @@
 """The asyncio client: `async with connect(url) as c`, `async with c.subscribe(...) as sub`, `async for n in sub`.
 
-A thin driver around `core.Core`. It reads the socket when the event loop says so and never otherwise waits, so that
-everything here runs between two awaits and needs no locks. Cancelling is safe everywhere: a notification leaves a
-subscription only when `get` returns it, and a publication is either not handed over yet or runs to its end on its own.
+It reads the socket when the event loop says so and never otherwise waits, so that everything here runs between two
+awaits and needs no locks. Cancelling is safe everywhere: a notification leaves a subscription only when `get` returns
+it, and a publication is either not handed over yet or runs to its end on its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
-from random import Random
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from contrada.broker.protocol.wire import Policy
-from contrada.client.async_subscription import AsyncSubscription
-from contrada.client.engine.core import Core
-from contrada.client.engine.encoding import encode_filters, encode_notification, encode_predicate
-from contrada.client.engine.events import Connect, Finished, Hangup, Moved, Phase, Ready, Room, Send
-from contrada.client.holding import AsyncAdvertisement
-from contrada.client.options import OptionNames, Options, takes_options
-from contrada.client.patience import in_time
-from contrada.client.settle import as_id, check_name, check_subscription, encoded_chunks
-from contrada.client.waiting import wait_in, wake
+from contrada.client.arguments import check_name, encode_filters
+from contrada.client.base import BaseClient, log
+from contrada.client.engine.states import Phase
+from contrada.client.options import OptionNames, takes_options
+from contrada.client.subscriptions import AsyncAdvertisement, AsyncSubscription
 from contrada.errors import ContradaError, Disconnected
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    import os
+    from collections.abc import Callable, Generator, Iterable, Mapping
     from types import TracebackType
     from typing import Self, Unpack
 
     from contrada.broker.protocol.messages import NotificationId
-    from contrada.client.engine.events import Query
-    from contrada.client.engine.outbox import Parcel, Ticket
-    from contrada.client.transport import Transport
+    from contrada.client.base import Flow
     from contrada.forwarding.language.filter import Expression
 
-log = logging.getLogger("contrada.client")
-
-_TURN = 64  # messages read before other tasks get a turn
+_T = TypeVar("_T")
 
 
 @takes_options
@@ -48,29 +39,34 @@ def connect(url: str, **options: Unpack[OptionNames]) -> AsyncClient:
 
 
 @takes_options
-class AsyncClient:
+class AsyncClient(BaseClient):
     """A connection to a broker. Use it as a context manager, or `await` it and `close` it later.
 
     `timeout` bounds a whole call: `TimeoutError` when it is over. Cancelling a call does the same.
     """
 
-    def __init__(self, url: str, **options: Unpack[OptionNames]) -> None:
-        from contrada.client.transport import Transport
+    _lock = nullcontext()
 
-        random = Random()
-        self.url = url
-        self._core = Core(Options.of(options), random=random)
-        self._transport: Transport = Transport(url, self._core.options, random)
+    def __init__(self, url: str, **options: Unpack[OptionNames]) -> None:
+        super().__init__(url, options)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._readers: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
         self._flushing = False
-        self._watchers: set[asyncio.Future[None]] = set()  # of room, phase: woken by any change
 
     # ------------------------------------------------------------------ life
 
     async def __aenter__(self) -> Self:
-        await self._open()
+        if self._loop is not None:
+            raise ContradaError(f"this client of {self.url} was entered before: make a new one with connect()")
+        self._loop = asyncio.get_running_loop()
+        self._core.start(self._now())
+        try:
+            self._perform()
+            await self._run(self._open())
+        except BaseException:
+            self._abort()
+            raise
         return self
 
     async def __aexit__(
@@ -86,22 +82,6 @@ class AsyncClient:
     def __await__(self) -> Generator[Any, None, Self]:
         return self.__aenter__().__await__()
 
-    async def _open(self) -> None:
-        if self._loop is not None:
-            raise ContradaError(f"this client of {self.url} was entered before: make a new one with connect()")
-        self._loop = asyncio.get_running_loop()
-        self._core.start(self._loop.time())
-        try:
-            self._step()
-            while self._core.phase in (Phase.GREETING, Phase.WAITING):
-                await self._change()
-        except BaseException:
-            self._core.abort()
-            self._step()
-            raise
-        if self._core.phase is not Phase.OPEN:
-            raise self._core.error or Disconnected(f"the client of {self.url} was closed while it was connecting")
-
     async def close(self) -> None:
         """Wait for streamed publications, say goodbye, close. Raises if a streamed publication failed."""
         if self._core.phase is Phase.IDLE:
@@ -112,38 +92,17 @@ class AsyncClient:
         self._require_open()
         try:
             try:
-                async with asyncio.timeout(self._core.options.close_timeout):
-                    await self._settled()
+                await self._run(self._drain(), self._core.options.close_timeout)
             except TimeoutError:
                 log.warning("closing with publications that the broker has not acknowledged")
-            self._core.close(self._now())
-            self._step()
-            while self._core.phase is not Phase.CLOSED:
-                await self._change()
+            await self._run(self._leave())
         finally:
-            self._core.abort()
-            self._step()
+            self._abort()
         self._raise_failure()
 
-    @property
-    def connected(self) -> bool:
-        """Whether the broker is there at the moment."""
-        return self._core.phase is Phase.OPEN
-
-    @property
-    def session(self) -> int:
-        """The number of the current or last session at the broker."""
-        return self._core.welcome.session if self._core.welcome else 0
-
-    @property
-    def broker(self) -> str:
-        """The id of the broker."""
-        return self._core.welcome.broker if self._core.welcome else ""
-
-    @property
-    def reconnects(self) -> int:
-        """How often the connection was made again after it was lost."""
-        return max(0, self._core.connections - 1)
+    def _abort(self) -> None:
+        self._core.abort()
+        self._perform()
 
     # ------------------------------------------------------------------ publishing
 
@@ -155,22 +114,7 @@ class AsyncClient:
         With `ack=False`, return None as soon as it is handed over; at most `outstanding` may be unacknowledged. A
         failure then surfaces in the next `publish`, in `flush` or in `close`.
         """
-        return await in_time(self._publish(encode_notification(notification), ack), timeout, self.url)
-
-    async def _publish(self, body: bytes, ack: bool) -> NotificationId | None:
-        await self._room()
-        if not ack:
-            self._core.publish([body], streamed=True)
-            self._flush_soon()
-            return None
-        parcel = self._core.publish([body])
-        self._step()
-        try:
-            await self._finished(parcel)
-        except asyncio.CancelledError:
-            self._core.outbox.disown(parcel)
-            raise
-        return parcel.ids[0]
+        return await self._run(self._publish(notification, ack), timeout)
 
     async def publish_many(
         self, notifications: Iterable[Mapping[str, object]], *, ack: bool = True, timeout: float | None = None
@@ -179,33 +123,11 @@ class AsyncClient:
 
         If one fails, or is invalid, those before it stand and the error names it.
         """
-        return await in_time(self._publish_many(notifications, ack), timeout, self.url)
-
-    async def _publish_many(self, notifications: Iterable[Mapping[str, object]], ack: bool) -> list[NotificationId]:
-        parcels: list[Parcel] = []
-        try:
-            for bodies, fault in encoded_chunks(notifications):
-                await self._room()
-                parcels.append(self._core.publish(bodies, streamed=not ack))
-                self._core.flush()
-                self._step()
-                if fault is not None:
-                    raise fault
-            if not ack:
-                return []
-            for parcel in parcels:
-                await self._finished(parcel)
-        except BaseException:
-            for parcel in parcels:
-                if not parcel.done:
-                    self._core.outbox.disown(parcel)
-            raise
-        return [id for parcel in parcels for id in parcel.ids if id is not None]
+        return await self._run(self._publish_many(notifications, ack), timeout)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until the broker has acknowledged everything streamed; raise if any of it failed."""
-        await in_time(self._settled(), timeout, self.url)
-        self._raise_failure()
+        await self._run(self._flush(), timeout)
 
     # ------------------------------------------------------------------ subscribing
 
@@ -219,7 +141,7 @@ class AsyncClient:
         timeout: float | None = None,
     ) -> AsyncSubscription:
         """Subscribe, with `async with` or `await`. See `docs/client.md` for policy, window and queue."""
-        return AsyncSubscription(self, encode_filters(filter), check_subscription(policy, window, queue), timeout)
+        return AsyncSubscription(self, self._subscription(encode_filters(filter), policy, window, queue), timeout)
 
     def attach(
         self,
@@ -231,17 +153,17 @@ class AsyncClient:
         timeout: float | None = None,
     ) -> AsyncSubscription:
         """Receive what an interface of the broker's index matches, with `async with` or `await`."""
-        return AsyncSubscription(self, check_name("name", name), check_subscription(policy, window, queue), timeout)
+        return AsyncSubscription(self, self._subscription(check_name("name", name), policy, window, queue), timeout)
 
     def advertise(self, filter: Expression | str, *, timeout: float | None = None) -> AsyncAdvertisement:
         """Say what this client may publish, with `async with` or `await`. See `docs/routing.md`."""
-        return AsyncAdvertisement(self, encode_filters(filter), timeout)
+        return AsyncAdvertisement(self, self._advertisement(filter), timeout)
 
     # ------------------------------------------------------------------ asking
 
     async def status(self, timeout: float | None = None) -> dict[str, Any]:
         """Ask the broker what it is doing (role admin)."""
-        return await self._reply(self._core.status(), timeout)
+        return await self._run(self._status(), timeout)
 
     async def explain(
         self,
@@ -252,29 +174,63 @@ class AsyncClient:
     ) -> dict[str, Any]:
         """Ask why a notification did or did not reach a subscription; of another session with the role admin."""
         number = subscription if isinstance(subscription, int) else subscription.id
-        return await self._reply(self._core.explain(as_id(notification), session, number), timeout)
+        return await self._run(self._explain(notification, number, session), timeout)
 
     async def index_load(
         self, path: str | os.PathLike[str], shard: str = "", timeout: float | None = None
     ) -> dict[str, Any]:
         """Have the broker match by an index of its machine, or a shard "k/n" of it, from now on (role admin)."""
-        return await self._reply(self._core.index_load(os.fspath(path), shard), timeout)
+        return await self._run(self._index_load(path, shard), timeout)
 
     async def index_add(
         self, id: str, interface: str, filter: Expression | str, timeout: float | None = None
     ) -> dict[str, Any]:
         """Put a subscription into the broker's index, in place of any of the same id (role admin)."""
-        names = check_name("id", id), check_name("interface", interface)
-        return await self._reply(self._core.index_add(*names, encode_predicate(filter)), timeout)
+        return await self._run(self._index_add(id, interface, filter), timeout)
 
     async def index_remove(self, id: str, timeout: float | None = None) -> dict[str, Any]:
         """Take a subscription out of the broker's index (role admin)."""
-        return await self._reply(self._core.index_remove(check_name("id", id)), timeout)
+        return await self._run(self._index_remove(id), timeout)
 
-    async def _reply(self, query: Query, timeout: float | None) -> dict[str, Any]:
-        self._step()
-        await in_time(self._finished(query), timeout, self.url)
-        return dict(query.result)
+    # ------------------------------------------------------------------ running flows
+
+    async def _run(self, flow: Flow[_T], timeout: float | None = None, missing: str = "") -> _T:
+        """Run a flow to its end; TimeoutError says what was missing when time was up."""
+        self._require_open()
+        if timeout is None:
+            return await self._await(flow)
+        try:
+            async with asyncio.timeout(timeout) as limit:
+                return await self._await(flow)
+        except TimeoutError:
+            if not limit.expired():
+                raise  # the application's own
+            raise TimeoutError(f"{missing or f'{self.url}: no answer'} in {timeout:g} s") from None
+
+    async def _await(self, flow: Flow[_T]) -> _T:
+        assert self._loop is not None
+        try:
+            while True:
+                waited = next(flow)
+                if waited.waiters is None:
+                    waited.waiters = set()
+                waiter = self._loop.create_future()
+                waited.waiters.add(waiter)
+                try:
+                    await waiter
+                finally:
+                    waited.waiters.discard(waiter)
+        except StopIteration as end:
+            result: _T = end.value
+            return result
+        finally:
+            flow.close()
+
+    def _require_open(self) -> None:
+        if self._loop is None:
+            raise Disconnected("the client is not connected: use `async with connect(...)`, or await it")
+        if asyncio.get_running_loop() is not self._loop:
+            raise ContradaError(f"this client of {self.url} belongs to another event loop: make one in each")
 
     # ------------------------------------------------------------------ driving the core
 
@@ -282,36 +238,16 @@ class AsyncClient:
         assert self._loop is not None
         return self._loop.time()
 
-    def _step(self) -> None:
-        """Perform what the core wants, and wake whom it names."""
-        sent = False
-        while self._core.has_actions:
-            for action in self._core.take_actions():
-                if type(action) is Send:
-                    self._transport.send(action.frames)
-                    sent = True
-                elif type(action) is Connect:
-                    try:
-                        self._transport.connect()
-                    except Disconnected as error:
-                        self._core.unreachable(error)
-                        break  # the rest was for that connection
-                    self._watch()
-                elif type(action) is Hangup:
-                    self._unwatch()
-                    self._transport.hangup(linger=action.linger)
-        for event in self._core.take_events():
-            if type(event) is Finished:
-                wake(event.ticket.waiter)
-            elif type(event) is Ready:
-                wake(event.inbox.waiter)
-            elif type(event) in (Room, Moved):
-                wake(self._watchers)
+    def _perform(self) -> None:
+        sent = self._perform_actions()
+        for changed in self._core.take_changed():
+            for waiter in changed.waiters or ():
+                if not waiter.done():
+                    waiter.set_result(None)
         self._schedule()
         # The socket's descriptor is edge-triggered, and sending may use up the edge: look again.
         if sent and self._transport.readable:
-            assert self._loop is not None
-            self._loop.call_soon(self._on_readable)
+            self._soon(self._on_readable)
 
     def _watch(self) -> None:
         assert self._loop is not None
@@ -321,7 +257,7 @@ class AsyncClient:
         self._readers = [int(socket.fd), int(monitor.fd)]
         self._loop.add_reader(self._readers[0], self._on_readable)
         self._loop.add_reader(self._readers[1], self._on_monitor)
-        self._loop.call_soon(self._on_monitor)
+        self._soon(self._on_monitor)
 
     def _unwatch(self) -> None:
         assert self._loop is not None
@@ -330,92 +266,41 @@ class AsyncClient:
         self._readers = []
 
     def _on_readable(self) -> None:
-        now = self._now()
-        for _ in range(_TURN):
-            frames = self._transport.receive()
-            if frames is None:
-                break
-            self._core.receive(frames, now)
-        else:  # there may be more, but others want their turn
-            assert self._loop is not None
-            self._loop.call_soon(self._on_readable)
-        self._step()
+        if self._read_messages():
+            self._soon(self._on_readable)
+        self._perform()
 
     def _on_monitor(self) -> None:
-        now = self._now()
-        while (report := self._transport.report()) is not None:
-            while (frames := self._transport.receive()) is not None:  # what came before the end still counts
-                self._core.receive(frames, now)
-            self._core.failed(*report, now)
-            self._step()
+        self._read_reports()
+        self._perform()
 
     def _on_timer(self) -> None:
         self._timer = None
         self._core.tick(self._now())
-        self._step()
+        self._perform()
 
     def _schedule(self) -> None:
         """Keep one timer that fires no later than the core's deadline; an early one costs a look, not a mistake."""
         deadline = self._core.deadline()
-        if deadline is None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
-        elif self._timer is None or self._timer.when() > deadline:
-            if self._timer is not None:
-                self._timer.cancel()
+        if self._timer is not None and (deadline is None or self._timer.when() > deadline):
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None and deadline is not None:
             assert self._loop is not None
             self._timer = self._loop.call_at(deadline, self._on_timer)
 
     def _flush_soon(self) -> None:
         if self._core.has_actions:
-            self._step()
+            self._perform()
         if not self._flushing:
             self._flushing = True
-            assert self._loop is not None
-            self._loop.call_soon(self._flush_now)
+            self._soon(self._flush_now)
 
     def _flush_now(self) -> None:
         self._flushing = False
         self._core.flush()
-        self._step()
+        self._perform()
 
-    # ------------------------------------------------------------------ waiting
-
-    async def _change(self) -> None:
-        await wait_in(self._watchers)
-
-    async def _room(self) -> None:
-        self._require_open()
-        self._raise_failure()
-        while not self._core.outbox.has_room and self._core.phase is not Phase.CLOSED:
-            self._core.flush()
-            self._step()
-            await self._change()
-            self._raise_failure()
-
-    async def _settled(self) -> None:
-        self._core.flush()
-        self._step()
-        while not self._core.outbox.empty and self._core.phase is not Phase.CLOSED:
-            await self._change()
-
-    async def _finished(self, ticket: Ticket) -> None:
-        if not ticket.done:
-            self._require_open()
-            if ticket.waiter is None:
-                ticket.waiter = set()
-            await wait_in(ticket.waiter)
-        if ticket.error is not None:
-            raise ticket.error
-
-    def _raise_failure(self) -> None:
-        failure = self._core.outbox.take_failure()
-        if failure is not None:
-            raise failure
-
-    def _require_open(self) -> None:
-        if self._loop is None:
-            raise Disconnected("the client is not connected: use `async with connect(...)`, or await it")
-        if asyncio.get_running_loop() is not self._loop:
-            raise ContradaError(f"this client of {self.url} belongs to another event loop: make one in each")
+    def _soon(self, callback: Callable[[], None]) -> None:
+        assert self._loop is not None
+        self._loop.call_soon(callback)

@@ -1,51 +1,39 @@
 """The blocking client: `with Client(url) as c`, `sub = c.subscribe(...)`, `sub.get(timeout=1.0)`.
 
-The same core as the async client, driven by one background thread: it alone touches the socket, answers heartbeats and
-reconnects while the application computes. The lock `_changed` guards the core; every event notifies it, and whoever
-waits looks again at what it waits for. All methods may be called from any thread.
+One background thread drives the core: it alone touches the socket, answers heartbeats and reconnects while the
+application computes. The lock guards the core; every change of it notifies the lock, and whoever waits looks again at
+what it waits for. All methods may be called from any thread.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import time
-from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from contrada.broker.protocol.wire import Policy
-from contrada.client.blocking_subscription import Subscription
-from contrada.client.engine.core import Core
-from contrada.client.engine.encoding import encode_filters, encode_notification, encode_predicate
-from contrada.client.engine.events import Connect, Hangup, Phase, Send
-from contrada.client.engine.standing import Standing
-from contrada.client.holding import Advertisement
-from contrada.client.options import OptionNames, Options, takes_options
-from contrada.client.patience import FOREVER, Patience
-from contrada.client.settle import as_id, check_name, check_subscription, encoded_chunks
-from contrada.errors import ContradaError, Disconnected
+from contrada.client.arguments import check_name, encode_filters
+from contrada.client.base import BaseClient, log
+from contrada.client.engine.states import Phase
+from contrada.client.options import OptionNames, takes_options
+from contrada.client.subscriptions import Advertisement, Subscription
+from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
     from typing import Self, Unpack
 
     from contrada.broker.protocol.messages import NotificationId
-    from contrada.client.engine.events import Query
-    from contrada.client.engine.outbox import Parcel, Ticket
-    from contrada.client.transport import Transport
+    from contrada.client.base import Flow
     from contrada.forwarding.language.filter import Expression
 
-_S = TypeVar("_S", bound=Standing)
-
-log = logging.getLogger("contrada.client")
-
-_TURN = 64  # messages read before the lock is given to others
+_T = TypeVar("_T")
 
 
-class _Changed(threading.Condition):
-    """A condition of the process that made it. A forked one has no thread that would ever notify it."""
+class _Lock(threading.Condition):
+    """A lock of the process that made it. A forked one has no thread that would ever notify it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,31 +52,24 @@ class _Changed(threading.Condition):
 
 
 @takes_options
-class Client:
+class Client(BaseClient):
     """A connection to a broker, made when the object is.
 
     `timeout` bounds a whole call: `TimeoutError` when it is over.
     """
 
-    def __init__(self, url: str, **options: Unpack[OptionNames]) -> None:
-        from contrada.client.transport import Transport
+    _lock: _Lock
 
-        random = Random()
-        self.url = url
-        self._core = Core(Options.of(options), random=random)
-        self._transport: Transport = Transport(url, self._core.options, random)
-        self._changed = _Changed()
-        self._failure: BaseException | None = None  # of the background thread
+    def __init__(self, url: str, **options: Unpack[OptionNames]) -> None:
+        super().__init__(url, options)
+        self._lock = _Lock()
         self._wake_reader, self._wake_writer = os.pipe()
         self._woken = False
-        self._thread = threading.Thread(target=self._run, name=f"contrada client {url}", daemon=True)
-        self._core.start(time.monotonic())
+        self._thread = threading.Thread(target=self._serve, name=f"contrada client {url}", daemon=True)
+        self._core.start(self._now())
         self._thread.start()
         try:
-            with self._changed:
-                self._until(lambda: self._core.phase not in (Phase.GREETING, Phase.WAITING))
-                if self._core.phase is not Phase.OPEN:
-                    raise self._failure or self._core.error or Disconnected(f"{url}: closed while connecting")
+            self._run(self._open())
         except BaseException:
             self._abort()
             raise
@@ -110,46 +91,24 @@ class Client:
 
     def close(self) -> None:
         """Wait for streamed publications, say goodbye, close. Raises if a streamed publication failed."""
-        if self._changed.foreign:
+        if self._lock.foreign:
             return  # it is for the process that opened it to close it
         try:
-            with self._changed:
-                self._wake()
-                if not self._wait_for(self._settled, self._core.options.close_timeout):
-                    log.warning("closing with publications that the broker has not acknowledged")
-                self._core.close(time.monotonic())
-                self._wake()
-                self._wait_for(lambda: self._core.phase is Phase.CLOSED, None)
+            try:
+                self._run(self._drain(), self._core.options.close_timeout)
+            except TimeoutError:
+                log.warning("closing with publications that the broker has not acknowledged")
+            self._run(self._leave())
         finally:
             self._abort()
         self._raise_failure()
 
     def _abort(self) -> None:
-        with self._changed:
+        with self._lock:
             self._core.abort()
-            self._wake()
+            self._perform()
         if threading.current_thread() is not self._thread:
             self._thread.join()
-
-    @property
-    def connected(self) -> bool:
-        """Whether the broker is there at the moment."""
-        return self._core.phase is Phase.OPEN
-
-    @property
-    def session(self) -> int:
-        """The number of the current or last session at the broker."""
-        return self._core.welcome.session if self._core.welcome else 0
-
-    @property
-    def broker(self) -> str:
-        """The id of the broker."""
-        return self._core.welcome.broker if self._core.welcome else ""
-
-    @property
-    def reconnects(self) -> int:
-        """How often the connection was made again after it was lost."""
-        return max(0, self._core.connections - 1)
 
     # ------------------------------------------------------------------ publishing
 
@@ -161,21 +120,7 @@ class Client:
         With `ack=False`, return None as soon as it is handed over; at most `outstanding` may be unacknowledged. A
         failure then surfaces in the next `publish`, in `flush` or in `close`.
         """
-        body = encode_notification(notification)
-        patience = Patience(timeout)
-        with self._changed:
-            self._room(patience)
-            parcel = self._core.publish([body], streamed=not ack)
-            self._wake()
-            if not ack:
-                return None
-            try:
-                self._until(lambda: parcel.done, patience)
-            except BaseException:
-                self._core.outbox.disown(parcel)
-                raise
-            self._finished(parcel, patience)
-            return parcel.ids[0]
+        return self._run(self._publish(notification, ack), timeout)
 
     def publish_many(
         self, notifications: Iterable[Mapping[str, object]], *, ack: bool = True, timeout: float | None = None
@@ -184,35 +129,11 @@ class Client:
 
         If one fails, or is invalid, those before it stand and the error names it.
         """
-        parcels: list[Parcel] = []
-        patience = Patience(timeout)
-        try:
-            for bodies, fault in encoded_chunks(notifications):
-                with self._changed:
-                    self._room(patience)
-                    parcels.append(self._core.publish(bodies, streamed=not ack))
-                    self._wake()
-                if fault is not None:
-                    raise fault
-            if not ack:
-                return []
-            with self._changed:
-                for parcel in parcels:
-                    self._finished(parcel, patience)
-        except BaseException:
-            with self._changed:
-                for parcel in parcels:
-                    if not parcel.done:
-                        self._core.outbox.disown(parcel)
-            raise
-        return [id for parcel in parcels for id in parcel.ids if id is not None]
+        return self._run(self._publish_many(notifications, ack), timeout)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until the broker has acknowledged everything streamed; raise if any of it failed."""
-        with self._changed:
-            self._wake()
-            self._until(self._settled, Patience(timeout))
-        self._raise_failure()
+        self._run(self._flush(), timeout)
 
     # ------------------------------------------------------------------ subscribing
 
@@ -226,7 +147,8 @@ class Client:
         timeout: float | None = None,
     ) -> Subscription:
         """Subscribe, and return once the broker has taken it. See `docs/client.md` for policy, window and queue."""
-        return self._subscribe(encode_filters(filter), policy, window, queue, timeout)
+        make = self._subscription(encode_filters(filter), policy, window, queue)
+        return Subscription(self, self._run(self._keep(make), timeout))
 
     def attach(
         self,
@@ -238,37 +160,18 @@ class Client:
         timeout: float | None = None,
     ) -> Subscription:
         """Receive what an interface of the broker's index matches. See `docs/client.md`."""
-        return self._subscribe(check_name("name", name), policy, window, queue, timeout)
-
-    def _subscribe(
-        self, wanted: tuple[bytes, ...] | str, policy: Policy | str, window: int, queue: int, timeout: float | None
-    ) -> Subscription:
-        request = (wanted, *check_subscription(policy, window, queue))
-        return Subscription(self, self._taken(lambda: self._core.subscribe(*request), timeout))
+        make = self._subscription(check_name("name", name), policy, window, queue)
+        return Subscription(self, self._run(self._keep(make), timeout))
 
     def advertise(self, filter: Expression | str, *, timeout: float | None = None) -> Advertisement:
         """Say what this client may publish, and return once the broker has taken it. See `docs/routing.md`."""
-        filters = encode_filters(filter)
-        return Advertisement(self, self._taken(lambda: self._core.advertise(filters), timeout))
-
-    def _taken(self, request: Callable[[], _S], timeout: float | None) -> _S:
-        """Ask the core for something standing, and wait until the broker has taken it."""
-        with self._changed:
-            standing = request()
-            self._wake()
-            try:
-                self._finished(standing.opening, Patience(timeout))
-            except BaseException:
-                self._core.withdraw(standing)
-                self._wake()
-                raise
-        return standing
+        return Advertisement(self, self._run(self._keep(self._advertisement(filter)), timeout))
 
     # ------------------------------------------------------------------ asking
 
     def status(self, timeout: float | None = None) -> dict[str, Any]:
         """Ask the broker what it is doing (role admin)."""
-        return self._reply(self._core.status, timeout)
+        return self._run(self._status(), timeout)
 
     def explain(
         self,
@@ -279,127 +182,89 @@ class Client:
     ) -> dict[str, Any]:
         """Ask why a notification did or did not reach a subscription; of another session with the role admin."""
         number = subscription if isinstance(subscription, int) else subscription.id
-        id = as_id(notification)
-        return self._reply(lambda: self._core.explain(id, session, number), timeout)
+        return self._run(self._explain(notification, number, session), timeout)
 
     def index_load(self, path: str | os.PathLike[str], shard: str = "", timeout: float | None = None) -> dict[str, Any]:
         """Have the broker match by an index of its machine, or a shard "k/n" of it, from now on (role admin)."""
-        return self._reply(lambda: self._core.index_load(os.fspath(path), shard), timeout)
+        return self._run(self._index_load(path, shard), timeout)
 
     def index_add(
         self, id: str, interface: str, filter: Expression | str, timeout: float | None = None
     ) -> dict[str, Any]:
         """Put a subscription into the broker's index, in place of any of the same id (role admin)."""
-        names = check_name("id", id), check_name("interface", interface)
-        encoded = encode_predicate(filter)
-        return self._reply(lambda: self._core.index_add(*names, encoded), timeout)
+        return self._run(self._index_add(id, interface, filter), timeout)
 
     def index_remove(self, id: str, timeout: float | None = None) -> dict[str, Any]:
         """Take a subscription out of the broker's index (role admin)."""
-        return self._reply(lambda: self._core.index_remove(check_name("id", id)), timeout)
+        return self._run(self._index_remove(id), timeout)
 
-    def _reply(self, ask: Callable[[], Query], timeout: float | None) -> dict[str, Any]:
-        with self._changed:
-            query = ask()
-            self._wake()
-            self._finished(query, Patience(timeout))
-        return dict(query.result)
+    # ------------------------------------------------------------------ running flows
+
+    def _run(self, flow: Flow[_T], timeout: float | None = None, missing: str = "") -> _T:
+        """Run a flow to its end; TimeoutError says what was missing when time was up. A waiting flow has the lock."""
+        end = None if timeout is None else time.monotonic() + timeout
+        try:
+            while True:
+                next(flow)
+                if self._failure is not None:
+                    raise self._failure
+                left = None if end is None else end - time.monotonic()
+                if left is not None and left <= 0:
+                    raise TimeoutError(f"{missing or f'{self.url}: no answer'} in {timeout:g} s")
+                self._lock.wait(left)
+        except StopIteration as stop:
+            result: _T = stop.value
+            return result
+        finally:
+            flow.close()
 
     # ------------------------------------------------------------------ the background thread
 
-    def _run(self) -> None:
+    def _serve(self) -> None:
         try:
             while True:
-                with self._changed:
+                with self._lock:
                     self._woken = False
                     self._core.flush()
-                    self._step()
+                    self._perform_actions()
+                    if self._core.take_changed():
+                        self._lock.notify_all()
                     if self._core.phase is Phase.CLOSED:
                         return
                     deadline = self._core.deadline()
-                self._poll(deadline)
-                with self._changed:
-                    self._read()
-                    self._core.tick(time.monotonic())
+                timeout = None if deadline is None else max(0.0, deadline - self._now())
+                self._transport.wait(self._wake_reader, timeout)
+                with self._lock:
+                    self._read_messages()
+                    self._read_reports()
+                    self._core.tick(self._now())
         except BaseException as error:
-            with self._changed:
+            with self._lock:
                 self._failure = error
                 self._core.abort()
-                self._changed.notify_all()
+                self._lock.notify_all()
             if not isinstance(error, ContradaError):
                 raise
         finally:
-            with self._changed:
+            with self._lock:
                 self._transport.hangup(linger=True)
                 os.close(self._wake_reader)
                 os.close(self._wake_writer)
                 self._wake_writer = -1
 
-    def _poll(self, deadline: float | None) -> None:
-        timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
-        self._transport.wait(self._wake_reader, timeout)
+    def _now(self) -> float:
+        return time.monotonic()
 
-    def _read(self) -> None:
-        now = time.monotonic()
-        for _ in range(_TURN):
-            frames = self._transport.receive()
-            if frames is None:
-                break
-            self._core.receive(frames, now)
-        while (report := self._transport.report()) is not None:
-            while (frames := self._transport.receive()) is not None:  # what came before the end still counts
-                self._core.receive(frames, now)
-            self._core.failed(*report, now)
-
-    def _step(self) -> None:
-        while self._core.has_actions:
-            for action in self._core.take_actions():
-                if type(action) is Send:
-                    self._transport.send(action.frames)
-                elif type(action) is Connect:
-                    try:
-                        self._transport.connect()
-                    except Disconnected as error:
-                        self._core.unreachable(error)
-                        break  # the rest was for that connection
-                elif type(action) is Hangup:
-                    self._transport.hangup(linger=action.linger)
-        if self._core.take_events():
-            self._changed.notify_all()
-
-    # ------------------------------------------------------------------ waiting; the lock is held
-
-    def _wake(self) -> None:
-        """Have the background thread look at the core."""
+    def _perform(self) -> None:
+        """Have the background thread look at the core. The lock is held."""
         if not self._woken and self._wake_writer >= 0:
             self._woken = True
             os.write(self._wake_writer, b"!")
 
-    def _wait_for(self, condition: Callable[[], bool], timeout: float | None) -> bool:
-        done = self._changed.wait_for(lambda: condition() or self._failure is not None, timeout)
-        if self._failure is not None and not condition():
-            raise self._failure
-        return done
+    _flush_soon = _perform
 
-    def _until(self, condition: Callable[[], bool], patience: Patience = FOREVER) -> None:
-        if not self._wait_for(condition, patience.left):
-            raise patience.error(self.url)
+    def _watch(self) -> None:
+        """The thread waits for whatever socket there is."""
 
-    def _settled(self) -> bool:
-        return self._core.outbox.empty or self._core.phase is Phase.CLOSED
-
-    def _room(self, patience: Patience) -> None:
-        self._raise_failure()
-        core = self._core
-        self._until(lambda: core.outbox.has_room or core.phase is Phase.CLOSED, patience)
-        self._raise_failure()
-
-    def _finished(self, ticket: Ticket, patience: Patience) -> None:
-        self._until(lambda: ticket.done, patience)
-        if ticket.error is not None:
-            raise ticket.error
-
-    def _raise_failure(self) -> None:
-        failure = self._core.outbox.take_failure()
-        if failure is not None:
-            raise failure
+    def _unwatch(self) -> None:
+        """Likewise."""

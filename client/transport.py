@@ -17,7 +17,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from contrada.broker.protocol.addresses import host_name, is_address
 from contrada.broker.protocol.keepalive import keepalive
-from contrada.client.engine.events import Fault
+from contrada.client.engine.states import Input
 from contrada.errors import Disconnected, InvalidValue
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ _BAD_HANDSHAKE = "the security handshake failed: wrong server key, or keys on on
 class Report(NamedTuple):
     """What the monitor saw."""
 
-    fault: Fault
+    fault: Input
     reason: str
 
 
@@ -144,19 +144,19 @@ class Transport:
                 self._tried = True
             elif kind == zmq.EVENT_CLOSED:
                 self._tried = True
-                return Report(Fault.CUT, f"nobody listens at {self.url}, or not yet: {_NOT_YET}")
+                return Report(Input.CUT, f"nobody listens at {self.url}, or not yet: {_NOT_YET}")
             elif kind == zmq.EVENT_CONNECT_RETRIED:
                 found, self._tried = self._tried or self._name is None, False
                 if not found:
                     return Report(
-                        Fault.CUT, f"{self.url}: there is no host {self._name!r}, as far as this machine knows"
+                        Input.CUT, f"{self.url}: there is no host {self._name!r}, as far as this machine knows"
                     )
             elif kind == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-                return Report(Fault.REFUSED, f"{self.url}: {self._unknown_key()}")
+                return Report(Input.INSECURE, f"{self.url}: {self._unknown_key()}")
             elif self._shaken:
-                return Report(Fault.CUT, f"the connection to {self.url} was cut")
+                return Report(Input.CUT, f"the connection to {self.url} was cut")
             else:
-                return Report(Fault.HANDSHAKE, f"{self.url}: {_BAD_HANDSHAKE}")
+                return Report(Input.HANDSHAKE, f"{self.url}: {_BAD_HANDSHAKE}")
         return None
 
     def _unknown_key(self) -> str:

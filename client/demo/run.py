@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from contrada.client.async_client import AsyncClient
-    from contrada.client.async_subscription import AsyncSubscription
     from contrada.client.demo.scenario import StormState, Subscriber
     from contrada.client.notification import Notification
+    from contrada.client.subscriptions import AsyncSubscription
     from contrada.spatial.geometry.region import Region
 
 STEP = 0.125  # seconds between reports of each storm

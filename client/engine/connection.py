@@ -1,13 +1,8 @@
-"""The life of a client's connection: greeting, heartbeats, loss, back-off, goodbye. Half of the core (`core.py`).
+"""A client's connection: greeting, heartbeats, loss, back-off, goodbye. Half of the core (`core.py`).
 
-    IDLE ──start──▶ GREETING ──WELCOME──▶ OPEN ──close──▶ CLOSING ──BYE, deadline──▶ CLOSED
-                     ▲    │                 │
-                     │    └────── lost ─────┤   (silence, a cut connection, a transient ERROR, the broker's BYE)
-                     └── back-off ── WAITING ◀┘
-
-From any phase a permanent refusal, an exhausted `connect_timeout` or `give_up_after`, or `close` leads to CLOSED, where
-`error` says why (None after an orderly close). What a connection is for is the subclass's business: it is told when one
-opens, breaks and ends for good, and gets the messages that are not about the connection itself.
+`states` has the phases and the transitions between them; here is what belongs to each. In CLOSED, `error` says why
+(None after an orderly close). What a connection is for is the subclass's business: it is told when one opens, breaks
+and ends for good, and gets the messages that are not about the connection itself.
 """
 
 from __future__ import annotations
@@ -20,14 +15,16 @@ from typing import TYPE_CHECKING
 from contrada.broker.protocol import frames, wire
 from contrada.broker.protocol.messages import Bye, Error, Hello, Limits, Ping, Pong, Welcome
 from contrada.broker.protocol.wire import Code
-from contrada.client.engine.events import Connect, Fault, Hangup, Moved, Phase, Send
+from contrada.client.engine.actions import Connect, Hangup, Send
+from contrada.client.engine.states import RETRY, Input, Phase, next_phase
+from contrada.client.engine.tickets import Waitable
 from contrada.errors import ContradaError, Disconnected, ProtocolError, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contrada.broker.protocol.messages import Message
-    from contrada.client.engine.events import Action, Event
+    from contrada.client.engine.actions import Action
     from contrada.client.options import Options
 
 log = logging.getLogger("contrada.client")
@@ -35,12 +32,15 @@ log = logging.getLogger("contrada.client")
 # The broker's own limits bind what it accepts; what it sends is only kept from exhausting our memory.
 _TRUSTED = Limits(message_bytes=1 << 30, notification_bytes=1 << 30, batch=1 << 20)
 _TRANSIENT = frozenset({Code.NO_SESSION, Code.SILENT, Code.SHUTTING_DOWN})
+_WITHOUT_SOCKET = frozenset({Phase.IDLE, Phase.WAITING, Phase.CLOSED})
+_INPUTS = {Welcome: Input.WELCOME, Ping: Input.LIFE, Pong: Input.LIFE, Bye: Input.BYE}
 
 
-class Connection(ABC):
-    """A connection that is made, kept, and made again."""
+class Connection(Waitable, ABC):
+    """A connection that is made, kept, and made again. Whoever waits for room or for another phase waits for it."""
 
     def __init__(self, options: Options, random: Random | None) -> None:
+        super().__init__()
         self.options = options
         self.phase = Phase.IDLE
         self.error: ContradaError | None = None
@@ -48,7 +48,7 @@ class Connection(ABC):
         self.connections = 0  # WELCOMEs so far
         self._random = random or Random()
         self._actions: list[Action] = []
-        self._events: list[Event] = []
+        self._changed: list[Waitable] = []
         self._attempt = 0
         self._hint = ""
         self._bad_handshakes = 0
@@ -64,7 +64,7 @@ class Connection(ABC):
 
     @abstractmethod
     def _broken(self, reason: str) -> None:
-        """Settle what was in flight."""
+        """Fail or keep what was on its way."""
 
     @abstractmethod
     def _ended(self, reason: ContradaError) -> None:
@@ -86,10 +86,10 @@ class Connection(ABC):
         """Whether `take_actions` has anything."""
         return bool(self._actions)
 
-    def take_events(self) -> list[Event]:
-        """Take what has happened since the last call."""
-        events, self._events = self._events, []
-        return events
+    def take_changed(self) -> list[Waitable]:
+        """Take what has changed since the last call: whoever waits for any of it should look again."""
+        changed, self._changed = self._changed, []
+        return changed
 
     def deadline(self) -> float | None:
         """When `tick` wants to be called, if nothing happens before."""
@@ -102,121 +102,96 @@ class Connection(ABC):
 
     def start(self, now: float) -> None:
         """Begin to connect."""
-        assert self.phase is Phase.IDLE
         self._since = now
-        self._greet(now)
+        self._follow(Input.START, now)
 
     def receive(self, parts: Sequence[bytes], now: float) -> None:
         """Take in a message that has arrived."""
-        if self.phase in (Phase.WAITING, Phase.CLOSED, Phase.IDLE):
+        if self.phase in _WITHOUT_SOCKET:
             return
         self._heard = now
         try:
             self._hear(frames.decode(parts, _TRUSTED), now)
         except ProtocolError as error:
-            self._drop(f"the broker broke the protocol: {error}", now)
+            self._follow(Input.NONSENSE, now, f"the broker broke the protocol: {error}")
 
-    def failed(self, fault: Fault, reason: str, now: float) -> None:
+    def failed(self, fault: Input, reason: str, now: float) -> None:
         """Take note of what the transport has seen. Give it every message that had arrived before."""
-        if fault is Fault.CUT:
-            self.lost(reason, now)
-        elif fault is Fault.HANDSHAKE:
-            self.handshake_failed(reason, now)
-        elif self.phase is Phase.GREETING:
-            self._end(Refused(reason, code=Code.UNAUTHORISED))
+        if self.phase is Phase.GREETING and fault is Input.HANDSHAKE:
+            self._bad_handshakes += 1
+            if not self.connections and self._bad_handshakes > 1:
+                fault = Input.INSECURE
+        elif self.phase is Phase.GREETING and fault is Input.CUT and reason != self._hint:
+            ends = self._patience_ends()
+            log.info("%s; trying %s", reason, "on" if ends == float("inf") else f"for {max(ends - now, 0.0):.0f} s")
+            self._hint = reason
+        error = Refused(reason, code=Code.UNAUTHORISED) if fault is Input.INSECURE else None
+        self._follow(fault, now, reason, error)
 
     def unreachable(self, error: ContradaError) -> None:
         """Take note that the transport cannot even try."""
-        if self.phase is not Phase.CLOSED:
-            self._end(error)
-
-    def lost(self, reason: str, now: float) -> None:
-        """Take note that the connection is cut."""
-        if self.phase is Phase.OPEN:
-            self._drop(reason, now)
-        elif self.phase is Phase.CLOSING:
-            self._end(None)
-        elif self.phase is Phase.GREETING:
-            if reason != self._hint:
-                ends = self._patience_ends()
-                log.info("%s; trying %s", reason, "on" if ends == float("inf") else f"for {max(ends - now, 0.0):.0f} s")
-            self._hint = reason
-
-    def handshake_failed(self, reason: str, now: float) -> None:
-        """Take note that security could not be agreed on. Twice while connecting for the first time, that is final."""
-        if self.phase is not Phase.GREETING:
-            return
-        self._bad_handshakes += 1
-        if not self.connections and self._bad_handshakes > 1:
-            self._end(Refused(reason, code=Code.UNAUTHORISED))
-        else:
-            self._drop(reason, now)
+        self._follow(Input.UNREACHABLE, error=error)
 
     def tick(self, now: float) -> None:
         """Look at the clock."""
         if self.phase is Phase.OPEN:
             assert self.welcome is not None
             if now >= self._heard + self.welcome.timeout:
-                self._drop(f"nothing was heard from the broker for {self.welcome.timeout:g} s", now)
+                self._follow(Input.DUE, now, f"nothing was heard from the broker for {self.welcome.timeout:g} s")
             elif now >= max(self._heard, self._pinged) + self.welcome.heartbeat:
                 self._pinged = now
                 self._send(Ping(self._random.getrandbits(32)))
-        elif self.phase is Phase.GREETING and now >= self._due:
-            self._drop(self._hint or "the broker did not answer", now)
-        elif self.phase is Phase.WAITING and now >= self._due:
-            self._greet(now)
-        elif self.phase is Phase.CLOSING and now >= self._due:
-            self._end(None)
+        elif (due := self.deadline()) is not None and now >= due:
+            self._follow(Input.DUE, now, self._hint or "the broker did not answer")
 
     def close(self, now: float) -> None:
         """Say goodbye; CLOSED follows. A driver that wants publications answered waits for `outbox.empty` before."""
-        if self.phase is Phase.OPEN:
-            self._send(Bye())
-            self._due = now + self.options.close_timeout
-            self._move(Phase.CLOSING)
-        elif self.phase not in (Phase.CLOSING, Phase.CLOSED):
-            self._end(None)
+        self._follow(Input.CLOSE, now)
 
     def abort(self) -> None:
         """End at once. What was already given to the transport is still sent."""
         if self.phase is Phase.OPEN:
             self._send(Bye())
-        if self.phase is not Phase.CLOSED:
-            self._end(None)
+        self._follow(Input.ABORT)
 
-    # ------------------------------------------------------------------ inner workings
+    # ------------------------------------------------------------------ transitions
 
     def _hear(self, message: Message, now: float) -> None:
-        if isinstance(message, Welcome):
-            self._greeted(message)
+        if isinstance(message, Error) and message.fatal:
+            if message.code in _TRANSIENT:
+                self._follow(Input.RESTART, now, f"the broker ended the session: {message.reason}")
+            else:
+                self._follow(Input.REFUSAL, error=Refused(message.reason, code=message.code))
+            return
+        input = _INPUTS.get(type(message), Input.ANSWER)
+        next_phase(self.phase, input, message)  # is it one that may come now?
+        if input is Input.ANSWER:
+            self._take_in(message)
         elif isinstance(message, Ping):
             self._send(Pong(message.nonce))
-        elif isinstance(message, Pong):
-            pass  # any message is a sign of life
+        elif isinstance(message, Welcome):
+            self._open(message)
         elif isinstance(message, Bye):
-            if self.phase is Phase.CLOSING:
-                self._end(None)
-            else:
-                self._drop(f"the broker said goodbye{': ' * bool(message.reason)}{message.reason}", now)
-        elif isinstance(message, Error) and message.fatal:
-            if message.code in _TRANSIENT:
-                self._drop(f"the broker ended the session: {message.reason}", now)
-            else:
-                self._end(Refused(message.reason, code=message.code))
-        elif self.phase is Phase.GREETING:
-            raise ProtocolError(f"{type(message).__name__.upper()} before WELCOME")
-        else:
-            self._take_in(message)
+            self._follow(input, now, f"the broker said goodbye{': ' * bool(message.reason)}{message.reason}")
 
-    def _greeted(self, message: Welcome) -> None:
-        if self.phase is not Phase.GREETING:
-            raise ProtocolError("a second WELCOME")
-        self.welcome = message
-        self.connections += 1
-        self._attempt = self._bad_handshakes = 0
-        self._hint = ""
-        self._move(Phase.OPEN)
-        self._opened()
+    def _follow(self, input: Input, now: float = 0.0, reason: str = "", error: ContradaError | None = None) -> None:
+        """Make the transition that the table has for an input, and do what belongs to the new phase.
+
+        `reason` is for people, should the connection be retried; `error` for CLOSED, should that be no orderly end.
+        """
+        following = next_phase(self.phase, input)
+        if following is self.phase:
+            return
+        if following is RETRY:
+            self._retry(reason, now)
+        elif following is Phase.GREETING:
+            self._greet(now)
+        elif following is Phase.CLOSING:
+            self._send(Bye())
+            self._due = now + self.options.close_timeout
+            self._move(Phase.CLOSING)
+        elif following is Phase.CLOSED:
+            self._end(error)
 
     def _greet(self, now: float) -> None:
         self._heard = self._pinged = now
@@ -225,20 +200,22 @@ class Connection(ABC):
         self._actions.append(Connect())
         self._send(Hello(wire.OLDEST_VERSION, wire.VERSION, self.options.name))
 
-    def _patience_ends(self) -> float:
-        patience = self.options.give_up_after if self.connections else self.options.connect_timeout
-        return float("inf") if patience is None else self._since + patience
+    def _open(self, welcome: Welcome) -> None:
+        self.welcome = welcome
+        self.connections += 1
+        self._attempt = self._bad_handshakes = 0
+        self._hint = ""
+        self._move(Phase.OPEN)
+        self._opened()
 
-    def _drop(self, reason: str, now: float) -> None:
-        """Give up the connection: settle what was in flight, then wait to reconnect or end."""
+    def _retry(self, reason: str, now: float) -> None:
+        """Give up the connection: fail what was on its way, then wait to reconnect or end."""
         if self.phase is Phase.OPEN:
             self._since = now
             log.warning("disconnected: %s", reason)
         self._actions.append(Hangup())
         self._broken(reason)
-        if self.phase is Phase.CLOSING:
-            self._end(None)
-        elif self.connections and not self.options.reconnect:
+        if self.connections and not self.options.reconnect:
             self._end(Disconnected(reason))
         elif now >= self._patience_ends():
             waited = f"{now - self._since:.1f} s"
@@ -256,12 +233,16 @@ class Connection(ABC):
         self._ended(error or Disconnected("the client is closed"))
         self._move(Phase.CLOSED)
 
+    def _patience_ends(self) -> float:
+        patience = self.options.give_up_after if self.connections else self.options.connect_timeout
+        return float("inf") if patience is None else self._since + patience
+
     def _send(self, message: Message) -> None:
         self._actions.append(Send(frames.encode(message)))
 
     def _move(self, phase: Phase) -> None:
         self.phase = phase
-        self._events.append(Moved(phase))
+        self._changed.append(self)
 
     def _require_usable(self) -> None:
         if self.phase in (Phase.CLOSING, Phase.CLOSED):

@@ -1,13 +1,13 @@
-"""The client's side of the protocol without sockets, threads or clocks: inputs in, actions and events out.
+"""The client's side of the protocol without sockets, threads or clocks: inputs in, actions and changes out.
 
 Both clients, async and blocking, drive this one machine. A driver
 
-1. calls an input: `start`, `receive`, `lost`, `tick`, or what the application asked for (`publish`, `subscribe`, …);
+1. calls an input: `start`, `receive`, `failed`, `tick`, or what the application asked for (`publish`, `subscribe`, …);
 2. performs the actions it finds in `take_actions()`, in order: `Connect`, `Send`, `Hangup`;
-3. wakes whoever waits for the events it finds in `take_events()`: `Finished`, `Ready`, `Room`, `Moved`;
+3. wakes whoever waits for what it finds in `take_changed()`: tickets, subscriptions, the core itself;
 4. calls `tick` at the time that `deadline()` gives.
 
-`connection.py` has the phases. On every WELCOME all subscriptions and advertisements are sent again, then unanswered
+`states` has the phases. On every WELCOME all subscriptions and advertisements are sent again, then unanswered
 queries, then queued publications, in this order, so that a publication finds the subscriptions made before it.
 
 `now` is any monotonic clock in seconds.
@@ -25,20 +25,15 @@ from contrada.broker.protocol.messages import (
     Deliver,
     Dropped,
     Error,
-    Explain,
-    IndexAdd,
-    IndexLoad,
-    IndexRemove,
-    NotificationId,
     Reply,
-    Status,
 )
 from contrada.broker.protocol.wire import Code, Policy
 from contrada.client.engine.connection import Connection
-from contrada.client.engine.events import Finished, Phase, Query, Ready, Room
 from contrada.client.engine.inbox import Inbox
-from contrada.client.engine.outbox import Outbox, Parcel, Ticket
-from contrada.client.engine.standing import Promise, Stage, Standing
+from contrada.client.engine.kept_requests import KeptAdvertisement, KeptRequest, Stage
+from contrada.client.engine.outbox import Outbox, Submission
+from contrada.client.engine.states import Phase
+from contrada.client.engine.tickets import Query, Ticket
 from contrada.client.notification import Notification
 from contrada.errors import ContradaError, Disconnected, ProtocolError, Refused
 
@@ -59,40 +54,40 @@ class Core(Connection):
         super().__init__(options, random)
         self.outbox = Outbox(options.outstanding)
         self.inboxes: dict[int, Inbox] = {}
-        self.promises: dict[int, Promise] = {}
-        self._requests: dict[int, Standing | Query] = {}  # what is not a PUBLISH, in flight
-        self._leaving: dict[int, Standing] = {}  # UNSUBSCRIBE, UNADVERTISE in flight
+        self.advertisements: dict[int, KeptAdvertisement] = {}
+        self._requests: dict[int, KeptRequest | Query] = {}  # what is not a PUBLISH, sent and not answered
+        self._leaving: dict[int, KeptRequest] = {}  # UNSUBSCRIBE, UNADVERTISE, sent and not answered
         self._queries: list[Query] = []  # to be sent when open
         self._last_request = 0
         self._last_inbox = 0
-        self._last_promise = 0
+        self._last_advertisement = 0
 
     # ------------------------------------------------------------------ what the application asks for
 
-    def publish(self, bodies: Sequence[bytes], *, streamed: bool = False) -> Parcel:
-        """Publish encoded notifications. A streamed parcel is not waited for; `outbox.take_failure` has its errors."""
+    def publish(self, bodies: Sequence[bytes], *, streamed: bool = False) -> Submission:
+        """Publish encoded notifications. Nobody waits for streamed ones: `outbox.take_failure` has their errors."""
         self._require_usable()
-        parcel = self.outbox.put(bodies, streamed=streamed)
-        if parcel.done:
-            self._events.append(Finished(parcel))
-        elif not streamed or len(parcel.bodies) >= 64:
+        submission = self.outbox.put(bodies, streamed=streamed)
+        if submission.done:
+            self._changed.append(submission)
+        elif not streamed or len(submission.bodies) >= 64:
             self.flush()
-        return parcel
+        return submission
 
     def flush(self) -> None:
         """Send what is queued, as far as the window allows. Streamed notifications gather until this is called."""
         if self.phase is not Phase.OPEN:
             return
         assert self.welcome is not None
-        failed: list[Parcel] = []
-        for message in self.outbox.departures(self.welcome.limits, self._number, failed):
+        failed: list[Submission] = []
+        for message in self.outbox.messages(self.welcome.limits, self._number, failed):
             self._send(message)
-        self._finish_parcels(failed)
+        self._finish_submissions(failed)
 
     def subscribe(self, wanted: tuple[bytes, ...] | str, policy: Policy, window: int, queue: int) -> Inbox:
-        """Subscribe to filters, or attach to a standing interface by its name.
+        """Subscribe to filters, or attach to an interface of the broker's index by its name.
 
-        The `opening` ticket tells whether the broker took it.
+        The `accepted` ticket tells whether the broker took it.
         """
         self._require_usable()
         self._last_inbox = _next_id(self._last_inbox, self.inboxes)
@@ -101,54 +96,41 @@ class Core(Connection):
         self._ask(inbox)
         return inbox
 
-    def advertise(self, filters: tuple[bytes, ...]) -> Promise:
-        """Make an advertisement; its `opening` ticket tells whether the broker took it."""
+    def advertise(self, filters: tuple[bytes, ...]) -> KeptAdvertisement:
+        """Make an advertisement; its `accepted` ticket tells whether the broker took it."""
         self._require_usable()
-        self._last_promise = _next_id(self._last_promise, self.promises)
-        promise = Promise(self._last_promise, filters)
-        self.promises[promise.id] = promise
-        self._ask(promise)
-        return promise
+        self._last_advertisement = _next_id(self._last_advertisement, self.advertisements)
+        advertisement = KeptAdvertisement(self._last_advertisement, filters)
+        self.advertisements[advertisement.id] = advertisement
+        self._ask(advertisement)
+        return advertisement
 
-    def withdraw(self, standing: Standing) -> Ticket:
+    def withdraw(self, kept: KeptRequest) -> Ticket:
         """End a subscription or an advertisement.
 
         Deliveries that the broker had sent before may still arrive before the ticket is done.
         """
-        if standing.closing is not None:
-            return standing.closing
-        ticket = standing.closing = Ticket()
-        if standing.stage is Stage.ENDED:
+        if kept.withdrawn is not None:
+            return kept.withdrawn
+        ticket = kept.withdrawn = Ticket()
+        if kept.stage is Stage.ENDED:
             ticket.finish()
-            self._events.append(Finished(ticket))
+            self._changed.append(ticket)
         elif self.phase is Phase.OPEN:
-            standing.stage = Stage.LEAVING
+            kept.stage = Stage.LEAVING
             number = self._number()
-            self._leaving[number] = standing
-            self._send(standing.withdrawal(number))
+            self._leaving[number] = kept
+            self._send(kept.withdrawal(number))
         else:
-            self._end_standing(standing, None)
+            self._end_request(kept, None)
         return ticket
 
-    def status(self) -> Query:
-        """Ask for the broker's status document."""
-        return self._query(Query(Status))
-
-    def explain(self, notification: NotificationId, session: int, subscription: int) -> Query:
-        """Ask why a notification did or did not reach a subscription; session 0 is this one."""
-        return self._query(Query(lambda number: Explain(number, notification, session, subscription)))
-
-    def index_load(self, path: str, shard: str) -> Query:
-        """Have the broker load an index."""
-        return self._query(Query(lambda number: IndexLoad(number, path, shard)))
-
-    def index_add(self, id: str, name: str, filter: bytes) -> Query:
-        """Put a subscription into the broker's index."""
-        return self._query(Query(lambda number: IndexAdd(number, id, name, filter)))
-
-    def index_remove(self, id: str) -> Query:
-        """Take a subscription out of the broker's index."""
-        return self._query(Query(lambda number: IndexRemove(number, id)))
+    def ask(self, message: Callable[[int], Message]) -> Query:
+        """Ask what a REPLY answers: `message` makes the request of its number."""
+        self._require_usable()
+        query = Query(message)
+        self._send_query(query)
+        return query
 
     def take(self, inbox: Inbox) -> Notification:
         """Take the oldest notification of a subscription's non-empty buffer, and give credit back as needed."""
@@ -178,26 +160,26 @@ class Core(Connection):
                     continue  # the application has left; nobody will take it
                 inbox.deliver(notification)
                 ready[subscription] = inbox
-        self._events.extend(map(Ready, ready.values()))
+        self._changed += ready.values()
 
     def _on_ack(self, message: Ack) -> None:
         assert self.welcome is not None
         for number, sequence in message.entries:
-            if number in self.outbox.flights:
-                parcel = self.outbox.landed(number, self.welcome.broker, sequence)
-                if parcel is not None:
-                    self._finish_parcels([parcel])
+            if number in self.outbox.unanswered:
+                submission = self.outbox.acknowledge(number, self.welcome.broker, sequence)
+                if submission is not None:
+                    self._finish_submissions([submission])
                 continue
             if (leaving := self._leaving.pop(number, None)) is not None:
-                self._end_standing(leaving, None)
+                self._end_request(leaving, None)
                 continue
             waiting = self._requests.pop(number, None)
-            if not isinstance(waiting, Standing):
+            if not isinstance(waiting, KeptRequest):
                 raise ProtocolError(f"an ACK for request {number}, which was not made or takes a REPLY")
             if waiting.stage is Stage.WAITING:
                 waiting.stage = Stage.LIVE
-                if not waiting.opening.done:
-                    self._finish(waiting.opening, waiting)
+                if not waiting.accepted.done:
+                    self._finish(waiting.accepted, waiting)
                 if isinstance(waiting, Inbox) and (grant := waiting.grant()) is not None:
                     self._send(Credit((grant,)))
         self._answered()
@@ -210,17 +192,17 @@ class Core(Connection):
 
     def _on_error(self, message: Error) -> None:
         error = Refused(message.reason, code=message.code)
-        if message.request in self.outbox.flights:
-            self._finish_parcels(self.outbox.refused(message.request, error))
+        if message.request in self.outbox.unanswered:
+            self._finish_submissions(self.outbox.refuse(message.request, error))
             self._answered()
         elif (leaving := self._leaving.pop(message.request, None)) is not None:
-            self._end_standing(leaving, None)
+            self._end_request(leaving, None)
         elif (waiting := self._requests.pop(message.request, None)) is None:
             log.warning("the broker complains: %s (%s)", message.reason, message.code)
         elif isinstance(waiting, Query):
             self._finish(waiting, None, error)
         elif waiting.stage is Stage.WAITING and message.code != Code.SHUTTING_DOWN:
-            self._end_standing(waiting, error)  # of a broker that is stopping, the next one will be asked
+            self._end_request(waiting, error)  # of a broker that is stopping, the next one will be asked
 
     def _on_dropped(self, message: Dropped) -> None:
         for subscription, dropped, _total in message.entries:
@@ -240,79 +222,78 @@ class Core(Connection):
     # ------------------------------------------------------------------ what the connection tells
 
     def _opened(self) -> None:
-        for standing in (*self.inboxes.values(), *self.promises.values()):
-            self._ask(standing)
+        for kept in (*self.inboxes.values(), *self.advertisements.values()):
+            self._ask(kept)
         queries, self._queries = self._queries, []
         for query in queries:
-            self._query(query)
+            self._send_query(query)
         self._answered()
 
     def _broken(self, reason: str) -> None:
-        self._finish_parcels(self.outbox.lost(reason))
+        self._finish_submissions(self.outbox.lose(reason))
         requests, self._requests = self._requests, {}
         self._leaving = {}
         for waiting in requests.values():
             if isinstance(waiting, Query):
                 self._queries.append(waiting)
-        for standing in (*self.inboxes.values(), *self.promises.values()):
-            if standing.stage is Stage.LEAVING:
-                self._end_standing(standing, None)
+        for kept in (*self.inboxes.values(), *self.advertisements.values()):
+            if kept.stage is Stage.LEAVING:
+                self._end_request(kept, None)
             else:
-                standing.interrupt()
-        self._events.append(Room())
+                kept.interrupt()
+        self._changed.append(self)
 
     def _ended(self, reason: ContradaError) -> None:
-        self._finish_parcels(self.outbox.abandon(reason))
-        for standing in (*self.inboxes.values(), *self.promises.values()):
-            self._end_standing(standing, self.error)
+        self._finish_submissions(self.outbox.abandon(reason))
+        for kept in (*self.inboxes.values(), *self.advertisements.values()):
+            self._end_request(kept, self.error)
         waiting = [ticket for ticket in self._requests.values() if isinstance(ticket, Query)]
         for query in (*waiting, *self._queries):
             self._finish(query, None, reason)
         self._requests, self._leaving, self._queries = {}, {}, []
-        self._events.append(Room())
+        self._changed.append(self)
 
     # ------------------------------------------------------------------ inner workings
 
-    def _end_standing(self, standing: Standing, error: ContradaError | None) -> None:
-        standing.end(error)
-        if not standing.opening.done:
-            self._finish(standing.opening, None, error or Disconnected("it was closed before it was made"))
-        if standing.closing is not None and not standing.closing.done:
-            self._finish(standing.closing)
-        if isinstance(standing, Inbox):
-            self.inboxes.pop(standing.id, None)
-            self._events.append(Ready(standing))
+    def _end_request(self, kept: KeptRequest, error: ContradaError | None) -> None:
+        kept.end(error)
+        if not kept.accepted.done:
+            self._finish(kept.accepted, None, error or Disconnected("it was closed before it was made"))
+        if kept.withdrawn is not None and not kept.withdrawn.done:
+            self._finish(kept.withdrawn)
+        if isinstance(kept, Inbox):
+            self.inboxes.pop(kept.id, None)
+            self._changed.append(kept)
         else:
-            self.promises.pop(standing.id, None)
+            self.advertisements.pop(kept.id, None)
 
-    def _ask(self, standing: Standing) -> None:
+    def _ask(self, kept: KeptRequest) -> None:
         """Send what makes or restores it, if the broker is there; else it will be on the next WELCOME."""
         if self.phase is Phase.OPEN:
             number = self._number()
-            self._requests[number] = standing
-            self._send(standing.request(number))
+            self._requests[number] = kept
+            self._send(kept.request(number))
 
-    def _query(self, query: Query) -> Query:
-        self._require_usable()
+    def _send_query(self, query: Query) -> None:
+        """Send it, if the broker is there; else on the next WELCOME."""
         if self.phase is Phase.OPEN:
             number = self._number()
             self._requests[number] = query
-            self._send(query.build(number))
+            self._send(query.message(number))
         else:
             self._queries.append(query)
-        return query
 
     def _answered(self) -> None:
         """Use the room that answers have made."""
         self.flush()
-        self._events.append(Room())
+        self._changed.append(self)
 
     def _finish(self, ticket: Ticket, result: Any = None, error: ContradaError | None = None) -> None:
         ticket.finish(result, error)
-        self._events.append(Finished(ticket))
+        self._changed.append(ticket)
 
-    def _finish_parcels(self, parcels: list[Parcel]) -> None:
-        self._events.extend(map(Finished, parcels))
+    def _finish_submissions(self, submissions: list[Submission]) -> None:
+        self._changed += submissions
 
     def _number(self) -> int:
         self._last_request += 1
@@ -322,19 +303,19 @@ class Core(Connection):
         self.outbox._check()
         for inbox in self.inboxes.values():
             inbox._check()
-        for id, standing in (*self.inboxes.items(), *self.promises.items()):
-            assert id == standing.id
-            assert standing.stage is not Stage.ENDED
+        for id, kept in (*self.inboxes.items(), *self.advertisements.items()):
+            assert id == kept.id
+            assert kept.stage is not Stage.ENDED
             if self.phase is not Phase.OPEN:
-                assert standing.stage is Stage.WAITING or self.phase is Phase.CLOSING
+                assert kept.stage is Stage.WAITING or self.phase is Phase.CLOSING
         if self.phase is not Phase.OPEN and self.phase is not Phase.CLOSING:
-            assert not self.outbox.flights
+            assert not self.outbox.unanswered
             assert not self._requests
             assert not self._leaving
         if self.phase is Phase.CLOSED:
             assert self.outbox.empty
             assert not self.inboxes
-            assert not self.promises
+            assert not self.advertisements
 
 
 def _next_id(last: int, taken: Container[int]) -> int:

@@ -17,7 +17,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from contrada.broker.protocol.messages import Attach, Grant, Subscribe, Unsubscribe
-from contrada.client.engine.standing import Stage, Standing
+from contrada.client.engine.kept_requests import KeptRequest, Stage
 from contrada.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from contrada.errors import ContradaError
 
 
-class Inbox(Standing):
+class Inbox(KeptRequest):
     """The state of one subscription. Changed by the core only; the application reads and takes."""
 
     __slots__ = (

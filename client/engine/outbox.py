@@ -1,25 +1,26 @@
 """Publications on their way out: queued, sent in batches within the broker's window, acknowledged or failed.
 
-    put ─▶ queue ──departures──▶ flying ──landed──▶ done
+    put ─▶ `queue` ──messages──▶ `unanswered` ──acknowledge──▶ done
                                    │
-                                   └── refused, lost ──▶ failed
+                                   └── refuse, lose ──▶ failed
 
-A `Parcel` is what one call of the application handed over; it leaves in one or more PUBLISH messages ("flights").
-Streamed notifications share a parcel until it departs, so that a loop of single publications becomes batches.
+A `Submission` is what one call of the application handed over; it leaves in one or more PUBLISH messages. Streamed
+notifications share a submission until it is sent, so that a loop of single publications becomes batches.
 
 What was sent and not acknowledged when the connection broke may or may not have been accepted: sending it again could
 publish it twice, so it fails with `Disconnected`, and the application decides. What was not sent stays queued.
 
-Invariants (`_check`): `queued` counts the notifications of `queue` not yet sent; `flying_count` and `flying_bytes`
-are the sums over `flights`, never above the broker's window; a parcel is finished exactly once.
+Invariants (`_check`): `queued` counts the notifications of `queue` not yet sent; `sent_count` and `sent_bytes` are the
+sums over `unanswered`, never above the broker's window; a submission is finished exactly once.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from contrada.broker.protocol.messages import Limits, NotificationId, Publish
+from contrada.client.engine.tickets import Ticket
 from contrada.errors import ContradaError, Disconnected, Refused
 
 if TYPE_CHECKING:
@@ -27,44 +28,27 @@ if TYPE_CHECKING:
 
 _HEAD_BYTES = 64  # of a PUBLISH besides its notifications
 _ITEM_BYTES = 8  # of msgpack around each notification
-COALESCE = 256  # streamed notifications that share a parcel
+COALESCE = 256  # streamed notifications that share a submission
 
 
-class Ticket:
-    """A request of the application, finished exactly once with a result or an error. `waiter` belongs to the driver."""
-
-    __slots__ = ("done", "error", "result", "waiter")
-
-    def __init__(self) -> None:
-        self.done = False
-        self.error: ContradaError | None = None
-        self.result: Any = None
-        self.waiter: Any = None
-
-    def finish(self, result: Any = None, error: ContradaError | None = None) -> None:
-        """Set the outcome."""
-        assert not self.done, "a ticket is finished once"
-        self.done, self.result, self.error = True, result, error
-
-
-class Parcel(Ticket):
+class Submission(Ticket):
     """Notifications that were handed over together. The result is the list of their ids."""
 
-    __slots__ = ("bodies", "ids", "landed", "sent", "streamed")
+    __slots__ = ("acknowledged", "bodies", "ids", "sent", "streamed")
 
     def __init__(self, bodies: Sequence[bytes], *, streamed: bool) -> None:
         super().__init__()
         self.bodies = list(bodies)
         self.sent = 0
-        self.landed = 0
+        self.acknowledged = 0
         self.ids: list[NotificationId | None] = [None] * len(self.bodies)
         self.streamed = streamed
 
 
-class Flight(NamedTuple):
+class SentPublish(NamedTuple):
     """One PUBLISH that has not been answered."""
 
-    parcel: Parcel
+    submission: Submission
     start: int
     number: int
     size: int
@@ -73,120 +57,121 @@ class Flight(NamedTuple):
 class Outbox:
     """Everything published and not yet acknowledged."""
 
-    __slots__ = ("capacity", "failed_count", "failure", "flights", "flying_bytes", "flying_count", "queue", "queued")
+    __slots__ = ("capacity", "failed_count", "failure", "queue", "queued", "sent_bytes", "sent_count", "unanswered")
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
-        self.queue: deque[Parcel] = deque()
-        self.flights: dict[int, Flight] = {}
+        self.queue: deque[Submission] = deque()
+        self.unanswered: dict[int, SentPublish] = {}
         self.queued = 0
-        self.flying_count = 0
-        self.flying_bytes = 0
+        self.sent_count = 0
+        self.sent_bytes = 0
         self.failed_count = 0  # streamed notifications that failed since the last `take_failure`
         self.failure: ContradaError | None = None
 
     @property
     def has_room(self) -> bool:
         """Whether the application may hand over more now."""
-        return self.queued + self.flying_count < self.capacity
+        return self.queued + self.sent_count < self.capacity
 
     @property
     def empty(self) -> bool:
         """Whether everything handed over has been answered."""
-        return not self.queue and not self.flights
+        return not self.queue and not self.unanswered
 
-    def put(self, bodies: Sequence[bytes], *, streamed: bool) -> Parcel:
-        """Hand over notifications. A streamed one may join the parcel before it."""
+    def put(self, bodies: Sequence[bytes], *, streamed: bool) -> Submission:
+        """Hand over notifications. A streamed one may join the submission before it."""
         self.queued += len(bodies)
         last = self.queue[-1] if self.queue else None
         if streamed and last is not None and last.streamed and last.sent == 0 and len(last.bodies) < COALESCE:
             last.bodies.extend(bodies)
             last.ids.extend([None] * len(bodies))
             return last
-        parcel = Parcel(bodies, streamed=streamed)
+        submission = Submission(bodies, streamed=streamed)
         if bodies:
-            self.queue.append(parcel)
+            self.queue.append(submission)
         else:
-            parcel.finish([])
-        return parcel
+            submission.finish([])
+        return submission
 
-    def departures(self, limits: Limits, number: Callable[[], int], failed: list[Parcel]) -> Iterator[Publish]:
-        """Yield the PUBLISH messages that the window allows now. Parcels that no window could take go to `failed`."""
+    def messages(self, limits: Limits, number: Callable[[], int], failed: list[Submission]) -> Iterator[Publish]:
+        """Yield the PUBLISH messages that the window allows now. What no window could take goes to `failed`."""
         while self.queue:
-            parcel = self.queue[0]
-            room = min(limits.batch, limits.window - self.flying_count, len(parcel.bodies) - parcel.sent)
-            room_bytes = min(limits.window_bytes - self.flying_bytes, limits.message_bytes - _HEAD_BYTES)
+            submission = self.queue[0]
+            room = min(limits.batch, limits.window - self.sent_count, len(submission.bodies) - submission.sent)
+            room_bytes = min(limits.window_bytes - self.sent_bytes, limits.message_bytes - _HEAD_BYTES)
             count = size = 0
-            for body in parcel.bodies[parcel.sent : parcel.sent + max(room, 0)]:
+            for body in submission.bodies[submission.sent : submission.sent + max(room, 0)]:
                 if (reason := _too_large(len(body), limits)) and not count:
-                    self._fail(parcel, Refused(reason, code="limit"), failed)
+                    self._fail(submission, Refused(reason, code="limit"), failed)
                     break
                 if reason or size + len(body) + _ITEM_BYTES * (count + 1) > room_bytes:
                     break
                 count, size = count + 1, size + len(body)
-            if parcel.done:
+            if submission.done:
                 continue
             if not count:
                 return
-            flight = Flight(parcel, parcel.sent, count, size)
-            parcel.sent += count
-            if parcel.sent == len(parcel.bodies):
+            publish = SentPublish(submission, submission.sent, count, size)
+            submission.sent += count
+            if submission.sent == len(submission.bodies):
                 self.queue.popleft()
             request = number()
-            self.flights[request] = flight
+            self.unanswered[request] = publish
             self.queued -= count
-            self.flying_count += count
-            self.flying_bytes += size
-            yield Publish(request, tuple(parcel.bodies[flight.start : flight.start + count]))
+            self.sent_count += count
+            self.sent_bytes += size
+            yield Publish(request, tuple(submission.bodies[publish.start : publish.start + count]))
 
-    def landed(self, request: int, broker: str, sequence: int) -> Parcel | None:
-        """Note that the broker acknowledged a flight. Return its parcel, if that was the last part of it."""
-        flight = self._ground(request)
-        if flight is None or flight.parcel.done:
+    def acknowledge(self, request: int, broker: str, sequence: int) -> Submission | None:
+        """Note that the broker acknowledged a PUBLISH. Return its submission, if that was the last part of it."""
+        publish = self._take_sent(request)
+        if publish is None or publish.submission.done:
             return None
-        parcel, start, count, _ = flight
-        parcel.ids[start : start + count] = [NotificationId(broker, sequence + i) for i in range(count)]
-        parcel.landed += count
-        if parcel.landed < len(parcel.bodies) or parcel.sent < len(parcel.bodies):
+        submission, start, count, _ = publish
+        submission.ids[start : start + count] = [NotificationId(broker, sequence + i) for i in range(count)]
+        submission.acknowledged += count
+        if submission.acknowledged < len(submission.bodies) or submission.sent < len(submission.bodies):
             return None
-        parcel.finish(parcel.ids)
-        return parcel
+        submission.finish(submission.ids)
+        return submission
 
-    def refused(self, request: int, error: ContradaError) -> list[Parcel]:
-        """Note that the broker refused a flight: its parcel fails with what is left of it."""
-        flight = self._ground(request)
-        failed: list[Parcel] = []
-        if flight is not None and not flight.parcel.done:
-            self._fail(flight.parcel, error, failed)
+    def refuse(self, request: int, error: ContradaError) -> list[Submission]:
+        """Note that the broker refused a PUBLISH: its submission fails with what is left of it."""
+        publish = self._take_sent(request)
+        failed: list[Submission] = []
+        if publish is not None and not publish.submission.done:
+            self._fail(publish.submission, error, failed)
         return failed
 
-    def lost(self, reason: str) -> list[Parcel]:
-        """Note that the connection broke: whatever was on its way fails, with what is left of its parcel."""
-        failed: list[Parcel] = []
-        flights, self.flights = self.flights, {}
-        self.flying_count = self.flying_bytes = 0
-        for parcel, _, _, _ in flights.values():
-            if not parcel.done:
-                accepted = f"{parcel.landed} of {len(parcel.bodies)} were; " if len(parcel.bodies) > 1 else ""
+    def lose(self, reason: str) -> list[Submission]:
+        """Note that the connection broke: whatever was on its way fails, with what is left of its submission."""
+        failed: list[Submission] = []
+        unanswered, self.unanswered = self.unanswered, {}
+        self.sent_count = self.sent_bytes = 0
+        for submission, _, _, _ in unanswered.values():
+            if not submission.done:
+                count = len(submission.bodies)
+                accepted = f"{submission.acknowledged} of {count} were; " if count > 1 else ""
                 text = f"{reason}, before the broker acknowledged the publication"
-                self._fail(parcel, Disconnected(f"{text} ({accepted}the rest may or may not be accepted)"), failed)
+                self._fail(submission, Disconnected(f"{text} ({accepted}the rest may or may not be accepted)"), failed)
         return failed
 
-    def abandon(self, error: ContradaError) -> list[Parcel]:
+    def abandon(self, error: ContradaError) -> list[Submission]:
         """Fail everything that is left."""
-        failed = self.lost(str(error))
+        failed = self.lose(str(error))
         while self.queue:
             self._fail(self.queue[0], error, failed)
         return failed
 
-    def disown(self, parcel: Parcel) -> None:
-        """Nobody waits for a parcel any more: should it fail, `take_failure` tells."""
-        if parcel.streamed:
+    def disown(self, submission: Submission) -> None:
+        """Nobody waits for a submission any more: should it fail, `take_failure` tells."""
+        if submission.streamed:
             return
-        parcel.streamed = True
-        if parcel.error is not None:
-            self.failure = self.failure or parcel.error
-            self.failed_count += len(parcel.bodies) - parcel.landed
+        submission.streamed = True
+        if submission.error is not None:
+            self.failure = self.failure or submission.error
+            self.failed_count += len(submission.bodies) - submission.acknowledged
 
     def take_failure(self) -> ContradaError | None:
         """Take the error of what failed since the last call and nobody waited for, with the number of notifications."""
@@ -197,27 +182,27 @@ class Outbox:
         self.failure, self.failed_count = None, 0
         return error
 
-    def _ground(self, request: int) -> Flight | None:
-        flight = self.flights.pop(request, None)
-        if flight is not None:
-            self.flying_count -= flight.number
-            self.flying_bytes -= flight.size
-        return flight
+    def _take_sent(self, request: int) -> SentPublish | None:
+        publish = self.unanswered.pop(request, None)
+        if publish is not None:
+            self.sent_count -= publish.number
+            self.sent_bytes -= publish.size
+        return publish
 
-    def _fail(self, parcel: Parcel, error: ContradaError, failed: list[Parcel]) -> None:
-        if parcel.sent < len(parcel.bodies):
-            self.queue.remove(parcel)
-            self.queued -= len(parcel.bodies) - parcel.sent
-        if parcel.streamed:
+    def _fail(self, submission: Submission, error: ContradaError, failed: list[Submission]) -> None:
+        if submission.sent < len(submission.bodies):
+            self.queue.remove(submission)
+            self.queued -= len(submission.bodies) - submission.sent
+        if submission.streamed:
             self.failure = self.failure or error
-            self.failed_count += len(parcel.bodies) - parcel.landed
-        parcel.finish(parcel.ids, error)
-        failed.append(parcel)
+            self.failed_count += len(submission.bodies) - submission.acknowledged
+        submission.finish(submission.ids, error)
+        failed.append(submission)
 
     def _check(self) -> None:
         assert self.queued == sum(len(p.bodies) - p.sent for p in self.queue)
-        assert self.flying_count == sum(f.number for f in self.flights.values())
-        assert self.flying_bytes == sum(f.size for f in self.flights.values())
+        assert self.sent_count == sum(f.number for f in self.unanswered.values())
+        assert self.sent_bytes == sum(f.size for f in self.unanswered.values())
         assert all(not p.done and p.sent < len(p.bodies) for p in self.queue)
         assert (self.failure is None) == (self.failed_count == 0)
 

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from contrada.broker.protocol.messages import NotificationId
     from contrada.broker.protocol.wire import Code, Policy
     from contrada.client.async_client import AsyncClient, connect
-    from contrada.client.async_subscription import AsyncSubscription
     from contrada.client.blocking import Client
-    from contrada.client.blocking_subscription import Subscription
-    from contrada.client.holding import Advertisement, AsyncAdvertisement
     from contrada.client.notification import Notification
+    from contrada.client.subscriptions import Advertisement, AsyncAdvertisement, AsyncSubscription, Subscription
     from contrada.errors import (
         CodecError,
         ContradaError,
@@ -51,10 +49,10 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOME = {
-    "Advertisement": "client.holding",
-    "AsyncAdvertisement": "client.holding",
+    "Advertisement": "client.subscriptions",
+    "AsyncAdvertisement": "client.subscriptions",
     "AsyncClient": "client.async_client",
-    "AsyncSubscription": "client.async_subscription",
+    "AsyncSubscription": "client.subscriptions",
     "Box": "spatial.geometry.region",
     "Broker": "broker.node.server",
     "CRTree": "spatial.cr_tree.tree",
@@ -89,7 +87,7 @@ _HOME = {
     "RoadNetwork": "spatial.road.network",
     "Segment": "forwarding.segments.segmented_table",
     "SegmentedTable": "forwarding.segments.segmented_table",
-    "Subscription": "client.blocking_subscription",
+    "Subscription": "client.subscriptions",
     "TableStats": "forwarding.table.state",
     "Uniform": "spatial.relations.relate",
     "UnwritableFile": "errors",

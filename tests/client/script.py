@@ -29,7 +29,8 @@ from contrada.broker.protocol.messages import (
     Welcome,
 )
 from contrada.broker.protocol.wire import Role
-from contrada.client.engine.events import Connect, Hangup, Phase, Send
+from contrada.client.engine.actions import Connect, Hangup, Send
+from contrada.client.engine.states import Phase
 
 if TYPE_CHECKING:
     from contrada.client.engine.core import Core
@@ -143,8 +144,8 @@ class Line:
             message = self.broker.answers.popleft()
             if isinstance(message, Ack):
                 for request, _ in message.entries:
-                    flight = self.core.outbox.flights.get(request)
-                    self.broker.window -= flight.number if flight else 0
+                    publish = self.core.outbox.unanswered.get(request)
+                    self.broker.window -= publish.number if publish else 0
             self.core.receive(frames.encode(message), self.now)
             self.act()
             self.core._check()

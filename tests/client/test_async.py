@@ -15,7 +15,7 @@ from contrada.broker.protocol.messages import Limits
 from tests.client.reference import make_broker
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterator
 
     from contrada.client.async_client import AsyncClient
 
@@ -61,7 +61,7 @@ def test_streaming_keeps_order_and_is_bounded(url: str) -> None:
         async def stream(c: AsyncClient) -> None:
             for i in range(3000):
                 await c.publish({"n": i}, ack=False)
-                assert c._core.outbox.queued + c._core.outbox.flying_count <= 100
+                assert c._core.outbox.queued + c._core.outbox.sent_count <= 100
             await c.flush()
 
         async with (
@@ -320,5 +320,18 @@ def test_a_blocked_publisher_times_out_and_its_notification_is_not_lost() -> Non
                     await sub.close(timeout=30)
                 await c.flush(timeout=30)
                 assert (await c.status(timeout=30))["subscriptions"] == 0
+
+    run(main())
+
+
+def test_a_timeout_of_the_application_s_own_iterator_stays_its_own(url: str) -> None:
+    def notifications() -> Iterator[dict[str, object]]:
+        yield {"n": 1}
+        raise TimeoutError("the gauge is silent")
+
+    async def main() -> None:
+        async with contrada.connect(url) as c:
+            with pytest.raises(TimeoutError, match="the gauge is silent"):
+                await c.publish_many(notifications(), timeout=30.0)
 
     run(main())

@@ -13,8 +13,8 @@ import pytest
 
 import contrada
 from contrada.broker.protocol.messages import Limits
-from contrada.client.holding import Held
 from contrada.client.options import Options
+from contrada.client.subscriptions import Kept
 from tests.client.reference import make_broker
 
 
@@ -48,7 +48,7 @@ def test_both_clients_have_the_same_methods_and_parameters(theirs: Any, ours: An
 
     if isinstance(theirs, type):
         assert public(theirs).keys() == public(ours).keys()
-    if not issubclass(ours, Held):  # those are made by their client
+    if not issubclass(ours, Kept):  # those are made by their client
         assert parameters(theirs) == parameters(ours)
     for name, member in public(theirs).items():
         if callable(member):

@@ -21,19 +21,20 @@ from contrada.broker.protocol.messages import (
     Error,
     Limits,
     NotificationId,
+    Status,
 )
 from contrada.broker.protocol.wire import Code, Policy
 from contrada.client.engine.core import Core
-from contrada.client.engine.events import Phase, Ready
-from contrada.client.engine.standing import Stage
+from contrada.client.engine.inbox import Inbox
+from contrada.client.engine.kept_requests import Stage
+from contrada.client.engine.states import Input, Phase
 from contrada.client.options import OptionNames, Options
 from contrada.errors import Disconnected, InvalidValue, Refused
 from tests.client.script import Line, ScriptedBroker
 
 if TYPE_CHECKING:
-    from contrada.client.engine.inbox import Inbox
-    from contrada.client.engine.outbox import Parcel
-    from contrada.client.engine.standing import Promise
+    from contrada.client.engine.kept_requests import KeptAdvertisement
+    from contrada.client.engine.outbox import Submission
 
 
 def make(limits: Limits = Limits(), **options: object) -> Line:  # noqa: B008  # an immutable tuple
@@ -54,30 +55,30 @@ def subscribe(line: Line, window: int = 4) -> Inbox:
 
 def test_a_publication_is_finished_by_its_ack_and_knows_its_ids() -> None:
     line = opened()
-    parcel = line.core.publish([b"a", b"b"])
-    assert not parcel.done
+    submission = line.core.publish([b"a", b"b"])
+    assert not submission.done
     line.answer()
-    assert parcel.done
-    assert parcel.result == [NotificationId("b", 1), NotificationId("b", 2)]
+    assert submission.done
+    assert submission.result == [NotificationId("b", 1), NotificationId("b", 2)]
 
 
 def test_publishing_before_the_welcome_waits_for_it() -> None:
     line = make()
     line.core.start(0.0)
-    parcel = line.core.publish([b"a"])
+    submission = line.core.publish([b"a"])
     inbox = line.core.subscribe((b"f",), Policy.BLOCK, 4, 0)
     line.answer()
-    assert parcel.done
+    assert submission.done
     assert [line.core.take(inbox).id.sequence] == [1], "the subscription was made before it and must see it"
 
 
 def test_the_window_holds_back_what_the_broker_may_not_get() -> None:
     line = opened(Limits(batch=3, window=5))
-    parcel = line.core.publish([b"%d" % i for i in range(12)])
+    submission = line.core.publish([b"%d" % i for i in range(12)])
     line.act()
-    assert line.core.outbox.flying_count == 5
+    assert line.core.outbox.sent_count == 5
     line.answer()
-    assert parcel.done
+    assert submission.done
     assert line.broker.accepted == [b"%d" % i for i in range(12)]
 
 
@@ -105,7 +106,7 @@ def test_the_failure_of_streamed_notifications_is_counted_and_taken_once() -> No
     line.core.publish([b"b"], streamed=True)
     line.core.flush()
     line.core.take_actions()
-    (request,) = line.core.outbox.flights
+    (request,) = line.core.outbox.unanswered
     line.core.receive(frames.encode(Error(request, Code.BAD_NOTIFICATION, "no such type")), 0.0)
     failure = line.core.outbox.take_failure()
     assert isinstance(failure, Refused)
@@ -119,7 +120,7 @@ def test_what_was_in_flight_when_the_connection_broke_fails_and_what_was_not_is_
     line = opened(Limits(batch=1, window=1))
     sent, queued = line.core.publish([b"sent"]), line.core.publish([b"queued"])
     line.act()
-    line.core.lost("cut", line.now)
+    line.core.failed(Input.CUT, "cut", line.now)
     line.act()
     assert isinstance(sent.error, Disconnected)
     assert "may or may not" in str(sent.error)
@@ -137,7 +138,7 @@ def test_reconnecting_restores_subscriptions_with_the_credit_that_is_free() -> N
     line.core.publish([b"1", b"2", b"3"])
     line.answer()
     assert len(inbox.buffer) == 3
-    line.core.lost("cut", line.now)
+    line.core.failed(Input.CUT, "cut", line.now)
     line.advance(1.0)
     assert inbox.stage is Stage.WAITING
     line.answer()
@@ -172,8 +173,8 @@ def test_a_refused_subscription_fails_with_the_reason() -> None:
     inbox = line.core.subscribe((b"f",), Policy.BLOCK, 4, 0)
     line.core.take_actions()
     line.core.receive(frames.encode(Error(1, Code.BAD_FILTER, "hazard > what?")), 0.0)
-    assert isinstance(inbox.opening.error, Refused)
-    assert inbox.opening.error.code == Code.BAD_FILTER
+    assert isinstance(inbox.accepted.error, Refused)
+    assert inbox.accepted.error.code == Code.BAD_FILTER
     assert inbox.stage is Stage.ENDED
     assert not line.core.inboxes
 
@@ -183,7 +184,7 @@ def test_a_subscription_refused_by_a_stopping_broker_waits_for_the_next() -> Non
     inbox = line.core.subscribe((b"f",), Policy.BLOCK, 4, 0)
     line.core.take_actions()
     line.core.receive(frames.encode(Error(1, Code.SHUTTING_DOWN, "stopping")), 0.0)
-    assert not inbox.opening.done
+    assert not inbox.accepted.done
     line.core.receive(frames.encode(Bye("stopping")), 0.0)
     line.advance(1.0)
     line.answer()
@@ -202,29 +203,29 @@ def test_a_subscription_left_before_its_ack_leaves_nothing_behind() -> None:
 
 def test_an_advertisement_is_restored_and_withdrawn() -> None:
     line = opened()
-    promise = line.core.advertise((b"f", b"g"))
+    advertisement = line.core.advertise((b"f", b"g"))
     line.answer()
-    assert promise.opening.done
+    assert advertisement.accepted.done
     assert line.broker.advertised == {1: (b"f", b"g")}
-    line.core.lost("cut", line.now)
+    line.core.failed(Input.CUT, "cut", line.now)
     line.advance(1.0)
     line.answer()
-    assert promise.stage is Stage.LIVE
+    assert advertisement.stage is Stage.LIVE
     assert line.broker.advertised == {1: (b"f", b"g")}
-    ticket = line.core.withdraw(promise)
+    ticket = line.core.withdraw(advertisement)
     line.answer()
     assert ticket.done
     assert not line.broker.advertised
-    assert not line.core.promises
+    assert not line.core.advertisements
 
 
 def test_a_refused_advertisement_fails_with_the_reason() -> None:
     line = opened()
-    promise = line.core.advertise((b"f",))
+    advertisement = line.core.advertise((b"f",))
     line.core.take_actions()
     line.core.receive(frames.encode(Error(1, Code.UNAUTHORISED, "no")), 0.0)
-    assert isinstance(promise.opening.error, Refused)
-    assert not line.core.promises
+    assert isinstance(advertisement.accepted.error, Refused)
+    assert not line.core.advertisements
 
 
 def test_silence_is_pinged_and_then_given_up() -> None:
@@ -255,12 +256,12 @@ def test_the_first_connection_fails_in_time_with_the_transport_s_reason() -> Non
     line = make(connect_timeout=4.0, attempt_timeout=1.0)
     line.broker.mute = True
     line.core.start(0.0)
-    line.core.lost("tcp://x:1: Connection refused", 0.0)
+    line.core.failed(Input.CUT, "tcp://x:1: Connection refused", 0.0)
     while line.core.phase is not Phase.CLOSED:
         deadline = line.core.deadline()
         assert deadline is not None
         line.advance(max(deadline - line.now, 0.0))
-        line.core.lost("tcp://x:1: Connection refused", line.now)
+        line.core.failed(Input.CUT, "tcp://x:1: Connection refused", line.now)
         assert line.now < 5.0
     assert isinstance(line.core.error, Disconnected)
     assert "Connection refused" in str(line.core.error)
@@ -269,17 +270,17 @@ def test_the_first_connection_fails_in_time_with_the_transport_s_reason() -> Non
 def test_a_handshake_that_fails_twice_is_final_the_first_time_and_retried_later() -> None:
     line = make()
     line.core.start(0.0)
-    line.core.handshake_failed("wrong key", 0.0)
+    line.core.failed(Input.HANDSHAKE, "wrong key", 0.0)
     assert line.core.phase is Phase.WAITING
     line.advance(1.0)
-    line.core.handshake_failed("wrong key", line.now)
+    line.core.failed(Input.HANDSHAKE, "wrong key", line.now)
     assert line.core.phase is Phase.CLOSED
     assert isinstance(line.core.error, Refused)
     line = opened()
-    line.core.lost("cut", line.now)
+    line.core.failed(Input.CUT, "cut", line.now)
     for _ in range(5):
         line.advance(5.0)
-        line.core.handshake_failed("wrong key", line.now)
+        line.core.failed(Input.HANDSHAKE, "wrong key", line.now)
         assert line.core.phase is Phase.WAITING
 
 
@@ -287,7 +288,7 @@ def test_reconnecting_gives_up_when_told_to() -> None:
     line = opened(give_up_after=10.0, attempt_timeout=1.0)
     inbox = subscribe(line)
     line.broker.mute = True
-    line.core.lost("cut", line.now)
+    line.core.failed(Input.CUT, "cut", line.now)
     while line.core.phase is not Phase.CLOSED:
         deadline = line.core.deadline()
         assert deadline is not None
@@ -298,10 +299,10 @@ def test_reconnecting_gives_up_when_told_to() -> None:
 
 def test_without_reconnect_a_cut_is_the_end() -> None:
     line = opened(reconnect=False)
-    parcel = line.core.publish([b"a"])
-    line.core.lost("cut", line.now)
+    submission = line.core.publish([b"a"])
+    line.core.failed(Input.CUT, "cut", line.now)
     assert line.core.phase is Phase.CLOSED
-    assert isinstance(parcel.error, Disconnected)
+    assert isinstance(submission.error, Disconnected)
     with pytest.raises(Disconnected, match="cut"):
         line.core.publish([b"b"])
 
@@ -350,9 +351,9 @@ def test_closing_does_not_wait_for_ever() -> None:
 
 def test_a_query_in_flight_is_asked_again_after_reconnecting() -> None:
     line = opened()
-    query = line.core.status()
+    query = line.core.ask(Status)
     line.act()
-    line.core.lost("cut", line.now)
+    line.core.failed(Input.CUT, "cut", line.now)
     line.advance(1.0)
     line.answer()
     assert query.result == {"sessions": 2}
@@ -400,11 +401,11 @@ def test_more_deliveries_than_credit_break_the_protocol() -> None:
 def test_one_delivery_for_several_subscriptions_is_one_object() -> None:
     line = opened()
     first, second = subscribe(line), subscribe(line)
-    line.core.take_events()
+    line.core.take_changed()
     entry = Delivered(NotificationId("b", 1), "p", b"x", (first.id, second.id))
     line.core.receive(frames.encode(Deliver((entry,))), 0.0)
     assert line.core.take(first) is line.core.take(second)
-    assert [e.inbox.id for e in line.core.take_events() if isinstance(e, Ready)] == [first.id, second.id]
+    assert [each.id for each in line.core.take_changed() if isinstance(each, Inbox)] == [first.id, second.id]
 
 
 def test_pauses_double_up_to_a_bound_and_are_jittered() -> None:
@@ -436,9 +437,9 @@ class AnyOrder(RuleBasedStateMachine):
         self.line = make(Limits(batch=batch, window=window), outstanding=outstanding, connect_timeout=1e9)
         self.core = self.line.core
         self.core.start(0.0)
-        self.parcels: list[Parcel] = []
+        self.submissions: list[Submission] = []
         self.inboxes: list[Inbox] = []
-        self.promises: list[Promise] = []
+        self.advertisements: list[KeptAdvertisement] = []
         self.taken: dict[int, list[int]] = {}
         self.count = 0
 
@@ -446,7 +447,7 @@ class AnyOrder(RuleBasedStateMachine):
     def publish(self, count: int, streamed: bool) -> None:
         bodies = [b"%d" % (self.count + i) for i in range(count)]
         self.count += count
-        self.parcels.append(self.core.publish(bodies, streamed=streamed))
+        self.submissions.append(self.core.publish(bodies, streamed=streamed))
 
     @rule(window=st.integers(1, 5))
     def subscribe(self, window: int) -> None:
@@ -459,12 +460,12 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule()
     def advertise(self) -> None:
-        self.promises.append(self.core.advertise((b"f",)))
+        self.advertisements.append(self.core.advertise((b"f",)))
 
     @rule(data=st.data())
     def unadvertise(self, data: st.DataObject) -> None:
-        if self.promises:
-            self.core.withdraw(data.draw(st.sampled_from(self.promises)))
+        if self.advertisements:
+            self.core.withdraw(data.draw(st.sampled_from(self.advertisements)))
 
     @rule(data=st.data())
     def take(self, data: st.DataObject) -> None:
@@ -484,7 +485,7 @@ class AnyOrder(RuleBasedStateMachine):
     @rule()
     def cut(self) -> None:
         self.line.act()
-        self.core.lost("cut", self.line.now)
+        self.core.failed(Input.CUT, "cut", self.line.now)
         self.line.act()
 
     @rule(seconds=st.floats(0.01, 4.0))
@@ -495,7 +496,7 @@ class AnyOrder(RuleBasedStateMachine):
     def holds(self) -> None:
         if hasattr(self, "core"):
             self.core._check()
-            self.core.take_events()
+            self.core.take_changed()
             for sequences in self.taken.values():
                 assert sequences == sorted(set(sequences)), "in order, and never twice"
 
@@ -508,12 +509,12 @@ class AnyOrder(RuleBasedStateMachine):
             self.line.answer()
         assert self.core.phase is Phase.OPEN
         assert self.core.outbox.empty
-        assert self.line.broker.advertised.keys() == self.core.promises.keys()
+        assert self.line.broker.advertised.keys() == self.core.advertisements.keys()
         accepted = set(self.line.broker.accepted)
         assert len(self.line.broker.accepted) == len(accepted), "nothing is published twice"
-        for parcel in self.parcels:
-            assert parcel.done
-            assert parcel.error is not None or accepted.issuperset(parcel.bodies)
+        for submission in self.submissions:
+            assert submission.done
+            assert submission.error is not None or accepted.issuperset(submission.bodies)
 
 
 AnyOrder.TestCase.settings = settings(max_examples=60, stateful_step_count=40)

@@ -19,6 +19,7 @@ from contrada.broker.node.server import Broker
 from contrada.broker.protocol.addresses import host_name
 from contrada.client.cli import main as cli
 from contrada.client.engine.core import Core
+from contrada.client.engine.states import Input
 from contrada.client.options import Options
 from tests.client.reference import make_broker
 
@@ -128,7 +129,7 @@ def test_a_reason_is_told_once_and_a_new_one_again(caplog: pytest.LogCaptureFixt
     with caplog.at_level(logging.INFO, "contrada.client"):
         core.start(0.0)
         for reason in ("nobody listens", "nobody listens", "no such host", "no such host"):
-            core.lost(reason, 4.0)
+            core.failed(Input.CUT, reason, 4.0)
     assert caplog.messages == ["nobody listens; trying for 5 s", "no such host; trying for 5 s"]
 
 

@@ -107,7 +107,7 @@ def test_the_failure_of_a_cancelled_publication_is_told_later(url: str) -> None:
             blocker = await contrada.connect(broker.url)
             await blocker.subscribe("n >= 0", policy="block", window=1, queue=1)
             publishing = asyncio.create_task(client.publish_many({"n": n} for n in range(10)))
-            while not client._core.outbox.flights:
+            while not client._core.outbox.unanswered:
                 await asyncio.sleep(0)
             publishing.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -116,13 +116,13 @@ def test_the_failure_of_a_cancelled_publication_is_told_later(url: str) -> None:
             await client.flush()  # which was accepted
             await (blocker := await contrada.connect(broker.url)).subscribe("n >= 0", policy="block", window=1, queue=1)
             single = [asyncio.create_task(client.publish({"n": n})) for n in range(5)]
-            while len(client._core.outbox.flights) < 3:
+            while len(client._core.outbox.unanswered) < 3:
                 await asyncio.sleep(0)
             for task in single:
                 task.cancel()
             await asyncio.wait(single)
         # The broker is gone, and with it the answer.
-        while client._core.outbox.flights:
+        while client._core.outbox.unanswered:
             await asyncio.sleep(0)
         with pytest.raises(contrada.ContradaError, match="streamed"):  # refused or lost, as far as they had come
             await client.close()

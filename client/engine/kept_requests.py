@@ -1,17 +1,17 @@
-"""What a client asked for once and keeps until it takes it back: it is restored on every new connection.
+"""What a client asked for once and keeps until it withdraws it: it is made again on every new connection.
 
-WAITING ──ACK──▶ LIVE ──taken back──▶ LEAVING ──ACK──▶ ENDED
-▲───connection lost──┘                                 refused, or closed: ENDED at once
+WAITING ──ACK──▶ LIVE ──withdrawn──▶ LEAVING ──ACK──▶ ENDED
+▲──connection lost──┘                                refused, or closed: ENDED at once
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from contrada.broker.protocol.messages import Advertise, Unadvertise
-from contrada.client.engine.outbox import Ticket
+from contrada.client.engine.tickets import Ticket, Waitable
 
 if TYPE_CHECKING:
     from contrada.broker.protocol.messages import Message
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Stage(Enum):
-    """The life of a standing request."""
+    """The life of a kept request."""
 
     WAITING = "waiting"  # to be sent, or sent and not yet acknowledged
     LIVE = "live"
@@ -27,19 +27,19 @@ class Stage(Enum):
     ENDED = "ended"
 
 
-class Standing(ABC):
-    """A standing request of some filters. Changed by the core only."""
+class KeptRequest(Waitable, ABC):
+    """A subscription or an advertisement. Changed by the core only."""
 
-    __slots__ = ("closing", "error", "filters", "id", "opening", "stage", "waiter")
+    __slots__ = ("accepted", "error", "filters", "id", "stage", "withdrawn")
 
     def __init__(self, id: int, filters: tuple[bytes, ...]) -> None:
+        super().__init__()
         self.id = id
         self.filters = filters
         self.stage = Stage.WAITING
         self.error: ContradaError | None = None
-        self.opening = Ticket()
-        self.closing: Ticket | None = None
-        self.waiter: Any = None  # belongs to the driver
+        self.accepted = Ticket()  # finished by the broker's first answer
+        self.withdrawn: Ticket | None = None  # made by the application's wish to end it, finished at its end
 
     @abstractmethod
     def request(self, number: int) -> Message:
@@ -48,6 +48,11 @@ class Standing(ABC):
     @abstractmethod
     def withdrawal(self, number: int) -> Message:
         """Make the message that ends it."""
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, or the application has withdrawn it."""
+        return self.stage is Stage.ENDED or self.withdrawn is not None
 
     def interrupt(self) -> None:
         """Note that the connection is gone, and with it the broker's side of this."""
@@ -59,7 +64,7 @@ class Standing(ABC):
         self.error = error
 
 
-class Promise(Standing):
+class KeptAdvertisement(KeptRequest):
     """An advertisement."""
 
     __slots__ = ()

@@ -1,0 +1,97 @@
+"""What the application gives, checked and encoded. The spatial modules are loaded when the first shape turns up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from contrada.broker.protocol.messages import NotificationId
+from contrada.broker.protocol.wire import INDEX_NAME_BYTES, Policy
+from contrada.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from contrada.forwarding.language.filter import Expression
+
+CHUNK: Final = 256
+"""Notifications that `publish_many` encodes before it looks for room again."""
+_LARGEST: Final = 2**53  # window or queue
+
+
+def encode_notification(notification: Mapping[str, object]) -> bytes:
+    """Check a notification and encode it; `InvalidValue` names the attribute at fault."""
+    from contrada.forwarding.codec.msgpack import encode_notification
+
+    return encode_notification(notification)
+
+
+def encode_filters(expression: Expression | str) -> tuple[bytes, ...]:
+    """Encode the filters of a predicate one by one."""
+    from contrada.forwarding.codec.msgpack import encode_filter
+    from contrada.forwarding.language.filter import as_filters
+
+    return tuple(map(encode_filter, as_filters(expression)))
+
+
+def encode_predicate(expression: Expression | str) -> bytes:
+    """Encode all filters of a predicate as one."""
+    from contrada.forwarding.codec.msgpack import encode_filter
+    from contrada.forwarding.language.filter import Predicate, as_filters
+
+    return encode_filter(Predicate(as_filters(expression)))
+
+
+def encode_chunks(notifications: Iterable[Mapping[str, object]]) -> Iterator[tuple[list[bytes], Exception | None]]:
+    """Encode in lists of `CHUNK`. Behind the notifications before it comes what was wrong with one, and nothing more.
+
+    The fault may be a notification's or the iterable's own.
+    """
+    bodies: list[bytes] = []
+    fault: Exception | None = None
+    iterator = enumerate(notifications)
+    while fault is None:
+        number = -1
+        try:
+            number, notification = next(iterator)
+            bodies.append(encode_notification(notification))
+        except StopIteration:
+            break
+        except InvalidValue as error:
+            fault = InvalidValue(f"notification {number}: {error}") if number >= 0 else error
+        except Exception as error:
+            fault = error
+        if len(bodies) == CHUNK:
+            yield bodies, None
+            bodies = []
+    if bodies or fault is not None:
+        yield bodies, fault
+
+
+def check_subscription(policy: Policy | str, window: int, queue: int) -> tuple[Policy, int, int]:
+    """Check what a subscription asks of the broker."""
+    try:
+        checked = Policy(policy)
+    except ValueError:
+        raise InvalidValue(f"policy must be one of {', '.join(Policy)}, not {policy!r}") from None
+    if type(window) is not int or not 1 <= window <= _LARGEST:
+        raise InvalidValue(f"window must be a whole number of at least 1, not {window!r}")
+    if type(queue) is not int or not 0 <= queue <= _LARGEST:
+        raise InvalidValue(f"queue must be a whole number, 0 for the broker's default, not {queue!r}")
+    return checked, window, queue
+
+
+def check_name(what: str, name: object) -> str:
+    """Check the name of a subscription or interface of an index."""
+    if type(name) is not str or not 1 <= len(name.encode(errors="replace")) <= INDEX_NAME_BYTES:
+        raise InvalidValue(f"{what} must be a string of 1 to {INDEX_NAME_BYTES} bytes, not {name!r:.60}")
+    return name
+
+
+def check_id(notification: NotificationId | str) -> NotificationId:
+    """Check the id of a notification, or read it from text."""
+    if not isinstance(notification, str):
+        return notification
+    try:
+        return NotificationId.parse(notification)
+    except ValueError as error:
+        raise InvalidValue(str(error)) from error

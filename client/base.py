@@ -1,0 +1,326 @@
+"""What the async and the blocking client share: arguments checked, requests made, results told.
+
+Every operation is written once, as a `Flow`: a generator that yields what it waits for, looks again whenever it is
+resumed, and returns the result. The two clients run flows each in its own way: `AsyncClient` awaits a future in its
+event loop, `Client` waits for its background thread. A flow that is given up (a timeout, a cancelled task) is closed,
+and tidies up after itself. Wherever a flow touches the core it holds the client's lock, which is none in an event loop.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from functools import partial
+from random import Random
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from contrada.broker.protocol.messages import Explain, IndexAdd, IndexLoad, IndexRemove, Status
+from contrada.client.arguments import (
+    check_id,
+    check_name,
+    check_subscription,
+    encode_chunks,
+    encode_filters,
+    encode_notification,
+    encode_predicate,
+)
+from contrada.client.engine.actions import Connect, Hangup, Send
+from contrada.client.engine.core import Core
+from contrada.client.engine.kept_requests import KeptRequest
+from contrada.client.engine.states import Phase
+from contrada.client.engine.tickets import Waitable
+from contrada.client.options import Options
+from contrada.errors import Disconnected
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
+
+    from contrada.broker.protocol.messages import Message, NotificationId
+    from contrada.broker.protocol.wire import Policy
+    from contrada.client.engine.inbox import Inbox
+    from contrada.client.engine.kept_requests import KeptAdvertisement
+    from contrada.client.engine.outbox import Submission
+    from contrada.client.engine.tickets import Ticket
+    from contrada.client.notification import Notification
+    from contrada.client.options import OptionNames
+    from contrada.client.transport import Transport
+    from contrada.forwarding.language.filter import Expression
+
+_T = TypeVar("_T")
+_K = TypeVar("_K", bound=KeptRequest)
+Flow = Generator[Waitable, None, _T]
+
+log = logging.getLogger("contrada.client")
+
+_TURN = 64  # messages read before others get a turn
+
+
+class BaseClient(ABC):
+    """A core, its transport, and the operations of a client as flows."""
+
+    _lock: AbstractContextManager[Any]  # held wherever the core is used
+
+    def __init__(self, url: str, options: OptionNames) -> None:
+        from contrada.client.transport import Transport
+
+        random = Random()
+        self.url = url
+        self._core = Core(Options.of(options), random=random)
+        self._transport: Transport = Transport(url, self._core.options, random)
+        self._failure: BaseException | None = None  # what ended the thread that drives the core, if there is one
+
+    @property
+    def connected(self) -> bool:
+        """Whether the broker is there at the moment."""
+        return self._core.phase is Phase.OPEN
+
+    @property
+    def session(self) -> int:
+        """The number of the current or last session at the broker."""
+        return self._core.welcome.session if self._core.welcome else 0
+
+    @property
+    def broker(self) -> str:
+        """The id of the broker."""
+        return self._core.welcome.broker if self._core.welcome else ""
+
+    @property
+    def reconnects(self) -> int:
+        """How often the connection was made again after it was lost."""
+        return max(0, self._core.connections - 1)
+
+    # ------------------------------------------------------------------ what differs
+
+    @abstractmethod
+    def _now(self) -> float:
+        """The clock that the core is driven by."""
+
+    @abstractmethod
+    def _perform(self) -> None:
+        """Have the core's actions performed, and whoever waits for its changes woken."""
+
+    @abstractmethod
+    def _flush_soon(self) -> None:
+        """Have streamed notifications sent, together with those that follow at once."""
+
+    @abstractmethod
+    def _watch(self) -> None:
+        """Begin to watch the transport's new socket."""
+
+    @abstractmethod
+    def _unwatch(self) -> None:
+        """Stop to watch the transport's socket, which is about to be closed."""
+
+    # ------------------------------------------------------------------ connecting and closing
+
+    def _open(self) -> Flow[None]:
+        with self._lock:
+            while self._core.phase in (Phase.GREETING, Phase.WAITING):
+                yield self._core
+            if self._core.phase is not Phase.OPEN:
+                closed = Disconnected(f"the client of {self.url} was closed while it was connecting")
+                raise self._failure or self._core.error or closed
+
+    def _drain(self) -> Flow[None]:
+        """Wait until everything streamed has been answered."""
+        with self._lock:
+            self._core.flush()
+            self._perform()
+            while not self._core.outbox.empty and self._core.phase is not Phase.CLOSED:
+                yield self._core
+
+    def _leave(self) -> Flow[None]:
+        with self._lock:
+            self._core.close(self._now())
+            self._perform()
+            while self._core.phase is not Phase.CLOSED:
+                yield self._core
+
+    # ------------------------------------------------------------------ publishing
+
+    def _publish(self, notification: Mapping[str, object], ack: bool) -> Flow[NotificationId | None]:
+        return self._publish_body(encode_notification(notification), ack)
+
+    def _publish_body(self, body: bytes, ack: bool) -> Flow[NotificationId | None]:
+        with self._lock:
+            self._raise_failure()
+            if not self._core.outbox.has_room:
+                yield from self._room()
+            submission = self._core.publish([body], streamed=not ack)
+            if not ack:
+                self._flush_soon()
+                return None
+            self._perform()
+            try:
+                yield from self._finish(submission)
+            except GeneratorExit:
+                self._core.outbox.disown(submission)
+                raise
+            return submission.ids[0]
+
+    def _publish_many(self, notifications: Iterable[Mapping[str, object]], ack: bool) -> Flow[list[NotificationId]]:
+        submissions: list[Submission] = []
+        try:
+            for bodies, fault in encode_chunks(notifications):  # the application's iterator runs without the lock
+                with self._lock:
+                    self._raise_failure()
+                    yield from self._room()
+                    submissions.append(self._core.publish(bodies, streamed=not ack))
+                    self._core.flush()
+                    self._perform()
+                if fault is not None:
+                    raise fault
+            if not ack:
+                return []
+            with self._lock:
+                for submission in submissions:
+                    yield from self._finish(submission)
+        except BaseException:
+            with self._lock:
+                for submission in submissions:
+                    if not submission.done:
+                        self._core.outbox.disown(submission)
+            raise
+        return [id for submission in submissions for id in submission.ids if id is not None]
+
+    def _flush(self) -> Flow[None]:
+        yield from self._drain()
+        self._raise_failure()
+
+    def _room(self) -> Flow[None]:
+        """Wait until the outbox has room. The lock is held."""
+        while not self._core.outbox.has_room and self._core.phase is not Phase.CLOSED:
+            self._core.flush()
+            self._perform()
+            yield self._core
+            self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        """Raise what went wrong with something streamed."""
+        failure = self._core.outbox.take_failure()
+        if failure is not None:
+            raise failure
+
+    # ------------------------------------------------------------------ subscribing and advertising
+
+    def _subscription(
+        self, wanted: tuple[bytes, ...] | str, policy: Policy | str, window: int, queue: int
+    ) -> Callable[[], Inbox]:
+        """Check what is asked for; what makes the request."""
+        return partial(self._core.subscribe, wanted, *check_subscription(policy, window, queue))
+
+    def _advertisement(self, filter: Expression | str) -> Callable[[], KeptAdvertisement]:
+        return partial(self._core.advertise, encode_filters(filter))
+
+    def _keep(self, make: Callable[[], _K]) -> Flow[_K]:
+        """Make a kept request, and wait until the broker has taken it."""
+        with self._lock:
+            kept = make()
+            self._perform()
+            try:
+                yield from self._finish(kept.accepted)
+            except BaseException:
+                self._core.withdraw(kept)
+                self._perform()
+                raise
+            return kept
+
+    def _withdraw(self, kept: KeptRequest) -> Flow[None]:
+        with self._lock:
+            ticket = self._core.withdraw(kept)
+            self._perform()
+            yield from self._finish(ticket)
+
+    def _next(self, inbox: Inbox) -> Flow[Notification | None]:
+        """Wait for the next notification; None once the subscription is over and nothing is left."""
+        with self._lock:
+            while not inbox.buffer:
+                if inbox.over:
+                    return None
+                yield inbox
+            return self._take(inbox)
+
+    def _take(self, inbox: Inbox) -> Notification:
+        """Take the next notification of a buffer that is not empty. The lock is held."""
+        notification = self._core.take(inbox)
+        if self._core.has_actions:
+            self._perform()
+        return notification
+
+    # ------------------------------------------------------------------ asking
+
+    def _status(self) -> Flow[dict[str, Any]]:
+        return self._ask(Status)
+
+    def _explain(self, notification: NotificationId | str, subscription: int, session: int) -> Flow[dict[str, Any]]:
+        id = check_id(notification)
+        return self._ask(lambda number: Explain(number, id, session, subscription))
+
+    def _index_load(self, path: str | os.PathLike[str], shard: str) -> Flow[dict[str, Any]]:
+        text = os.fspath(path)
+        return self._ask(lambda number: IndexLoad(number, text, shard))
+
+    def _index_add(self, id: str, interface: str, filter: Expression | str) -> Flow[dict[str, Any]]:
+        fields = check_name("id", id), check_name("interface", interface), encode_predicate(filter)
+        return self._ask(lambda number: IndexAdd(number, *fields))
+
+    def _index_remove(self, id: str) -> Flow[dict[str, Any]]:
+        name = check_name("id", id)
+        return self._ask(lambda number: IndexRemove(number, name))
+
+    def _ask(self, message: Callable[[int], Message]) -> Flow[dict[str, Any]]:
+        with self._lock:
+            query = self._core.ask(message)
+            self._perform()
+            yield from self._finish(query)
+            return dict(query.result)
+
+    def _finish(self, ticket: Ticket) -> Flow[None]:
+        """Wait for the outcome of a request. The lock is held."""
+        while not ticket.done:
+            yield ticket
+        if ticket.error is not None:
+            raise ticket.error
+
+    # ------------------------------------------------------------------ driving the core; the lock is held
+
+    def _perform_actions(self) -> bool:
+        """Do what the core wants; whether anything was sent."""
+        sent = False
+        while self._core.has_actions:
+            for action in self._core.take_actions():
+                if type(action) is Send:
+                    self._transport.send(action.frames)
+                    sent = True
+                elif type(action) is Connect:
+                    try:
+                        self._transport.connect()
+                    except Disconnected as error:
+                        self._core.unreachable(error)
+                        break  # the rest was for that connection
+                    self._watch()
+                elif type(action) is Hangup:
+                    self._unwatch()
+                    self._transport.hangup(linger=action.linger)
+        return sent
+
+    def _read_messages(self) -> bool:
+        """Take in what has arrived, as far as one turn goes; whether there may be more."""
+        now = self._now()
+        for _ in range(_TURN):
+            frames = self._transport.receive()
+            if frames is None:
+                return False
+            self._core.receive(frames, now)
+        return True
+
+    def _read_reports(self) -> None:
+        """Take in what the transport's monitor has seen."""
+        now = self._now()
+        while (report := self._transport.report()) is not None:
+            while (frames := self._transport.receive()) is not None:  # what came before the end still counts
+                self._core.receive(frames, now)
+            self._core.failed(*report, now)
