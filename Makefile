@@ -1,26 +1,33 @@
-# make setup         build .venv with pinned dependencies     make demo          see it work, in under a minute
+# make demo          see it work: installs what running needs make setup         .venv with all that developing needs
 # make test          everything CI runs: the six below        make cluster-demo  the same with linked brokers
 # make lint          ruff: rules and format                   make format        fix what ruff can fix
 # make types         mypy --strict                            make bench-NAME    run benchmarks/NAME.py
 # make imports       who may import whom (import-linter)      make clean         remove what was built
 # make interpreters  the other Pythons that are promised      make check         lint, types and imports
-# make java          is there a Java for Spark's tests?
+# make java          is there a Java for Spark's tests?       make wheel         dist/*.whl, compiled kernels inside
 # make pytest        the tests, with coverage
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+RUNS   := $(VENV)/.runs
 STAMP  := $(VENV)/.installed
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= 2
 
-.PHONY: setup test check lint types imports interpreters java pytest format demo cluster-demo clean
+.PHONY: setup test check lint types imports interpreters java pytest format demo cluster-demo wheel clean
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+$(RUNS): pyproject.toml constraints.txt setup.py
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "contrada needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	@echo 'installing into $(VENV) …'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench,spark]'
-	$(BIN)/python -m contrada.forwarding.warm
-	$(BIN)/python -m contrada.spark_jobs.warm
+	$(PIP) --editable .
+	touch $@
+
+$(STAMP): $(RUNS)
+	@echo 'installing what developing needs …'
+	$(PIP) --editable '.[dev,bench,spark]'
+	$(BIN)/contrada warm --jobs
 	touch $@
 
 lint: setup
@@ -55,11 +62,16 @@ format: setup
 bench-%: setup
 	$(BIN)/python -m benchmarks.$* $(ARGS)
 
-demo: setup
+demo: $(RUNS)
 	$(BIN)/contrada demo
 
-cluster-demo: setup
+cluster-demo: $(RUNS)
 	$(BIN)/contrada cluster examples/cluster.toml --demo
+
+wheel: setup
+	rm -rf build/kernels
+	CONTRADA_KERNELS=$(CURDIR)/build/kernels $(BIN)/contrada warm
+	CONTRADA_CARRY_KERNELS=$(CURDIR)/build/kernels $(BIN)/python -m build --wheel
 
 clean:
 	rm -rf $(VENV) .venvs build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .hypothesis

@@ -1,16 +1,20 @@
-"""Compile the engine's kernels before they are needed.
+"""Compile the engine's kernels before they are needed, and say how far it is.
 
-Kernels compile on first use, which takes two to three minutes in all, once per installation: the machine code is
-cached beside the source. A broker does it before it listens, so that no client waits for a compiler; `python -m
-contrada.forwarding.warm` does it ahead of time, on all cores. With a warm cache this takes about a second.
+Kernels compile on first use, once for a machine: the machine code is kept in the user's cache and found by its content
+(`spatial/storage/kernel_cache.py`). A broker compiles what is missing before it takes its first message, so that no
+client waits for a compiler; `contrada warm` does it ahead of time, on all cores.
+
+What a kernel is needed for is told by using it: small tables, trees and indexes are put through everything that a
+broker does with them. With everything in the cache that takes about a second.
 """
 
 from __future__ import annotations
 
-import sys
+import os
+import time
 from concurrent.futures import ProcessPoolExecutor, wait
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contrada.forwarding.codec.msgpack import encode_notification
 from contrada.forwarding.covering.covering_set import CoveringSet
@@ -19,13 +23,19 @@ from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
 from contrada.spatial.relations.relation import INTERSECTS
+from contrada.spatial.storage import kernel_cache
 from contrada.spatial.textual.geotext import GeoText
 from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.registry import DEFAULT, textual_index
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from contrada.forwarding.language.values import Value
     from contrada.spatial.road.network import RoadNetwork
+
+KERNELS: Final = 660  # that a broker needs, roughly: for the share that is done
+_LOOK: Final = 0.5  # seconds between two looks at how far it is
 
 _FILTERS: Final = (
     'x > 3 and s = "k" and t exists',
@@ -44,6 +54,19 @@ _SIMILAR: Final = (
 )
 
 
+class Progress(NamedTuple):
+    """How far compiling is."""
+
+    done: int  # kernels compiled so far, in all processes
+    most: int  # that may have to be, at most
+    seconds: float  # since it began
+
+    def __str__(self) -> str:
+        left = self.seconds * (self.most - self.done) / self.done if self.done else 0.0
+        rest = f", about {left:.0f} s left" if self.done >= 10 and left >= 1 else ""
+        return f"compiling kernels, once for this machine: {self.done} of {self.most}{rest}"
+
+
 def compile_kernels(roads: RoadNetwork | None = None) -> None:
     """Put a small table, and a set of filters for neighbours, through everything a broker does with them.
 
@@ -54,7 +77,7 @@ def compile_kernels(roads: RoadNetwork | None = None) -> None:
         {"x": 4.5, "area": Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)])},
         {"x": 1, "area": Point(5.0, 5.0), "place": Point(1.0, 1.0), "post": GeoText("iPad", at=(1.0, 1.0))},
     ]
-    table = ForwardingTable(road_network=roads)
+    table: ForwardingTable[str] = ForwardingTable(road_network=roads)
     texts = _FILTERS if roads is None else (*_FILTERS, *_SIMILAR)
     ids = [id for number, text in enumerate(texts) for id in table.add(f"i{number % 3}", text)]
     table.match_many(notifications)
@@ -70,7 +93,7 @@ def compile_kernels(roads: RoadNetwork | None = None) -> None:
 
 
 def _compile_plain() -> None:
-    table = ForwardingTable()
+    table: ForwardingTable[str] = ForwardingTable()
     (id,) = table.add("i", _FILTERS[0])
     table.match({"x": 4, "s": "acb", "b": True})
     table.remove(id)
@@ -91,13 +114,36 @@ def _compile_geotext() -> None:
     index.remove(1)
 
 
-def compile_on_all_cores() -> None:
-    """As `compile_kernels`, in several processes: what they compile, the last pass finds in the cache."""
-    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        wait([pool.submit(part) for part in (_compile_plain, _compile_geotext, _compile_regions)])
-    compile_kernels()
+_PARTS: Final = (_compile_plain, _compile_geotext, _compile_regions)  # longest first
 
 
-if __name__ == "__main__":
-    print("compiling kernels, once for this installation …", file=sys.stderr, flush=True)
-    compile_on_all_cores()
+def _count_in(counter: Any) -> None:
+    """In a process of the pool: add every kernel that it compiles to the counter that all share."""
+
+    def add(_name: str) -> None:
+        with counter.get_lock():
+            counter.value += 1
+
+    kernel_cache.compiled.append(add)
+
+
+def compile_on_all_cores(tell: Callable[[Progress], None] = lambda _progress: None) -> int:
+    """As `compile_kernels`, in several processes; how many kernels were compiled. `tell` hears how far it is."""
+    context = get_context("spawn")
+    counter = context.Value("i", 0)
+    began = time.monotonic()
+
+    def look() -> None:
+        if counter.value:
+            tell(Progress(counter.value, max(KERNELS, counter.value), time.monotonic() - began))
+
+    workers = max(1, min(len(_PARTS), os.cpu_count() or 1))
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_count_in, initargs=(counter,)) as pool:
+        for stage in (_PARTS, (compile_kernels,)):  # the last needs what the first have compiled
+            waiting = {pool.submit(part) for part in stage}
+            while waiting:
+                done, waiting = wait(waiting, timeout=_LOOK)
+                for each in done:
+                    each.result()
+                look()
+    return int(counter.value)

@@ -1,11 +1,10 @@
 """Compile the kernels of the jobs before they are needed, as `contrada.forwarding.warm` does for the engine.
 
-`python -m contrada.spark_jobs.warm`; otherwise the first build of an installation does it, in every worker at once.
+`contrada warm --jobs`; otherwise the first build on a machine does it, in every worker at once.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Final
 
 import numpy as np
@@ -37,8 +36,3 @@ def compile_kernels() -> None:
     find_coverers(cover_records(parsed, refs, groups_of(parsed.rows.column("name"))))
     rows = pa.Table.from_batches([parsed.rows]).append_column("weigh", pa.array([True] * count))
     ForwardingTable.packed_columns(filters_of(rows))
-
-
-if __name__ == "__main__":
-    print("compiling the kernels of the jobs, once for this installation …", file=sys.stderr, flush=True)
-    compile_kernels()

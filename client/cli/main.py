@@ -24,6 +24,7 @@ from contrada.client.cli.commands import (
     replay,
     status,
     sub,
+    warm,
 )
 from contrada.client.cli.common import Exit, examples, say
 from contrada.errors import ContradaError, Disconnected
@@ -47,6 +48,7 @@ for _command, _examples in (
     (build_index.build_index, build_index.EXAMPLES),
     (replay.replay, replay.EXAMPLES),
     (keygen.keygen, keygen.EXAMPLES),
+    (warm.warm, warm.EXAMPLES),
     (bench.bench, bench.EXAMPLES),
     (demo.demo, demo.EXAMPLES),
 ):

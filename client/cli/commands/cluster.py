@@ -33,11 +33,13 @@ def cluster(
     quiet: Quiet = False,
 ) -> None:
     """Start every broker of a file, each in a process of its own, until SIGTERM or Ctrl-C."""
-    from contrada.forwarding.warm import compile_kernels
+    from contrada.client.cli.commands.warm import progress_lines
+    from contrada.forwarding.warm import compile_on_all_cores
 
     tell = teller(quiet)
     brokers = read(file)
-    compile_kernels()  # once, or on a new installation all brokers would compile the same at once
+    # Once, or on a new machine all brokers would compile the same at once.
+    compile_on_all_cores(progress_lines(tell))
     with ExitStack() as stack:
         processes = [stack.enter_context(_process(options)) for options in brokers.values()]
         _await_links(brokers)

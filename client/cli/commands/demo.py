@@ -33,13 +33,17 @@ def demo(
     """
     from rich.console import Console
 
+    from contrada.client.cli.commands.warm import progress_lines
     from contrada.client.cli.local import local_broker
+    from contrada.forwarding.warm import compile_on_all_cores
 
     console = Console()
     if url is not None:
         picture = _play(url, seconds, seed, console, plain)
     else:
-        teller(quiet)("starting a broker in a temporary directory (a first run compiles its kernels) …")
+        tell = teller(quiet)
+        compile_on_all_cores(progress_lines(tell))
+        tell("starting a broker in a temporary directory …")
         with local_broker() as address:
             picture = _play(address, seconds, seed, console, plain)
     if picture.wrong:

@@ -1,0 +1,33 @@
+"""Compiling ahead of time: what it tells, and that it finds what was compiled."""
+
+from __future__ import annotations
+
+from contrada.client.cli.commands.warm import progress_lines
+from contrada.forwarding.warm import Progress, compile_kernels
+from contrada.spatial.storage import kernel_cache
+
+
+def test_progress_says_how_many_and_how_long() -> None:
+    said = str(Progress(done=110, most=660, seconds=20.0))
+    assert said == "compiling kernels, once for this machine: 110 of 660, about 100 s left"
+    assert "left" not in str(Progress(done=3, most=660, seconds=1.0))
+
+
+def test_lines_come_every_few_seconds() -> None:
+    lines: list[str] = []
+    hear = progress_lines(lines.append)
+    for second in range(12):
+        hear(Progress(1 + second, 660, float(second)))
+    assert [line.split(": ")[1].split(" ")[0] for line in lines] == ["1", "6", "11"]
+
+
+def test_what_was_compiled_is_not_compiled_again() -> None:
+    compile_kernels()
+    names: list[str] = []
+    listener = names.append
+    kernel_cache.compiled.append(listener)
+    try:
+        compile_kernels()
+    finally:
+        kernel_cache.compiled.remove(listener)
+    assert names == []
