@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-FORGING = Path(__file__).parents[1] / "forging.py"
+from tests import forging
+
 KINDS = ("table", "geotext-table", "tree", "segments", "road")
 TEXTUAL = ("ap-tree", "mbr-trie", "pt-quadtree", "lfilter", "rt", "rt+", "rt++", "ir-tree", "iq-tree", "rq-tree")
 BARE = ("keyword-first", "spatial-first", "scan", "rk-tree")
@@ -19,7 +19,7 @@ BARE = ("keyword-first", "spatial-first", "scan", "rk-tree")
 
 def forged(kind: str, count: int) -> str:
     ran = subprocess.run(
-        [sys.executable, str(FORGING), kind, "1", str(count)], capture_output=True, text=True, check=False
+        [sys.executable, forging.__file__, kind, "1", str(count)], capture_output=True, text=True, check=False
     )
     assert ran.returncode == 0, f"{kind}: ended with {ran.returncode}\n{ran.stdout[-3000:]}\n{ran.stderr[-3000:]}"
     return ran.stdout.splitlines()[-1]
