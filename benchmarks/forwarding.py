@@ -4,8 +4,8 @@
 
 Parts: `sff` (workloads Z and C), `changes` (adding, memory, the longest pause), `churn` (a million filters replaced),
 `loading` (a saved table in a fresh process), `regions` (the region mix, beside an STRtree with a dictionary and beside
-koncorde), `growth`, `simplifier` (Fig. 4b and Table 3, scenario 2, of [SIENA-2D]) and `contains` (the substring index
-beside pyahocorasick).
+koncorde), `conditions` (an area and a kind, beside the areas alone and a look-up), `growth`, `simplifier` (Fig. 4b and
+Table 3, scenario 2, of [SIENA-2D]) and `contains` (the substring index beside pyahocorasick).
 
 Times are the processor's, of work in one thread: what the clock shows on a machine with nothing else to do. Where it
 matters, the clock's stand beside them.
@@ -31,6 +31,7 @@ from benchmarks.forwarding_loading import loading
 from benchmarks.forwarding_rivals import Shapely, koncorde
 from benchmarks.forwarding_workloads import Comparing, RegionMix, Zipf, star, three_constraints
 from benchmarks.harness import Report, data_directory, seconds
+from benchmarks.region_conditions import conditions
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
@@ -391,6 +392,7 @@ def main() -> int:
         "churn": lambda: churn(report, arguments.quick),
         "loading": lambda: loading(report, arguments.quick),
         "regions": lambda: region_mix(report, arguments.quick, arguments.koncorde),
+        "conditions": lambda: conditions(report, arguments.quick),
         "growth": lambda: growth(report, arguments.quick),
         "simplifier": lambda: simplifier(report, arguments.quick, data),
         "contains": lambda: contains(report, arguments.quick),

@@ -16,7 +16,7 @@ from contrada.forwarding.batches.encode import Writer, as_ints, encode_constrain
 from contrada.forwarding.covering.budget import CoveringBudget
 from contrada.forwarding.covering.simplify import Weigher, split_redundant
 from contrada.forwarding.kernels.change.adding import I_COUNT
-from contrada.forwarding.kernels.change.changing import MOVES, add_filters, remove_filter
+from contrada.forwarding.kernels.change.changing import MOVES, add_filters, choosers, remove_filter, repost_filters
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.values import Kind
 from contrada.forwarding.types.plugged import TYPES, make_type
@@ -29,13 +29,16 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.batches.packed_columns import Filters
     from contrada.forwarding.kernels.match.batch import Batch
-    from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.filter import Filter
     from contrada.forwarding.table.state import Parts
     from contrada.forwarding.types.plugged import Fillable
 
 _LOW_HALF: Final = (1 << 32) - 1
+_REVIEWED: Final = 2  # filters whose access is reviewed for each change, and
+_REVIEW: Final = 32  # at a time at least
+AT_ONCE: Final = 64  # filters that are posted anew at a time, at most
 _TOGETHER: Final = 4096  # filters of columns that are added at once
 
 
@@ -51,6 +54,8 @@ class Changer:
         self._types = parts.types
         self._room: Ints = np.empty(64, np.int64)
         self.budget = CoveringBudget()
+        self._due = 0  # filters to be reviewed
+        self._hand = 1  # the next of them: it goes round and round
         self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
         self._waiting: dict[int, dict[int, None]] | None = None  # in bulk: handles to be posted, by kind
 
@@ -61,6 +66,7 @@ class Changer:
         before, self.budget = self.budget, CoveringBudget(bulk=True)
         try:
             yield
+            self._review_all()
         finally:
             self.budget = before
             waiting, self._waiting = self._waiting, None
@@ -145,6 +151,7 @@ class Changer:
         self._heed_events()
         if self._simplify and self._types:
             self._weigh(made if weigh is None else made[np.array(weigh, np.bool_)])
+        self._changed(len(made))
         return made
 
     def remove(self, row: int) -> None:
@@ -158,6 +165,63 @@ class Changer:
         self._heed_events()
         if not self._store.interfaces.array[interface, I_COUNT]:
             self._interfaces.release(interface)
+        self._changed(1)
+
+    def _changed(self, count: int) -> None:
+        """Review a few filters for so many changes, as the table that they were posted into is no more."""
+        if self._types:
+            self._due += _REVIEWED * count
+            if self._due >= _REVIEW:
+                self._review()
+
+    def _review(self) -> None:
+        """Reconsider the next filters that are due, or as many as may move at once."""
+        rows = int(self._store.state[layout.S_FILTERS]) - 1
+        count = min(self._due, rows, _TOGETHER)
+        self._due = 0
+        going_round = (self._hand - 1 + np.arange(count)) % rows + 1
+        reached = self.reconsider(going_round, min(MOVES + count // MOVES, AT_ONCE))[1]
+        self._hand = reached or (self._hand - 1 + count) % rows + 1
+
+    def _review_all(self) -> None:
+        end = int(self._store.state[layout.S_FILTERS]) if self._types else 0
+        for first in range(1, end, _TOGETHER):
+            going, last = first, min(first + _TOGETHER, end)
+            while going:
+                going = self.reconsider(np.arange(going, last), AT_ONCE)[1]
+
+    def reconsider(self, rows: Ints, most: int = AT_ONCE) -> tuple[int, int]:
+        """Give those filters another access for which the present one has turned out wrong, `most` at a time.
+
+        How many have moved, and the row to go on with, 0 when all were looked at.
+        """
+        operands = np.empty(4 * len(rows) + 64, np.int64)
+        kept, count = choosers(self._store.index, rows, operands)
+        if not kept:
+            return 0, 0
+        self._estimate(operands[:count])
+        self._reserve(most * int(self._store.state[layout.S_LARGEST]), most, 0)
+        rows = rows[:kept]
+        moved, looked_at = repost_filters(self._store.index, rows, most, self._store.events)
+        self._heed_events()
+        return moved, int(rows[looked_at]) if looked_at < kept else 0
+
+    def _estimate(self, operands: Ints) -> None:
+        """Ask plugged-in types anew how often their operands are hit."""
+        found = self._store.index.operands
+        kinds = found[operands, layout.O_TAG] & 255
+        for kind in np.unique(kinds).tolist():
+            mine = operands[kinds == kind]
+            found[mine, layout.O_LEN] = _units(self._types[kind].shares(found[mine, layout.O_KEY]))
+
+    def _with_shares(self, batch: Batch) -> Batch:
+        """Beside the handles in a batch, what their types expect."""
+        plugged = np.flatnonzero(batch.rows[:, 0] >> 4 & 15 == layout.PLUG)
+        kinds = batch.rows[plugged, 0] & 15
+        for kind in np.unique(kinds).tolist():
+            mine = plugged[kinds == kind]
+            batch.rows[mine, 1] |= _units(self._types[kind].shares(batch.rows[mine, 1])) << 32
+        return batch
 
     def _encode(self, pairs: Sequence[tuple[Hashable, Filter]]) -> tuple[Batch, list[int], list[int], list[bool]]:
         """The batch of some filters; where the needed rows of each end, its interface, whether nothing satisfies it."""
@@ -181,7 +245,8 @@ class Changer:
                 encode_constraint(writer, number(constraint.name), constraint, self._handle)
             void.append(unsatisfiable)
             writer.end()
-        return writer.batch(), needed, owners, void
+        batch = writer.batch()
+        return self._with_shares(batch) if self._types else batch, needed, owners, void
 
     def _handle(self, kind: int, name: int, constraint: Constraint) -> int:
         if kind not in self._types:
@@ -260,6 +325,12 @@ class Changer:
                     del self._waiting[tag & 255][value]
             else:
                 self._types[tag & 255].release(value)
+
+
+def _units(shares: Floats) -> Ints:
+    """Shares as operands have them."""
+    units = np.clip(np.ceil(shares * layout.SHARES), 0, layout.SHARES - 1)
+    return units.astype(np.int64)
 
 
 def _repeats_a_name(constraints: tuple[Constraint, ...]) -> bool:

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from contrada.forwarding.table.numbering import Register
 
 _LOW_HALF = (1 << 32) - 1
+_FIELD_LISTS = {  # operators and accesses of the filters in each list of a field
+    "wide": {(op, at.POSTED_WIDE) for op in (at.NE, at.IS, at.EXISTS)},
+    "below": {(op, at.POSTED_BELOW) for op in (at.LT, at.LE)},
+    "above": {(op, at.POSTED_ABOVE) for op in (at.GT, at.GE)},
+}
 
 
 def check_table(store: Store, names: Register[str], interfaces: Register[Hashable]) -> None:
@@ -111,6 +116,36 @@ class _Checker:
             head, first = self.postings[head][0], False
         return found
 
+    def _access(self, f: int, operand: int, field: int, order: str) -> None:
+        """A filter is posted under its first constraint, which is one of those it has, in the list that this asks for.
+
+        That is an operand's list (the operand is 0 elsewhere), or one of a field: the wide one, or one of the orders.
+        """
+        row = self.filters[f]
+        word = self.words[row[at.F_CODE]]
+        op = word & 15
+        first = self.operands[self.words[row[at.F_CODE] + 1] >> 4 if op == at.IN else word >> 4]
+        name, kind = first[at.O_TAG] >> 8, first[at.O_TAG] & 255
+        kind = at.STRING if kind >= at.PATTERN_PREFIX else kind
+        assert 0 < row[at.F_SIZE] & _LOW_HALF <= row[at.F_SIZE] >> 32
+        access = row[at.F_ACCESS] & 255
+        if operand and access == at.POSTED_SEVERAL and op == at.IN:
+            members = self.words[row[at.F_CODE] + 1 : row[at.F_CODE] + 1 + (word >> 4)]
+            assert operand in [member >> 4 for member in members]
+        elif operand and access == at.POSTED_SEVERAL:
+            cell = self.operands[operand]
+            assert op in (at.GT, at.GE)
+            assert cell[at.O_TAG] == name << 8 | at.CELL
+            assert cell[at.O_LOW] & 255 == kind
+            assert cell[at.O_KEY] >= first[at.O_KEY] >> (cell[at.O_LOW] >> 8)
+        elif operand:
+            assert access == at.POSTED_OPERAND
+            assert op in (at.EQ, at.PREFIX, at.SUFFIX, at.CONTAINS, at.PLUG)
+            assert operand == word >> 4
+        else:
+            assert field == name * at.KINDS + kind
+            assert (op, access) in _FIELD_LISTS[order]
+
     def _posting(self, place: int, mask: int, payload: int) -> None:
         f = payload >> 33
         row = self.filters[f]
@@ -138,6 +173,7 @@ class _Checker:
             else:
                 for entry in entries:
                     self._posting(*entry)
+                    self._access(entry[2] >> 33, operand, 0, "")
                 if row[at.O_TAG] & 255 == at.CELL:
                     self.refs[operand] += len(entries)
         fields = self.store.index.fields.tolist()
@@ -147,10 +183,11 @@ class _Checker:
                 field = fields[number * at.KINDS + kind]
                 for entry in self._entries(field[at.N_WIDE]):
                     self._posting(*entry)
+                    self._access(entry[2] >> 33, 0, number * at.KINDS + kind, "wide")
                     total += 1
-                for directory in (field[at.N_BELOW], field[at.N_ABOVE]):
+                for directory, order in ((field[at.N_BELOW], "below"), (field[at.N_ABOVE], "above")):
                     if directory:
-                        crossed += self._directory(directory)
+                        crossed += self._directory(directory, number * at.KINDS + kind, order)
             assert fields[number * at.KINDS][at.N_USES] > 0
         total += len(self._entries(self.state[at.S_ALWAYS]))
         assert total == self.state[at.S_POSTING_COUNT]
@@ -169,7 +206,7 @@ class _Checker:
             f, previous, count = member[at.F_GROUP_NEXT], f, count + 1
         assert count == row[at.O_REFS] > 0
 
-    def _directory(self, place: int) -> int:
+    def _directory(self, place: int, field: int, order: str) -> int:
         blocks = self.words[place + 1]
         entries: list[list[int]] = []
         for block in self.words[place + 3 : place + 3 + blocks]:
@@ -180,6 +217,7 @@ class _Checker:
         assert keys == sorted(keys), "thresholds ascend"
         for entry in entries:
             self._posting(0, entry[1], entry[2])
+            self._access(entry[2] >> 33, 0, field, order)
         assert len(entries) == self.words[place + 2]
         return len(entries)
 

@@ -39,6 +39,20 @@ class ReadersWriter:
         finally:
             self.leave()
 
+    def try_write(self) -> bool:
+        """Begin writing if nobody reads or writes, and end it by `written`; whether it has begun."""
+        if not self._turn.acquire(blocking=False):
+            return False
+        with self._quiet:
+            if self._left == self._entered:
+                return True
+        self._turn.release()
+        return False
+
+    def written(self) -> None:
+        """Stop writing, after `try_write`."""
+        self._turn.release()
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Write inside the block."""

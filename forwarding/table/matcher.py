@@ -8,7 +8,7 @@ import numpy as np
 
 from contrada.forwarding.batches.encode import Values, encode_notifications
 from contrada.forwarding.kernels.match.matching import match_batch
-from contrada.forwarding.kernels.match.verifying import C_FOUND, C_PAIRS, C_PENDING
+from contrada.forwarding.kernels.match.verifying import C_FOUND, C_PAIRS, C_PENDING, C_SUSPECTS
 from contrada.forwarding.kernels.memory import layout
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def match_notifications(
         found = scratch.found[: cursor[C_FOUND]].tolist()
         if not cursor[C_PENDING]:
             return found, ends.tolist(), [], _NO_HITS
-        late, filters = _late(scratch, values, types)
+        late, filters = _late(scratch, values, types, store)
         return found, ends.tolist(), late.tolist(), filters
     finally:
         store.give_scratch(scratch)
@@ -57,7 +57,7 @@ def match_encoded(
     scratch, ends = _run(batch, values, widest, store, types, whole)
     try:
         found = scratch.found[: scratch.cursor[C_FOUND]].copy()
-        late, filters = _late(scratch, values, types) if scratch.cursor[C_PENDING] else (_NO_HITS, _NO_HITS)
+        late, filters = _late(scratch, values, types, store) if scratch.cursor[C_PENDING] else (_NO_HITS, _NO_HITS)
         return found, ends, late, filters
     finally:
         store.give_scratch(scratch)
@@ -73,18 +73,23 @@ def _run(batch: Batch, values: Values, widest: int, store: Store, types: Types, 
         done = 0
         while (done := match_batch(store.index, batch, hits, hit_ends, scratch, ends, done, whole)) < count:
             scratch = store.larger(scratch)
+        if types and scratch.cursor[C_SUSPECTS]:
+            store.suspects.note(scratch.suspects[: scratch.cursor[C_SUSPECTS]].tolist())
     except BaseException:
         store.give_scratch(scratch)
         raise
     return scratch, ends
 
 
-def _late(scratch: Scratch, values: Values, types: Types) -> tuple[Ints, Ints]:
+def _late(scratch: Scratch, values: Values, types: Types, store: Store) -> tuple[Ints, Ints]:
     """The notifications and filters that the types have decided for."""
     pending = scratch.pending[: scratch.cursor[C_PENDING]]
     held = _decide(scratch.pairs[: scratch.cursor[C_PAIRS]], values, types)
     starts = np.concatenate(([0], pending[:-1, 2]))
-    late = pending[np.logical_and.reduceat(held, starts)]
+    whole = np.logical_and.reduceat(held, starts)
+    if places := store.late.chosen(len(pending)):
+        store.suspects.note([int(pending[place, 1]) for place in places if not whole[place]])
+    late = pending[whole]
     return late[:, 0].copy(), late[:, 1].copy()
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from contrada.forwarding.kernels.match.finding import HASHES_BESIDE
-from contrada.forwarding.kernels.match.verifying import A_COLUMNS, C_SIZE, Scratch
+from contrada.forwarding.kernels.match.verifying import A_COLUMNS, C_SIZE, SUSPECTS, Scratch
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.kernels.memory.layout import Index
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME
 from contrada.forwarding.table.growable import Arena
+from contrada.forwarding.types.shares import Sampler
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Ints
@@ -27,6 +28,8 @@ _COLUMNS: Final = {
     "words": 0,
 }
 _BLOCK: Final = 64  # rows of the largest block of postings and of thresholds
+_FEWEST: Final = 4  # suspects worth a look, at least, and
+_MOST: Final = 256  # at most
 _TOPS: Final = (
     layout.S_OPERANDS,
     layout.S_FILTERS,
@@ -36,6 +39,32 @@ _TOPS: Final = (
     layout.S_BUCKETS,
     layout.S_BUCKET_MASK,
 )
+
+
+class Suspects:
+    """Filters that were looked at in vain, one in some hundreds of those: their access may be a bad one.
+
+    Whoever matches notes them down; the table reconsiders them when there are `enough`. That is more and more often
+    waited for while nothing comes of it, so that waste which no access would spare costs hardly more.
+    """
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.enough = _FEWEST
+
+    def note(self, rows: list[int]) -> None:
+        """Add some, unless there are many already."""
+        if len(self.rows) < _MOST:
+            self.rows += rows
+
+    def take(self) -> list[int]:
+        """All of them, each once; there are none afterwards."""
+        rows, self.rows = self.rows, []
+        return sorted({*rows})
+
+    def outcome(self, looked_at: int, moved: int) -> None:
+        """Be told how many of those taken were given another access."""
+        self.enough = _FEWEST if 8 * moved > looked_at else min(2 * self.enough, _MOST)
 
 
 class Store:
@@ -52,6 +81,8 @@ class Store:
         self.events: Ints = np.zeros((64, 3), np.int64)
         self.index: Index = self._view()
         self._pool: list[Scratch] = []
+        self.suspects = Suspects()
+        self.late = Sampler(256)  # of filters decided late
         # What earlier calls of `reserve` made room for and changes have not taken since.
         self._rows_left = self._filters_left = self._text_left = 0
         self._names = self._interfaces = 0
@@ -129,6 +160,7 @@ class Store:
                 pairs=np.empty((1024, 3), np.int64),
                 hashes=np.empty(4096, np.int64),
                 marks=np.zeros(0, np.int64),
+                suspects=np.empty(SUSPECTS, np.int64),
                 cursor=np.zeros(C_SIZE, np.int64),
             )
         if scratch.attributes.shape[0] < attributes:

@@ -257,7 +257,8 @@ class ForwardingTable(Generic[InterfaceT]):
         order. The whole batch is matched in one piece.
         """
         names = self._names.numbers
-        with self._lock.reading():
+        self._lock.enter()
+        try:
             if isinstance(notifications, Columns):
                 batch, values, widest = encode_columns(notifications, names)
             else:
@@ -270,6 +271,8 @@ class ForwardingTable(Generic[InterfaceT]):
                 order = np.argsort(places, kind="stable")
                 places, rows = places[order], rows[order]
             return places, (self._store.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows
+        finally:
+            self._leave()
 
     def interface_numbers(self, ids: Ints) -> tuple[Ints, Sequence[InterfaceT]]:
         """The interfaces of filters that were just matched: places in a list of names, and that list."""
@@ -282,7 +285,7 @@ class ForwardingTable(Generic[InterfaceT]):
         try:
             return self._sets(*self._match(notifications, whole=False))
         finally:
-            self._lock.leave()
+            self._leave()
 
     def _match_plain(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], list[int]]:
         """The interfaces of the bodies that compiled code reads, and the places of the others."""
@@ -292,7 +295,7 @@ class ForwardingTable(Generic[InterfaceT]):
             found, ends, late, filters = match_encoded(batch, values, widest, self._store, self._types, whole=False)
             return self._shared_sets(found.tolist(), ends.tolist(), late.tolist(), filters), left
         finally:
-            self._lock.leave()
+            self._leave()
 
     def _sets(self, found: list[int], ends: list[int], rows: list[int], late: Ints) -> list[set[InterfaceT]]:
         """What matching has found, as sets of interfaces."""
@@ -335,7 +338,18 @@ class ForwardingTable(Generic[InterfaceT]):
                 answer.sort()
             return answers
         finally:
-            self._lock.leave()
+            self._leave()
+
+    def _leave(self) -> None:
+        """Stop matching, and reconsider the filters that were met in vain if they are many and nobody else matches."""
+        self._lock.leave()
+        suspects = self._store.suspects
+        if len(suspects.rows) >= suspects.enough and self._lock.try_write():
+            try:
+                rows = as_ints(suspects.take())
+                suspects.outcome(len(rows), self._changer.reconsider(rows)[0])
+            finally:
+                self._lock.written()
 
     def _match(
         self, notifications: Sequence[Mapping[str, object]], *, whole: bool

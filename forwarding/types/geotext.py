@@ -18,7 +18,7 @@ from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.table.growable import Arena
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
-from contrada.forwarding.types.records import FIRST_MARK, POSTED, Records
+from contrada.forwarding.types.records import FIRST_MARK, NAME_BITS, POSTED, Records
 from contrada.forwarding.types.similar import SimilarIndexes
 from contrada.spatial.geometry.region import Box
 from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contrada.forwarding.batches.packed_columns import Matches
-    from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.operands import Similar
     from contrada.forwarding.types.plugged import Settings
+    from contrada.forwarding.types.shares import Traffic
     from contrada.spatial.textual.base import StoredIndex
 
 # Marks of constraints (records.py).
@@ -188,10 +189,41 @@ class GeotextType(PlainType):
         self._indexes[name].remove(handle)
         if not len(self._indexes[name]):
             del self._indexes[name]
+            self._traffic.pop(name, None)  # the number may become another name's
 
     def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
         """Search the index of each value's name."""
-        return [self._found(name, value) for name, value in zip(names, values, strict=True)]
+        answers = [self._found(name, value) for name, value in zip(names, values, strict=True)]
+        self._learn_search(names, values, answers)
+        return answers
+
+    def _learn_value(self, traffic: Traffic, value: Any, found: list[int]) -> None:
+        traffic.meet(value.box, found)
+        traffic.read(value.keywords)
+
+    def _boxes(self, handles: Ints) -> Floats:
+        """The boxes of what is asked for; infinite where that is anywhere."""
+        boxes = np.full((len(handles), 4), np.inf)
+        for place, handle in enumerate(handles.tolist()):
+            value = self._records.get(handle)[2]
+            if isinstance(value, TextMatch) and value.within is not None:
+                boxes[place] = value.within.bounds
+        return boxes
+
+    def _guesses(self, handles: Ints) -> Floats:
+        """How common the keywords are, and how much of the universe the place is."""
+        boxes, names = self._boxes(handles), self._records.flags[handles] >> NAME_BITS
+        shares = np.ones(len(handles))
+        for name in np.unique(names).tolist():
+            traffic = self._traffic_of(name)
+            bounded = (names == name) & (boxes[:, 0] < np.inf)
+            traffic.widen(boxes[bounded])
+            shares[bounded] = traffic.touching(boxes[bounded])
+        for place, handle in enumerate(handles.tolist()):
+            name, _, value = self._records.get(handle)
+            # About roads nothing is guessed.
+            shares[place] *= self._traffic_of(name).having(value.keywords) if isinstance(value, TextMatch) else 0.0
+        return shares
 
     def _found(self, name: int, value: Any) -> Ints | None:
         found = None
@@ -212,7 +244,9 @@ class GeotextType(PlainType):
         similar = self._records.flags[handles] & _SIMILAR != 0
         network = self.settings.road_network
         if network is None or not similar.any():
-            return super().holds(numbers, handles, values)
+            held = super().holds(numbers, handles, values)
+            self._learn_pairs(handles, held)
+            return held
         held = np.empty(len(numbers), np.bool_)
         held[~similar] = super().holds(numbers[~similar], handles[~similar], values)
         for number in np.unique(numbers[similar]).tolist():

@@ -5,14 +5,15 @@ What regions and geotext build on: they add an index for `search` and kernels fo
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from contrada.forwarding.covering.covering import covers
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.filter import Filter
-from contrada.forwarding.types.records import POSTED, Records
+from contrada.forwarding.types.records import NAME_BITS, POSTED, Records
+from contrada.forwarding.types.shares import Sampler, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contrada.forwarding.covering.budget import CoveringBudget
-    from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.types.plugged import Settings
+
+_PAIRS: Final = 32  # pairs looked at of a call
+_SOME: Final = 256  # constraints that tell how large the universe is
 
 
 class PlainType:
@@ -30,6 +34,8 @@ class PlainType:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._records = Records()
+        self._traffic: dict[int, Traffic] = {}  # by name
+        self._searched, self._decided = Sampler(32), Sampler(32)
 
     def handle(self, name: int, constraint: Constraint) -> int:
         """The handle of a constraint."""
@@ -56,6 +62,8 @@ class PlainType:
     def release(self, handle: int) -> None:
         """Forget a handle."""
         self._forgotten(handle)
+        if (traffic := self._traffic.get(self._records.name(handle))) is not None:
+            traffic.forget(handle)
         self._records.remove(handle)
 
     def post(self, handle: int) -> None:
@@ -89,6 +97,51 @@ class PlainType:
                 answer = known[pair] = self._holds(pair[1], values[pair[0]])
             held[i] = answer
         return held
+
+    def shares(self, handles: Ints) -> Floats:
+        """Guess the share of values that satisfy each constraint, put right by what happened."""
+        shares = self._guesses(handles)
+        flags = self._records.flags[handles]
+        for name in np.unique(flags >> NAME_BITS).tolist():
+            mine = flags >> NAME_BITS == name
+            posted = flags[mine] & POSTED != 0
+            shares[mine] = self._traffic_of(name).corrected(handles[mine], shares[mine], posted)
+        return shares
+
+    def _guesses(self, handles: Ints) -> Floats:
+        """Shares judged by the constraints alone; 0 where nothing can be said."""
+        return np.zeros(len(handles))
+
+    def _traffic_of(self, name: int) -> Traffic:
+        traffic = self._traffic.get(name)
+        if traffic is None:
+            traffic = self._traffic[name] = Traffic()
+            some = np.random.default_rng(name).integers(0, max(len(self._records), 1), _SOME)
+            some = np.unique(some[self._records.flags[some] >> NAME_BITS == name])
+            traffic.widen(self._boxes(some))  # of a loaded table nothing is known yet
+        return traffic
+
+    def _boxes(self, handles: Ints) -> Floats:
+        """The boxes around the regions of some constraints; infinite where there is none."""
+        return np.full((len(handles), 4), np.inf)
+
+    def _learn_search(self, names: Sequence[int], values: Sequence[Any], found: Sequence[Ints | None]) -> None:
+        """Look at some of the values searched for."""
+        for place in self._searched.chosen(len(names)):
+            hit = found[place]
+            traffic = self._traffic_of(names[place])
+            self._learn_value(traffic, values[place], [] if hit is None else hit.tolist())
+
+    def _learn_value(self, traffic: Traffic, value: Any, found: list[int]) -> None:
+        """Look at a value and what was found for it."""
+
+    def _learn_pairs(self, handles: Ints, held: NDArray[np.bool_]) -> None:
+        """Look at some of the pairs decided."""
+        if self._decided.chosen(1 + len(handles) // 256):  # few of the short calls: a look takes longer than they do
+            step = 1 + len(handles) // _PAIRS
+            some = handles[::step]
+            for handle, guess, so in zip(some.tolist(), self._guesses(some).tolist(), held[::step], strict=True):
+                self._traffic_of(self._records.name(handle)).decide(guess, bool(so))
 
     def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:
         """Whether the second handle's constraint implies the first's."""

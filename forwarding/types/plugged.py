@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contrada.forwarding.covering.budget import CoveringBudget
-    from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.language.constraint import Constraint
     from contrada.spatial.relations.relate import Discretization
     from contrada.spatial.road.network import RoadNetwork
@@ -90,6 +90,10 @@ class PluggedType(Protocol):
 
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """For each pair, whether `values[number]` satisfies the constraint of the handle."""
+        ...
+
+    def shares(self, handles: Ints) -> Floats:
+        """For each handle, the share of values under its name expected to satisfy it; 0 where that is not known."""
         ...
 
     def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:

@@ -37,8 +37,8 @@ ALIVE: Final = 1
 POSTED: Final = 2
 FIRST_MARK: Final = 4  # the lowest that a type may use for itself
 SHAPES: Final = {"flags": (np.int64, ()), "text": (np.uint8, ()), "ends": (np.int64, ())}
-_NAME: Final = 8  # bits below a name
-_MARKS: Final = (1 << _NAME) - 1
+NAME_BITS: Final = 8  # bits below a name
+_MARKS: Final = (1 << NAME_BITS) - 1
 
 
 class Saved(NamedTuple):
@@ -96,7 +96,7 @@ class Records:
             self._keys.append(key)
             self._flags.reserve(handle + 1)
         self._handles[key] = handle
-        self.flags[handle] = key[0] << _NAME | ALIVE
+        self.flags[handle] = key[0] << NAME_BITS | ALIVE
         return handle
 
     def remove(self, handle: int) -> None:
@@ -123,7 +123,7 @@ class Records:
 
     def name(self, handle: int) -> int:
         """The name of a handle in use."""
-        return int(self.flags[handle]) >> _NAME
+        return int(self.flags[handle]) >> NAME_BITS
 
     def mark(self, handle: int, mark: int) -> None:
         """Set a mark."""
@@ -192,7 +192,7 @@ class Records:
     def of(cls, saved: Saved) -> Self:
         """Records of many constraints at once."""
         hashes = Hashes.sorted(saved.hashes, np.arange(len(saved.ends)))
-        flags = saved.names << _NAME | ALIVE
+        flags = saved.names << NAME_BITS | ALIVE
         return cls.from_arrays({"flags": flags, "text": saved.text, "ends": saved.ends, **hashes.arrays()})
 
     def _check(self) -> None:

@@ -7,7 +7,7 @@ all it satisfies at once. The rings of all constraints, posted or not, also stan
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from contrada.forwarding.batches.packed_columns import distinct, relation_texts
 from contrada.forwarding.covering.budget import OF_REGIONS
 from contrada.forwarding.table.growable import Arena
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
-from contrada.forwarding.types.records import ALIVE, POSTED, Records
+from contrada.forwarding.types.records import ALIVE, NAME_BITS, POSTED, Records
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry import ring_arena
 from contrada.spatial.geometry.point import Point
@@ -26,7 +26,7 @@ from contrada.spatial.relations.exact import relate_rings
 from contrada.spatial.relations.mbr import POSSIBLE, relate_boxes
 from contrada.spatial.relations.rcc8 import COMPOSITION, covering_relations
 from contrada.spatial.relations.relate import EXACT, Uniform, pack
-from contrada.spatial.relations.relation import ALL, DISJOINT, INSIDE, MEETS
+from contrada.spatial.relations.relation import ALL, DISJOINT, INSIDE, INTERSECTS, MEETS
 from contrada.spatial.relations.uniform import relate_uniform
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.types.plugged import Settings
+    from contrada.forwarding.types.shares import Traffic
     from contrada.spatial.relations.relate import Rings
 
 # Columns of a constraint's row.
@@ -49,6 +50,8 @@ _EDGES = 1
 _MASK = 2
 _SHAPES = {"heap": (np.int64, ()), "rows": (np.int64, (3,)), "rings": (np.int64, ())}
 _MEMO = 1024  # pairs remembered: filters that share a region ask about it one after another
+
+_NO_RINGS: Final = pack(())
 
 
 class RegionType(PlainType):
@@ -152,11 +155,15 @@ class RegionType(PlainType):
         self._trees[name].remove(handle)
         if not len(self._trees[name]):
             del self._trees[name]
+            self._traffic.pop(name, None)  # the number may become another name's
 
     def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
         """Search the tree of each value's name."""
-        if not self._trees:
-            return [None] * len(names)
+        answers: list[Ints | None] = self._search(names, values) if self._trees else [None] * len(names)
+        self._learn_search(names, values, answers)
+        return answers
+
+    def _search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
         if len({*names}) == 1 and {*map(type, values)} == {Point}:  # nothing to sort out
             tree = self._trees.get(names[0])
             return [None] * len(names) if tree is None else list(tree.search_points(values))
@@ -191,7 +198,7 @@ class RegionType(PlainType):
             self._heap.array.view(np.float64),
             self._rows.array,
             places,
-            pack(regions),
+            pack(regions) if regions else _NO_RINGS,
             numbers,
             handles,
             sampled,
@@ -200,7 +207,30 @@ class RegionType(PlainType):
             np.full((_MEMO, 2), -1, np.int64),
             held,
         )
+        self._learn_pairs(handles, held)
         return held
+
+    def _learn_value(self, traffic: Traffic, value: Any, found: list[int]) -> None:
+        traffic.meet((value.x, value.y, value.x, value.y) if type(value) is Point else value.bounds, found)
+
+    def _boxes(self, handles: Ints) -> Floats:
+        boxes = np.empty((len(handles), 4))
+        _ring_bounds(self._heap.array.view(np.float64), self._rows.array, handles, boxes)
+        return boxes
+
+    def _guesses(self, handles: Ints) -> Floats:
+        """What touches a region touches the box around it, mostly; what is apart from it does not."""
+        boxes, names = self._boxes(handles), self._records.flags[handles] >> NAME_BITS
+        masks = self._rows.array[handles, _MASK]
+        shares = np.empty(len(handles))
+        for name in np.unique(names).tolist():
+            mine = names == name
+            traffic = self._traffic_of(name)
+            traffic.widen(boxes[mine])
+            touching = traffic.touching(boxes[mine])
+            apart = masks[mine] >> DISJOINT & 1
+            shares[mine] = (masks[mine] & INTERSECTS != 0) * touching + apart * (1.0 - touching)
+        return shares
 
     def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:
         """Whether the relations to the two regions imply it. Sampled relations imply nothing for certain."""
@@ -253,6 +283,15 @@ def _store_rings(coords: Floats, ends: Ints, heap: Floats, state: Ints, rows: In
         rows[i, _BLOCK] = ring_arena.store(heap, state, xy)
         rows[i, _EDGES] = edges
         start = ends[i]
+
+
+@kernel
+def _ring_bounds(heap: Floats, rows: Ints, handles: Ints, boxes: Floats) -> None:
+    """The boxes around stored rings: of the run boxes of each, the last."""
+    for i in range(handles.shape[0]):
+        runs = ring_boxes(heap, rows[handles[i], _BLOCK], rows[handles[i], _EDGES])
+        for side in range(4):
+            boxes[i, side] = runs[runs.shape[0] - 1, side]
 
 
 @kernel

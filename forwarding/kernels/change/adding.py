@@ -6,7 +6,8 @@ the rest. Row 0 is never an interface.
 
 from __future__ import annotations
 
-from contrada.forwarding.kernels.change.filing import LOW_HALF, intern_constraint, release_operand, word_span
+from contrada.forwarding.kernels.change.choosing import word_span
+from contrada.forwarding.kernels.change.filing import LOW_HALF, intern_constraint, release_operand
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch, read_scalar
 from contrada.forwarding.kernels.memory.layout import (
     EQ,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from contrada.forwarding.kernels.change.adding import add_rows, free_row, leave_interface
-from contrada.forwarding.kernels.change.filing import post_filter, unpost_filter
+from contrada.forwarding.kernels.change.choosing import word_span
+from contrada.forwarding.kernels.change.filing import post_filter, repost_filter, unpost_filter
 from contrada.forwarding.kernels.change.simplifying import (
     cover,
     find_covered,
@@ -18,6 +19,7 @@ from contrada.forwarding.kernels.change.simplifying import (
 )
 from contrada.forwarding.kernels.change.weighing import PERHAPS
 from contrada.forwarding.kernels.memory.layout import (
+    ACTIVE,
     COVERED,
     F_CHILD,
     F_CODE,
@@ -27,7 +29,6 @@ from contrada.forwarding.kernels.memory.layout import (
     F_SIZE,
     F_STATE,
     GHOST,
-    IN,
     O_KEY,
     O_TAG,
     PLUG,
@@ -170,7 +171,50 @@ def single_plugs(index: Index, found: Ints, tags: Ints, handles: Ints) -> None:
                 operand = words[at] >> 4
                 tags[i] = index.operands[operand, O_TAG] if tags[i] == 0 else -1
                 handles[i] = index.operands[operand, O_KEY]
-            at += 1 + (words[at] >> 4 if op == IN else 0)
+            at += word_span(words[at])
+
+
+@bare_kernel
+def choosers(index: Index, rows: Ints, operands: Ints) -> tuple[int, int]:
+    """Keep those rows, in place, of filters that are posted and have a choice of access, some of plugged-in types.
+
+    Their operands of such types go to `operands`, as many as there is room for; how many of either.
+    """
+    words, filters = index.words, index.filters
+    kept = 0
+    count = 0
+    for i in range(rows.shape[0]):
+        f = rows[i]
+        state = filters[f, F_STATE] & 255
+        at = filters[f, F_CODE]
+        end = at + (filters[f, F_SIZE] & LOW_HALF)
+        if state not in (ACTIVE, GHOST) or at == end or at + word_span(words[at]) == end:
+            continue
+        before = count
+        while at < end and count < operands.shape[0]:
+            if words[at] & 15 == PLUG:
+                operands[count] = words[at] >> 4
+                count += 1
+            at += word_span(words[at])
+        if count > before:
+            rows[kept] = f
+            kept += 1
+    return kept, count
+
+
+@bare_kernel
+def repost_filters(index: Index, rows: Ints, most: int, events: Ints) -> tuple[int, int]:
+    """Give filters that are posted a better access where there is one, until `most` have moved.
+
+    How many have moved, and how many of the rows were looked at.
+    """
+    moved = 0
+    for i in range(rows.shape[0]):
+        if moved == most:
+            return moved, i
+        if repost_filter(index, rows[i], events):
+            moved += 1
+    return moved, rows.shape[0]
 
 
 @bare_kernel

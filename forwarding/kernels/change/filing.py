@@ -1,7 +1,8 @@
 """Filters into the table and out of it: interning their constraints, choosing where to post them, posting.
 
 A filter is posted under one constraint, its *access*: the one expected to be hit least often, judged by the table's own
-contents (how many constraints share the operand, how many speak of the name). This is the counting algorithm of
+contents (choosing.py). What is expected changes as filters and notifications come; `repost_filter` is for those whose
+access has turned out wrong. This is the counting algorithm of
 [SIENA-2D], section 2.2, taken to its limit: SFF counts satisfied constraints per filter, the selective ones first; here
 the first is looked up, and the rest, which decide whether the count would have been reached, are verified only for
 filters whose first held and whose names the notification has. No counters are touched for the many that fail.
@@ -9,16 +10,23 @@ filters whose first held and whose names the notification has. No counters are t
 
 from __future__ import annotations
 
+from contrada.forwarding.kernels.change.choosing import (
+    access_cost,
+    best_access,
+    cells_of,
+    late_share,
+    value_kind,
+    word_span,
+)
 from contrada.forwarding.kernels.match.patterns import drop_pattern, file_operand, keep_pattern, say, unfile_operand
 from contrada.forwarding.kernels.match.thresholds import insert_threshold, remove_threshold
-from contrada.forwarding.kernels.memory.interning import find_scalar, free_operand, intern_scalar, intern_text
+from contrada.forwarding.kernels.memory.interning import free_operand, intern_scalar, intern_text
 from contrada.forwarding.kernels.memory.keys import reversed_hash, text_hash, text_key
 from contrada.forwarding.kernels.memory.layout import (
     ACTIVE,
     ANY,
     CELL,
     CONTAINS,
-    EQ,
     EVENT_HANDLE_FREE,
     EVENT_NAME_FREE,
     EXISTS,
@@ -42,13 +50,12 @@ from contrada.forwarding.kernels.memory.layout import (
     N_USES,
     N_WIDE,
     NE,
-    NUMBER,
     O_KEY,
+    O_LEN,
     O_POSTED,
     O_REFS,
     O_TAG,
     PATTERN_PREFIX,
-    PLUG,
     PLUGGED,
     POSTED_ABOVE,
     POSTED_ALWAYS,
@@ -61,7 +68,6 @@ from contrada.forwarding.kernels.memory.layout import (
     S_ALWAYS,
     STRING,
     SUFFIX,
-    TIME,
     WHOLE_KIND,
     Bytes,
     Index,
@@ -74,13 +80,7 @@ from contrada.spatial.storage.jit import inner_kernel
 LOW_HALF = (1 << 32) - 1
 _COUNTERS = 256
 _FEW = 8  # postings of one filter that are searched one by one; more than a range has cells
-_WIDEST_CELL = 61
-
-
-@inner_kernel
-def value_kind(operand_kind: int) -> int:
-    """The kind of the values that an operand of that kind is compared with."""
-    return STRING if operand_kind >= PATTERN_PREFIX else operand_kind
+_WORTH_MOVING = 2.0  # how many times fewer hits make another access worth the move
 
 
 @inner_kernel
@@ -103,6 +103,10 @@ def intern_constraint(
     elif kind == STRING:
         h = text_hash(text, start, length)
         operand = intern_text(index, name << 8 | STRING, h, text_key(text, start, length), text, start, length)
+    elif kind >= PLUGGED:
+        operand = intern_scalar(index, name << 8 | kind, key & LOW_HALF, 0)
+        if key >> 32 != 0:
+            index.operands[operand, O_LEN] = key >> 32
     else:
         operand = intern_scalar(index, name << 8 | kind, key, low)
     index.operands[operand, O_REFS] += 1
@@ -135,77 +139,6 @@ def release_operand(index: Index, operand: int, events: Ints) -> None:
                 give_words(index, fields[row, N_COUNTS], _COUNTERS)
                 fields[row, N_COUNTS] = 0
         say(index, events, EVENT_NAME_FREE, name, 0)
-
-
-@inner_kernel
-def _cells(index: Index, code: int, size: int, at: int) -> tuple[int, int, int]:
-    """The dyadic cells of the range that the `>` word at `at` opens and a `<` word closes: level, first, last.
-
-    The level is -1 when there is no such range or it is too wide to be worth a cell.
-    """
-    words, operands = index.words, index.operands
-    tag = operands[words[at] >> 4, O_TAG]
-    kind = tag & 255
-    if kind != NUMBER and kind != TIME:
-        return -1, 0, 0
-    bottom = operands[words[at] >> 4, O_KEY]
-    for i in range(code, code + size):
-        op = words[i] & 15
-        if op == IN:
-            return -1, 0, 0
-        if LT <= op <= LE and operands[words[i] >> 4, O_TAG] == tag:
-            top = operands[words[i] >> 4, O_KEY]
-            if top < bottom or (bottom < 0 and top >= 0):
-                return -1, 0, 0
-            level = 0
-            while level <= _WIDEST_CELL and (1 << level) < top - bottom:
-                level += 1
-            if level > _WIDEST_CELL:
-                return -1, 0, 0
-            return level, bottom >> level, top >> level
-    return -1, 0, 0
-
-
-@inner_kernel
-def _expected_hits(index: Index, code: int, size: int, at: int) -> float:
-    """How many filters are expected to be looked at for a notification, were all like this posted under `at`."""
-    words, operands, fields = index.words, index.operands, index.fields
-    op = words[at] & 15
-    if op == IN:
-        total = 0.0
-        for i in range(at + 1, at + 1 + (words[at] >> 4)):
-            total += 1.0 + operands[words[i] >> 4, O_REFS]
-        return total
-    operand = words[at] >> 4
-    tag = operands[operand, O_TAG]
-    shared = float(operands[operand, O_REFS])
-    uses = float(fields[(tag >> 8) * KINDS + value_kind(tag & 255), N_USES])
-    if op == EQ:
-        return shared
-    if PREFIX <= op <= SUFFIX:
-        return shared + uses / 64.0
-    if op == CONTAINS:
-        return shared + uses / 32.0 + 2.0
-    if op == PLUG:
-        return shared + uses / 8.0 + 4.0
-    if GT <= op <= GE:
-        level, first, last = _cells(index, code, size, at)
-        if level >= 0:
-            total = 1.0 + uses / 64.0
-            for cell in range(first, last + 1):
-                o = find_scalar(index, (tag >> 8) << 8 | CELL, cell, level << 8 | (tag & 255))
-                if o != 0:
-                    total += operands[o, O_REFS]
-            return total
-    if LT <= op <= GE:
-        return uses / 2.0 + 1.0
-    return uses + 2.0
-
-
-@inner_kernel
-def word_span(word: int) -> int:
-    """How many words the constraint that begins with this one takes."""
-    return 1 + (word >> 4) if word & 15 == IN else 1
 
 
 @inner_kernel
@@ -285,6 +218,37 @@ def _reverse(words: Ints, first: int, last: int) -> None:
 
 
 @inner_kernel
+def _back_in_order(index: Index, code: int, size: int) -> None:
+    """Put the first constraint of a filter behind those that are cheaper to verify; undoes `_to_front`."""
+    words = index.words
+    first = word_span(words[code])
+    at = code + first
+    while at < code + size and words[at] & 15 < words[code] & 15:
+        at += word_span(words[at])
+    if at > code + first:
+        _reverse(words, code, code + first)
+        _reverse(words, code + first, at)
+        _reverse(words, code, at)
+
+
+@inner_kernel
+def repost_filter(index: Index, f: int, events: Ints) -> bool:
+    """Post a filter that is posted under one of several constraints under another, if that is clearly better."""
+    filters = index.filters
+    code = filters[f, F_CODE]
+    size = filters[f, F_SIZE] & LOW_HALF
+    late = late_share(index, code, size)
+    best, fewest = best_access(index, code, size, late)
+    # Only by a factor: what is as good as before stays, or filters would go to and fro.
+    if best == code or access_cost(index, code, size, code, late) < _WORTH_MOVING * fewest:
+        return False
+    unpost_filter(index, f, events)
+    _back_in_order(index, code, size)
+    post_filter(index, f, events)
+    return True
+
+
+@inner_kernel
 def post_filter(index: Index, f: int, events: Ints) -> None:
     """Choose a filter's access and post it there."""
     words, filters, operands, fields = index.words, index.filters, index.operands, index.fields
@@ -294,18 +258,10 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
         filters[f, F_ACCESS] = POSTED_ALWAYS
         index.state[S_ALWAYS], filters[f, F_BACK] = push_posting(index, index.state[S_ALWAYS], 0, payload_of(index, f))
         return
-    best = code
-    fewest = -1.0
-    at = code
-    while at < code + size:
-        expected = _expected_hits(index, code, size, at)
-        if fewest < 0.0 or expected < fewest:
-            best = at
-            fewest = expected
-        at += word_span(words[at])
+    best, _ = best_access(index, code, size, late_share(index, code, size))
     level, first, last = -1, 0, 0
     if words[best] & 15 == GT or words[best] & 15 == GE:
-        level, first, last = _cells(index, code, size, best)
+        level, first, last = cells_of(index, code, size, best)
     _to_front(index, code, best)
     op = words[code] & 15
     operand = words[code + 1] >> 4 if op == IN else words[code] >> 4

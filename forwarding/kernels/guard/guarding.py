@@ -20,7 +20,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from contrada.forwarding.kernels.change.adding import I_COUNT, I_FIRST
-from contrada.forwarding.kernels.change.filing import LOW_HALF, payload_of, value_kind, word_span
+from contrada.forwarding.kernels.change.choosing import value_kind, word_span
+from contrada.forwarding.kernels.change.filing import LOW_HALF, payload_of
 from contrada.forwarding.kernels.match.patterns import (
     DIGITS,
     LONGEST_AFFIX,

@@ -5,8 +5,8 @@
     text    bytes   strings, one after another; the value of a STRING row is its length in bytes
 
 An integer, a bool (0 or 1) and a datetime (microseconds) are their own values. A plugged-in value is its number in
-the batch, a plugged-in operand its handle. A point is `number << 32 | place of x in floats`, y following. `in` is a
-row (name, IN, ANY; count) followed by its members as EQ rows.
+the batch, a plugged-in operand `share << 32 | handle` (SHARES of layout.py). A point is `number << 32 | place of x in
+floats`, y following. `in` is a row (name, IN, ANY; count) followed by its members as EQ rows.
 """
 
 from __future__ import annotations

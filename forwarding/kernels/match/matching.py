@@ -33,9 +33,13 @@ from contrada.forwarding.kernels.match.verifying import (
     C_FULL,
     C_GENERATION,
     C_MET,
+    C_NEXT,
     C_PAIRS,
     C_PENDING,
+    C_SUSPECTS,
+    C_VERIFIED,
     LOW_HALF,
+    SUSPECTS,
     Message,
     Scratch,
     examine,
@@ -43,7 +47,7 @@ from contrada.forwarding.kernels.match.verifying import (
     search_substrings,
 )
 from contrada.forwarding.kernels.memory.interning import find_scalar, find_text
-from contrada.forwarding.kernels.memory.keys import text_hash, text_key
+from contrada.forwarding.kernels.memory.keys import mix, text_hash, text_key
 from contrada.forwarding.kernels.memory.layout import (
     ANY,
     F_ACCESS,
@@ -159,6 +163,16 @@ def _descend(index: Index, message: Message, scratch: Scratch, n: int, root: int
 
 
 @inner_kernel
+def _suspect(scratch: Scratch, f: int) -> None:
+    """Note a filter down. The gap to the next is uneven, so as not to keep step with lists of one length."""
+    cursor = scratch.cursor
+    if cursor[C_SUSPECTS] < SUSPECTS:
+        scratch.suspects[cursor[C_SUSPECTS]] = f
+        cursor[C_SUSPECTS] += 1
+    cursor[C_NEXT] = cursor[C_VERIFIED] + 128 + (mix(cursor[C_VERIFIED], f) & 255)
+
+
+@inner_kernel
 def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int, whole: bool) -> None:
     """Decide the filters that the walks over one attribute left."""
     cursor, filters, stamps = scratch.cursor, index.filters, scratch.stamps
@@ -170,6 +184,8 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
             continue
         verdict = examine(index, message, scratch, n, f, filters[f, F_ACCESS] >> 8)
         if verdict == 0:
+            if cursor[C_VERIFIED] >= cursor[C_NEXT]:
+                _suspect(scratch, f)
             continue
         ghost = filters[f, F_STATE] & 255 == GHOST
         if ghost:
@@ -346,6 +362,7 @@ def match_batch(
         cursor[C_FOUND] = 0
         cursor[C_PENDING] = 0
         cursor[C_PAIRS] = 0
+        cursor[C_SUSPECTS] = 0
     for r in range(batch.ends[first - 1] if first > 0 else 0):
         if batch.rows[r, 0] & 15 == STRING:
             start += batch.rows[r, 1]

@@ -64,7 +64,11 @@ C_FULL = 4  # set when an output ran out of room: the notification is done again
 C_MET = 5  # postings met, and
 C_VERIFIED = 6  # filters whose constraints were looked at: what tests hold the short cuts to
 C_CANDIDATES = 7
-C_SIZE = 12  # 10 and 11 are finding.py's
+C_NEXT = 12  # how many verified filters there will be when the next that fails is noted as a suspect
+C_SUSPECTS = 13
+C_SIZE = 14  # 10 and 11 are finding.py's
+
+SUSPECTS = 64  # room for suspects of one call
 
 
 class Scratch(NamedTuple):
@@ -80,6 +84,7 @@ class Scratch(NamedTuple):
     pairs: Ints  # (n, 3): number of the value, kind, handle
     hashes: Ints  # fingerprints of a text's beginnings, and room beside: see HASHES_BESIDE
     marks: Ints  # by operand: the last search for substrings that found the node, see C_PASS
+    suspects: Ints  # filters that were looked at in vain, one in some hundreds: their access may be a bad one
     cursor: Ints
 
 

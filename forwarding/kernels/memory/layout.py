@@ -86,8 +86,12 @@ O_TAG: Final = 2  # name << 8 | kind
 O_REFS: Final = 3  # constraints (of all filters) that hold it; 0: free
 O_KEY: Final = 4  # order-preserving integer: of a number, of a string's first eight bytes; or a handle
 O_LOW: Final = 5  # what the key of a number rounded away; a string's place in `text`
-O_LEN: Final = 6  # a string's length in bytes; the first filter of a group
+O_LEN: Final = 6  # a string's length in bytes; the first filter of a group; the share of a plugged-in operand
 O_POSTED: Final = 7  # posting list of the filters to look at when this operand is hit
+
+# A plugged-in operand's share of the values under its name that are expected to satisfy it, in these units; 0 for one
+# that nobody has estimated.
+SHARES: Final = 1 << 31
 
 # Columns of `filters`.
 F_MASK: Final = 0  # one bit per name, name % 64

@@ -9,12 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
 
 from contrada.errors import CorruptFile, InvalidValue
+from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
@@ -85,6 +87,16 @@ class TableMachine(RuleBasedStateMachine):
         with TemporaryDirectory() as directory:
             self.table.save(Path(directory) / "table")
             self.table = ForwardingTable.load(Path(directory) / "table")
+
+    @rule(seed=st.integers(0, 2**32))
+    def reconsider(self, seed: int) -> None:
+        """Filters go wherever whatever estimates send them."""
+        rng = np.random.default_rng(seed)
+        for plugged in self.table._types.values():
+            plugged.shares = lambda handles: rng.random(len(handles)) ** 16  # type: ignore[method-assign]
+        rows = np.arange(1, self.table._store.state[layout.S_FILTERS])
+        with self.table._lock.writing():
+            self.table._changer.reconsider(rows, 1000)
 
     @rule(id=ids, notification=notifications())
     def explain(self, id: int, notification: Any) -> None:

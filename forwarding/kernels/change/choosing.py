@@ -1,0 +1,182 @@
+"""Which of its constraints a filter is posted under: the one expected to make the least work.
+
+Judged by the table's own contents: how many constraints share the operand, how many speak of the name; and for
+plugged-in types by the share of values that the type expects to satisfy it (forwarding/types/shares.py).
+"""
+
+from __future__ import annotations
+
+from contrada.forwarding.kernels.memory.interning import find_scalar
+from contrada.forwarding.kernels.memory.layout import (
+    CELL,
+    CONTAINS,
+    EQ,
+    GE,
+    GT,
+    IN,
+    KINDS,
+    LE,
+    LT,
+    N_USES,
+    NUMBER,
+    O_KEY,
+    O_LEN,
+    O_REFS,
+    O_TAG,
+    PATTERN_PREFIX,
+    PLUG,
+    PREFIX,
+    SHARES,
+    STRING,
+    SUFFIX,
+    TIME,
+    Index,
+)
+from contrada.spatial.storage.jit import inner_kernel
+
+_WIDEST_CELL = 61
+_LATE = 8.0  # what deciding a constraint of a plugged-in type costs, in constraints of the table's own types
+
+
+@inner_kernel
+def value_kind(operand_kind: int) -> int:
+    """The kind of the values that an operand of that kind is compared with."""
+    return STRING if operand_kind >= PATTERN_PREFIX else operand_kind
+
+
+@inner_kernel
+def word_span(word: int) -> int:
+    """How many words the constraint that begins with this one takes."""
+    return 1 + (word >> 4) if word & 15 == IN else 1
+
+
+@inner_kernel
+def cells_of(index: Index, code: int, size: int, at: int) -> tuple[int, int, int]:
+    """The dyadic cells of the range that the `>` word at `at` opens and a `<` word closes: level, first, last.
+
+    The level is -1 when there is no such range or it is too wide to be worth a cell.
+    """
+    words, operands = index.words, index.operands
+    tag = operands[words[at] >> 4, O_TAG]
+    kind = tag & 255
+    if kind != NUMBER and kind != TIME:
+        return -1, 0, 0
+    bottom = operands[words[at] >> 4, O_KEY]
+    for i in range(code, code + size):
+        op = words[i] & 15
+        if op == IN:
+            return -1, 0, 0
+        if LT <= op <= LE and operands[words[i] >> 4, O_TAG] == tag:
+            top = operands[words[i] >> 4, O_KEY]
+            if top < bottom or (bottom < 0 and top >= 0):
+                return -1, 0, 0
+            level = 0
+            while level <= _WIDEST_CELL and (1 << level) < top - bottom:
+                level += 1
+            if level > _WIDEST_CELL:
+                return -1, 0, 0
+            return level, bottom >> level, top >> level
+    return -1, 0, 0
+
+
+@inner_kernel
+def expected_hits(index: Index, code: int, size: int, at: int) -> float:
+    """How many filters are expected to be looked at for a notification, were all like this posted under `at`."""
+    words, operands, fields = index.words, index.operands, index.fields
+    op = words[at] & 15
+    if op == IN:
+        total = 0.0
+        for i in range(at + 1, at + 1 + (words[at] >> 4)):
+            total += 1.0 + operands[words[i] >> 4, O_REFS]
+        return total
+    operand = words[at] >> 4
+    tag = operands[operand, O_TAG]
+    shared = float(operands[operand, O_REFS])
+    uses = float(fields[(tag >> 8) * KINDS + value_kind(tag & 255), N_USES])
+    if op == EQ:
+        return shared
+    if PREFIX <= op <= SUFFIX:
+        return shared + uses / 64.0
+    if op == CONTAINS:
+        return shared + uses / 32.0 + 2.0
+    if op == PLUG:
+        share = operands[operand, O_LEN]
+        if share == 0:
+            return shared + uses / 8.0 + 4.0
+        return shared + uses * share / SHARES
+    if GT <= op <= GE:
+        level, first, last = cells_of(index, code, size, at)
+        if level >= 0:
+            total = 1.0 + uses / 64.0
+            for cell in range(first, last + 1):
+                o = find_scalar(index, (tag >> 8) << 8 | CELL, cell, level << 8 | (tag & 255))
+                if o != 0:
+                    total += operands[o, O_REFS]
+            return total
+    if LT <= op <= GE:
+        return uses / 2.0 + 1.0
+    return uses + 2.0
+
+
+@inner_kernel
+def _passing(index: Index, at: int) -> float:
+    """A rough share of values that satisfy a constraint that is not of a plugged-in type."""
+    words, operands = index.words, index.operands
+    op = words[at] & 15
+    if LT <= op <= GE:
+        return 0.5
+    if op >= PREFIX:
+        return 0.0625
+    if op not in (EQ, IN):
+        return 1.0
+    operand = words[at + 1] >> 4 if op == IN else words[at] >> 4
+    tag = operands[operand, O_TAG]
+    hits = 0.0
+    for i in range(at + 1 if op == IN else at, at + word_span(words[at])):
+        hits += operands[words[i] >> 4, O_REFS]
+    return min(hits / index.fields[(tag >> 8) * KINDS + (tag & 255), N_USES], 1.0)
+
+
+@inner_kernel
+def late_share(index: Index, code: int, size: int) -> float:
+    """The share of filters like this that pass all its constraints of the table's own types; -1 if it has no others."""
+    words = index.words
+    share = 1.0
+    plugged = False
+    at = code
+    while at < code + size:
+        if words[at] & 15 == PLUG:
+            plugged = True
+        else:
+            share *= _passing(index, at)
+        at += word_span(words[at])
+    return share if plugged else -1.0
+
+
+@inner_kernel
+def access_cost(index: Index, code: int, size: int, at: int, late: float) -> float:
+    """How much work the access that begins at `at` is expected to make; `late` is what `late_share` says.
+
+    A filter found by a plugged-in type's search has had its most expensive constraint decided. Of those found otherwise
+    only what passes all the other constraints comes to that.
+    """
+    expected = expected_hits(index, code, size, at)
+    if late < 0.0 or index.words[at] & 15 == PLUG:
+        return expected
+    rest = min(late / max(_passing(index, at), 1e-9), 1.0)
+    return expected * (1.0 + _LATE * rest) / (1.0 + _LATE)
+
+
+@inner_kernel
+def best_access(index: Index, code: int, size: int, late: float) -> tuple[int, float]:
+    """Where the constraint begins that is expected to make the least work as access, and how much."""
+    best = code
+    fewest = -1.0
+    at = code
+    while at < code + size:
+        cost = access_cost(index, code, size, at, late)
+        if fewest < 0.0 or cost < fewest:
+            best = at
+            fewest = cost
+        at += word_span(index.words[at])
+    return best, fewest
