@@ -30,7 +30,7 @@ from benchmarks.broker import (
     send_all,
 )
 from contrada import Client
-from contrada.broker.overlay.links import WINDOW
+from contrada.broker.overlay.neighbour import WINDOW
 from contrada.broker.protocol.frames import decode, encode
 from contrada.broker.protocol.messages import Credit, Grant, Link, Ping, Pong, Welcome
 from contrada.broker.protocol.peer_frames import decode_peer, encode_peer

@@ -179,7 +179,7 @@ def change_costs(shown: int) -> dict[str, Any]:
 
 def filter_bytes(count: int) -> dict[str, Any]:
     """Routing state of filters that came from one neighbour and were told to another."""
-    router = Router("m", encode=encode_filter, decode=decode_filter)
+    router = Router("m", decode=decode_filter)
     for other in ("a", "z"):
         router.link_up(other)
         router.receive(other, LinkStates((LinkState(other, 1, frozenset(("m",))),)))

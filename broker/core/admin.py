@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from contrada.broker.overlay.report import overlay
-from contrada.broker.protocol.wire import LIST_LENGTH
-from contrada.errors import Refused
+from contrada.broker.core.ports import Refusal
+from contrada.broker.core.subscriptions import Subscription
+from contrada.broker.overlay import report
+from contrada.broker.protocol.wire import LIST_LENGTH, Code
 
 if TYPE_CHECKING:
     from contrada.broker.core.core import Core
     from contrada.broker.core.session import Session
-    from contrada.broker.core.subscription import Subscription
-    from contrada.broker.protocol.messages import NotificationId
+    from contrada.broker.protocol.messages import Explain, NotificationId
 
 
 _TEXT = 2000  # characters of one text in a document
@@ -20,49 +20,52 @@ _TEXT = 2000  # characters of one text in a document
 
 def status(core: Core, now: float) -> dict[str, Any]:
     """Sessions (the busiest when there are very many), totals, rates over the last seconds, and the table's size."""
-    sessions = sorted(core.sessions.values(), key=lambda s: (-s.published - s.delivered, s.number))
-    queued = sum(len(subscription.queue) for subscription in core.subscriptions.values())
+    sessions = sorted(core.sessions.by_number.values(), key=lambda s: (-s.published - s.delivered, s.number))
+    subscriptions = core.subscriptions.by_interface
     return {
         "broker": core.id,
         "uptime": now - core.started,
         "stopping": core.stopping,
         "sessions": len(sessions),
-        "subscriptions": len(core.subscriptions),
-        "queued": queued,
+        "subscriptions": len(subscriptions),
+        "queued": sum(len(subscription.queue) for subscription in subscriptions.values()),
         "rates": dict(core.rates),
         "turns": core.turns.document(now),
-        "totals": {**core.counters, "dropped": sum(core.drops.values())},
+        "totals": {**core.counters, "dropped": sum(core.delivery.drops.values())},
         "clients": [_client(session, now) for session in sessions[:LIST_LENGTH]],
         "table": plain(core.table.stats()),
-        "index": core.index_document(),
-        "overlay": overlay(core, now),
+        "index": core.index.document(),
+        "overlay": report.document(core.overlay, core.links.dials, now),
     }
 
 
 def _client(session: Session, now: float) -> dict[str, Any]:
-    subscriptions = session.subscriptions.values()
+    receivers = session.receivers.values()
     return {
         "session": session.number,
         "name": session.name,
         "publisher": session.publisher,
         "roles": sorted(session.roles),
-        "subscriptions": len(session.subscriptions),
+        "subscriptions": len(session.receivers),
         "published": session.published,
         "delivered": session.delivered,
-        "queued": sum(len(s.queue) for s in subscriptions),
-        "dropped": sum(s.dropped for s in subscriptions),
+        "queued": sum(len(r.queue) for r in receivers),
+        "dropped": sum(r.dropped for r in receivers),
         "unacknowledged": session.held,
         "congested": session.congested,
         "idle": now - session.heard,
     }
 
 
-def explain(core: Core, subscription: Subscription, id: NotificationId) -> dict[str, Any]:
-    """Why a remembered notification reached a subscription, or did not; `Refused` when it is not remembered."""
-    found = core.recent.find(id)
+def explain(core: Core, session: Session, message: Explain) -> dict[str, Any]:
+    """Why a remembered notification reached a subscription, or did not."""
+    subscription = _find(core, session, message)
+    id = message.notification
+    found = core.delivery.recent.find(id)
     if found is None:
-        raise Refused(f"notification {id} is not among the last {len(core.recent)} that this broker remembers")
-    matched = subscription.handle in found.matched
+        most = len(core.delivery.recent)
+        raise Refusal(Code.UNKNOWN, f"notification {id} is not among the last {most} that this broker remembers")
+    matched = subscription.interface in found.matched
     document = {
         "notification": str(id),
         "publisher": found.publisher,
@@ -75,16 +78,31 @@ def explain(core: Core, subscription: Subscription, id: NotificationId) -> dict[
     if id.broker == core.id and id.sequence < subscription.since:
         return document | {"fate": "too-early", "why": "it was published before the subscription began"}
     notification = core.codec.notification(found.body)
-    filters = [plain(each) for each in core.explained(subscription, notification)]
+    filters = [plain(each) for each in subscription.part.explain(subscription, notification)]
     return document | {"fate": "no-match", "why": "no filter of the subscription matches it", "filters": filters}
+
+
+def _find(core: Core, session: Session, message: Explain) -> Subscription:
+    """The subscription that is asked about; a refusal says why there is none."""
+    number = message.session or session.number
+    owner = core.sessions.by_number.get(number)
+    subscription = owner.receivers.get(message.subscription) if owner is not None else None
+    if isinstance(subscription, Subscription):
+        return subscription
+    whose = f"session {message.session}" if message.session else "this session"
+    if (number, message.subscription) in core.subscriptions.ended:
+        raise Refusal(Code.UNKNOWN, f"subscription {message.subscription} of {whose} has ended")
+    if owner is None and number < core.sessions.next_number:
+        raise Refusal(Code.UNKNOWN, f"{whose} has ended, and its subscriptions with it")
+    raise Refusal(Code.UNKNOWN, f"{whose} has no subscription {message.subscription}")
 
 
 def _fate(subscription: Subscription, id: NotificationId) -> dict[str, Any]:
     if id in subscription.lost:
         why = f"the queue was full and its policy is {subscription.policy}; {subscription.dropped} lost so far"
         return {"fate": "dropped", "why": why}
-    for position, parcel in enumerate(subscription.queue):
-        if parcel.id == id:
+    for position, batch in enumerate(subscription.queue):
+        if batch.id == id:
             reason = "the client has given no more credit" if not subscription.credit else "the connection is congested"
             return {"fate": "queued", "why": f"{position} are before it in the queue, and {reason}"}
     return {"fate": "delivered", "why": "it matched, and was handed to the client's connection"}

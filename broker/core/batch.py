@@ -1,6 +1,6 @@
 """Notifications on their way to their receivers, and the DELIVERs that they are joined into.
 
-A parcel is one or more notifications of one publisher, one after another, that go to the same receivers: what they
+A batch is one or more notifications of one publisher, one after another, that go to the same receivers: what they
 have in common is handled once. A DELIVER's head is flat, `[6, envelope, subscriptions, envelope, subscriptions, …]`,
 with the envelope `[broker, sequence, publisher, body or nil]`. An envelope is the same bytes for every receiver: it is
 packed once, when the first client needs it, and joined from there on.
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 _pack: Callable[[Any], bytes] = msgpack.Packer(autoreset=True).pack
-PARCEL_BYTES = 64 << 10
+BATCH_BYTES = 64 << 10
 _ENVELOPE_BYTES = 32  # about what an envelope adds to a notification
 
 
-class Parcel:
+class Batch:
     """Notifications on their way: packed for the first DELIVER, joined into as many as there are. Never empty."""
 
     __slots__ = ("_packed", "bodies", "broker", "hops", "publisher", "sequences", "size")
@@ -49,27 +49,27 @@ class Parcel:
         """The name of the first notification, or only one."""
         return NotificationId(self.broker, self.sequences[0])
 
-    def parts(self) -> Iterator[Parcel]:
-        """The same notifications in parcels that a message may hold: so many, and about `PARCEL_BYTES`, at most."""
+    def cut(self) -> Iterator[Batch]:
+        """The same notifications in batches that a message may hold: so many, and about `BATCH_BYTES`, at most."""
         start = size = 0
-        if self.size > PARCEL_BYTES or len(self.bodies) > LIST_LENGTH:
+        if self.size > BATCH_BYTES or len(self.bodies) > LIST_LENGTH:
             for at, body in enumerate(self.bodies):
-                if size > PARCEL_BYTES or at - start == LIST_LENGTH:
-                    yield self._part(slice(start, at))
+                if size > BATCH_BYTES or at - start == LIST_LENGTH:
+                    yield self._slice(slice(start, at))
                     start, size = at, 0
                 size += _ENVELOPE_BYTES + len(body)
-        yield self._part(slice(start, None)) if start else self
+        yield self._slice(slice(start, None)) if start else self
 
-    def one_by_one(self) -> Iterator[Parcel]:
-        """The same notifications in parcels of one."""
+    def one_by_one(self) -> Iterator[Batch]:
+        """The same notifications in batches of one."""
         if len(self.bodies) == 1:
             yield self
             return
         for at in range(len(self.bodies)):
-            yield self._part(slice(at, at + 1))
+            yield self._slice(slice(at, at + 1))
 
-    def _part(self, places: slice) -> Parcel:
-        return Parcel(self.broker, self.sequences[places], self.publisher, self.bodies[places], self.hops)
+    def _slice(self, places: slice) -> Batch:
+        return Batch(self.broker, self.sequences[places], self.publisher, self.bodies[places], self.hops)
 
     @property
     def envelopes(self) -> list[bytes]:
@@ -86,19 +86,19 @@ class Parcel:
 _packed_id: Callable[[int], bytes] = lru_cache(maxsize=65_536)(lambda subscription: _pack((subscription,)))
 
 
-def deliver_frames(entries: Sequence[tuple[Parcel, Sequence[int]]]) -> list[bytes]:
-    """Join a DELIVER from parcels and the receiver's subscriptions."""
+def deliver_frames(entries: Sequence[tuple[Batch, Sequence[int]]]) -> list[bytes]:
+    """Join a DELIVER from batches and the receiver's subscriptions."""
     parts = [b"", _DELIVER_TYPE]
     attachments: list[bytes] = []
     count = 0
-    for parcel, subscriptions in entries:
+    for batch, subscriptions in entries:
         ids = _packed_id(subscriptions[0]) if len(subscriptions) == 1 else _pack(subscriptions)
-        envelopes = parcel._packed or parcel.envelopes
+        envelopes = batch._packed or batch.envelopes
         parts.append(envelopes[0] if len(envelopes) == 1 else ids.join(envelopes))
         parts.append(ids)
         count += len(envelopes)
-        if parcel.size > INLINE_BYTES:
-            attachments += (body for body in parcel.bodies if len(body) > INLINE_BYTES)
+        if batch.size > INLINE_BYTES:
+            attachments += (body for body in batch.bodies if len(body) > INLINE_BYTES)
     parts[0] = _array_header(1 + 2 * count)
     return [b"".join(parts), *attachments]
 

@@ -1,26 +1,41 @@
 """The broker without its sockets: messages in, messages out.
 
-The shell around it (`node/node.py`, or a test) drives it in turns:
+The loop around it (`node/node.py`, or a test) drives it in turns:
 
     receive(connection, user, frames, now)      for each message that has arrived
     turn(now)                                   match what was published, move what credit allows
     flush(send)                                 hand messages to the transport
     tick(now)                                   a few times per second: heartbeats, deadlines, reports
 
-Time is whatever monotonic number the shell passes in. Here is what each message means; how a notification travels is
-in `delivery.py`.
+Time is whatever monotonic number the loop passes in. The core owns the parts and knows which message goes to which of
+them (`_client_handlers`, `_neighbour_handlers`); what each message means is said there:
+
+    sessions         who is connected, what waits to be sent to them, how a session ends
+    delivery         publications of a turn: one match, batches, queues, acknowledgements
+    subscriptions    what clients asked for: filters in the table, one interface each
+    index            an index loaded from disk, its interfaces, who is attached
+    overlay          neighbours: what they want and are told; with links, forwarding and advertisements
 """
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 from contrada.broker.core.admin import explain, status
-from contrada.broker.core.ports import Codec, Mishap, Refusal, Table
-from contrada.broker.core.standing_index import Indexing
-from contrada.broker.core.subscription import Publication, Subscription
-from contrada.broker.protocol import wire
+from contrada.broker.core.batch import deliver_frames
+from contrada.broker.core.delivery import Delivery
+from contrada.broker.core.ports import Codec, Refusal, Table
+from contrada.broker.core.publication import ClientSource, Publication
+from contrada.broker.core.session import Handler, SessionKind
+from contrada.broker.core.sessions import Sessions
+from contrada.broker.core.standing_index import StandingIndex
+from contrada.broker.core.subscriptions import Subscriptions
+from contrada.broker.overlay.advertisements import Advertisements
+from contrada.broker.overlay.forwarding import Forwarding
+from contrada.broker.overlay.links import Links
+from contrada.broker.overlay.overlay import Overlay
 from contrada.broker.protocol.frames import decode, request_of
 from contrada.broker.protocol.messages import (
     Advertise,
@@ -43,31 +58,28 @@ from contrada.broker.protocol.messages import (
     Subscribe,
     Unadvertise,
     Unsubscribe,
-    Welcome,
 )
-from contrada.broker.protocol.peer_frames import decode_peer
+from contrada.broker.protocol.peer_frames import decode_peer, forward_frames
 from contrada.broker.protocol.peer_messages import Change, Digest, Forward, LinkStates, Replace
 from contrada.broker.protocol.wire import Code, Role
-from contrada.errors import ProtocolError, Refused
+from contrada.broker.turn.clock import Clock
+from contrada.broker.turn.leftovers import Leftovers
+from contrada.broker.turn.mishaps import Mishap, Mishaps
+from contrada.broker.turn.turns import Turns
+from contrada.errors import ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from contrada.broker.core.session import Session
+    from contrada.broker.core.session import Sent, Session
+    from contrada.broker.core.sessions import Identity
     from contrada.broker.node.settings import Settings
 
 log = logging.getLogger("contrada.broker")
 
 
-class Identity(NamedTuple):
-    """Who a key belongs to, and what it may do."""
-
-    name: str
-    roles: frozenset[Role]
-
-
-class Core(Indexing):
-    """One broker: every message of the protocol has its method here."""
+class Core:
+    """One broker."""
 
     def __init__(
         self,
@@ -80,273 +92,295 @@ class Core(Indexing):
         first_sequence: int = 1,
         now: float = 0.0,
     ) -> None:
-        super().__init__(settings, table, codec, id=id, first_sequence=first_sequence, now=now)
+        self.settings = settings
+        self.id = id
+        self.table = table
+        self.codec = codec
         self.started = now
         self.stopping = False
         self.rates: dict[str, float] = {"published": 0.0, "delivered": 0.0}
         self._measured = (now, 0, 0)
-        self._ticked = now
-        self._identify = identify
-        self._hearing = ("", 0)  # the type of the message that is being heeded, and its session
+        self._hearing = ("", 0)  # the type of the message that is being heard, and its session
+
+        self.counters: Counter[str] = Counter()
+        self.clock = clock = Clock(now)
+        self.turns = Turns()
+        self.mishaps = mishaps = Mishaps(self.counters)
+        self.leftovers = leftovers = Leftovers(lambda error: mishaps.note("leftovers", error))
+        self.sessions = sessions = Sessions(settings, clock, self.counters, mishaps, id=id, identify=identify)
+        self.delivery = delivery = Delivery(
+            table,
+            sessions,
+            clock,
+            mishaps,
+            self.turns,
+            id=id,
+            first_sequence=first_sequence,
+            block_timeout=settings.block_timeout,
+        )
+        self.overlay = overlay = Overlay(
+            settings, table, codec, sessions, delivery, leftovers, clock, id=id, incarnation=first_sequence
+        )
+        self.subscriptions = Subscriptions(settings, table, codec, sessions, delivery, overlay, leftovers, mishaps)
+        self.index = StandingIndex(codec, sessions, delivery, self.subscriptions, overlay, leftovers)
+        self.advertisements = Advertisements(
+            codec, sessions, delivery, overlay, leftovers, most=settings.limits.subscriptions
+        )
+        self.links = Links(
+            settings, sessions, delivery, overlay, self.advertisements, clock, incarnation=first_sequence
+        )
+        self.forwarding = Forwarding(id, sessions, delivery, overlay.router)
+        self._clients = SessionKind(
+            read=decode,
+            join=deliver_frames,
+            handlers=self._client_handlers(),
+            timeout=settings.timeout,
+            counter="delivered",
+        )
+        self.links.kind = SessionKind(
+            read=decode_peer,
+            join=forward_frames,
+            handlers=self._neighbour_handlers(),
+            timeout=settings.link_timeout,
+            counter="forwarded",
+            fragile=True,
+        )
+
+    def _client_handlers(self) -> dict[type, Handler]:
+        """What clients may say: the role it needs, whether it is refused during shutdown, and who hears it."""
+        sessions, subscriptions, index = self.sessions, self.subscriptions, self.index
+        return {
+            Publish: Handler(Role.PUBLISH, True, self._publish),
+            Credit: Handler(None, False, self.delivery.grant),
+            Ping: Handler(None, False, sessions.pong),
+            Pong: Handler(None, False, sessions.heard_pong),
+            Subscribe: Handler(Role.SUBSCRIBE, True, subscriptions.subscribe),
+            Unsubscribe: Handler(None, False, subscriptions.unsubscribe),
+            Attach: Handler(Role.SUBSCRIBE, True, index.attach),
+            Advertise: Handler(Role.PUBLISH, True, self.advertisements.advertise),
+            Unadvertise: Handler(None, False, self.advertisements.unadvertise),
+            IndexLoad: Handler(Role.ADMIN, False, index.load_for),
+            IndexAdd: Handler(Role.ADMIN, False, index.add),
+            IndexRemove: Handler(Role.ADMIN, False, index.remove),
+            Status: Handler(Role.ADMIN, False, self._status),
+            Explain: Handler(None, False, self._explain),
+            Link: Handler(None, False, self.links.accept),
+            Bye: Handler(None, False, self._bye),
+        }
+
+    def _neighbour_handlers(self) -> dict[type, Handler]:
+        """What neighbours may say."""
+        sessions, overlay = self.sessions, self.overlay
+        return {
+            Forward: Handler(None, False, self.forwarding.forward),
+            Credit: Handler(None, False, self.delivery.grant),
+            Ping: Handler(None, False, sessions.pong),
+            Pong: Handler(None, False, sessions.heard_pong),
+            LinkStates: Handler(None, False, overlay.hear),
+            Digest: Handler(None, False, overlay.hear),
+            Replace: Handler(None, False, overlay.hear),
+            Change: Handler(None, False, overlay.hear),
+            Link: Handler(None, False, self.links.answered),
+            Dropped: Handler(None, False, self.forwarding.dropped),
+            Error: Handler(None, False, overlay.hear_error),
+            Bye: Handler(None, False, self._bye),
+        }
+
+    # -- the loop's questions ----------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> int:
+        """Notifications received in this turn and not yet matched."""
+        return self.delivery.pending
+
+    @property
+    def busy(self) -> bool:
+        """Whether another turn would make progress even if nothing arrives."""
+        return bool(self.leftovers) or self.sessions.busy
+
+    @property
+    def congested(self) -> bool:
+        """Whether some connection's buffer is full, so that a flush should be tried again at `retry_at`."""
+        return self.sessions.congested
+
+    @property
+    def retry_at(self) -> float:
+        """When to flush again, if `congested`."""
+        return self.sessions.retry_at
 
     # -- events ------------------------------------------------------------------------------------------
 
     def receive(self, connection: bytes, user: str | None, frames: Sequence[bytes], now: float) -> None:
         """Take in one message. `user` is the key that the transport has verified, None without security."""
-        self._now = now
+        self.clock.now = now
         self.counters["received"] += 1
         self._hearing = "an unread message", 0
         self.turns.enter()
         try:
-            self._heed(connection, user, frames, now)
+            self._hear(connection, user, frames, now)
         except Exception as error:
             self._fail(connection, frames, error)
         finally:
             self.turns.leave(*self._hearing)
 
-    def _heed(self, connection: bytes, user: str | None, frames: Sequence[bytes], now: float) -> None:
-        if self._offences.is_banned(connection, now):
+    def _hear(self, connection: bytes, user: str | None, frames: Sequence[bytes], now: float) -> None:
+        if self.sessions.is_banned(connection):
             return
-        session = self._sessions.get(connection)
+        session = self.sessions.by_connection.get(connection)
         if session is not None:
             if session.user != user:
-                self._end(session, Code.NO_SESSION, "the connection changed hands: say HELLO again")
+                self.sessions.end(session, Code.NO_SESSION, "the connection changed hands: say HELLO again")
                 session = None
             else:
                 session.heard = now
         try:
             # Without a session it may be what a neighbour said before it knew that the link is gone.
-            read = decode if session is not None and session.link is None else decode_peer
+            read = session.kind.read if session is not None else decode_peer
             message = read(frames, self.settings.limits)
         except ProtocolError as error:
-            self._bad_frame(connection, session, str(error), request_of(frames))
+            self.sessions.bad_frame(connection, session, str(error), request_of(frames))
             return
         self._hearing = type(message).__name__.upper(), session.number if session is not None else 0
-        if type(message) is Hello and not self.is_dialled(connection):
-            self._hello(connection, user, message)
-        elif session is None:
-            if not self._greeted(connection, message) and type(message) is not Error:  # two brokers must not quarrel
-                self._farewell(connection, Error(0, Code.NO_SESSION, "say HELLO first", fatal=True))
-        elif (handler := (_HANDLERS if session.link is None else _LINK_HANDLERS).get(type(message))) is None:
-            reason = f"{type(message).__name__.upper()} is for the broker to send"
-            self._bad_frame(connection, session, reason, 0)
-        else:
-            try:
-                handler(self, session, message)
-            except Refusal as refusal:
-                self._answer(session, Error(getattr(message, "request", 0), refusal.code, str(refusal)))
-                self.counters["refused"] += 1
+        if type(message) is Hello and not self.links.is_dialled(connection):
+            opened = self.sessions.greet(connection, user, message, self._clients)
+            if opened is not None:
+                opened.source = ClientSource(opened, self.delivery, self.sessions)
+        elif session is not None:
+            self._handle(session, message)
+        elif not self.links.greeted(connection, message) and type(message) is not Error:  # two brokers must not quarrel
+            self.sessions.say(connection, Error(0, Code.NO_SESSION, "say HELLO first", fatal=True))
+
+    def _handle(self, session: Session, message: Any) -> None:
+        """Have a message of a session done by the part that it is for, or refuse it."""
+        handler = session.handlers.get(type(message))
+        try:
+            if handler is None:
+                self._turn_away(session, message)
+            elif self.stopping and handler.needs_running:
+                raise Refusal(Code.SHUTTING_DOWN, "the broker is shutting down")
+            else:
+                handler.function(session, message)
+        except Refusal as refusal:
+            self.sessions.answer(session, Error(getattr(message, "request", 0), refusal.code, str(refusal)))
+            self.counters["refused"] += 1
+
+    def _turn_away(self, session: Session, message: Any) -> None:
+        """Say why a message is not for this session to send."""
+        handler = session.kind.handlers.get(type(message))
+        if handler is not None and handler.role is not None:
+            self.sessions.require(session, handler.role)
+        reason = f"{type(message).__name__.upper()} is for the broker to send"
+        self.sessions.bad_frame(session.connection, session, reason, 0)
 
     def _fail(self, connection: bytes, frames: Sequence[bytes], error: Exception) -> None:
-        """What a message led to raised what it should not have: refuse the message, and keep everybody else going.
-
-        Of a link it is not known what the two ends now think of one another: it ends, and is made anew.
-        """
-        session = self._sessions.get(connection)
-        self._mishap(self._hearing[0], session, error)
+        """What a message led to raised what it should not have: refuse the message, and keep everybody else going."""
+        session = self.sessions.by_connection.get(connection)
+        self.mishaps.note(self._hearing[0], error, session.number if session is not None else None)
         reason = str(Mishap(error))
-        if session is not None and session.link is not None:
-            self._attempt("ending a link", None, self._end, session, Code.INTERNAL, reason)
+        if session is not None and session.kind.fragile:
+            self.mishaps.attempt("ending a link", self.sessions.end, session, Code.INTERNAL, reason)
         else:
             request = request_of(frames)
-            self._attempt("refusing", session, self._strike, connection, session, Code.INTERNAL, reason, request)
+            strike = self.sessions.strike
+            self.mishaps.attempt("refusing", strike, connection, session, Code.INTERNAL, reason, request)
 
     def refuse(self, connection: bytes, now: float) -> None:
         """Turn away a connection that chose its own name, which may be somebody else's."""
-        self._now = now
+        self.clock.now = now
         self.counters["received"] += 1
         if connection[:1] == b"\0":  # what only ZeroMQ and this broker may choose: do not even answer
             self.counters["bad_frames"] += 1
-        elif not self._offences.is_banned(connection, now):
-            self._bad_frame(connection, None, "the connection has a routing id of its own choice: leave it unset", 0)
+        elif not self.sessions.is_banned(connection):
+            reason = "the connection has a routing id of its own choice: leave it unset"
+            self.sessions.bad_frame(connection, None, reason, 0)
+
+    def disconnected(self, connection: bytes, reason: str, now: float) -> None:
+        """A dialled connection is gone, or came to nothing."""
+        self.clock.now = now
+        self.links.disconnected(connection, reason)
+
+    def turn(self, now: float) -> None:
+        """Match what was published and move what credit allows."""
+        self.clock.now = now
+        self.delivery.match()
+        self.delivery.drain()
+        if self.leftovers:
+            self.turns.enter()
+            self.leftovers.work()
+            self.turns.leave("leftovers")
+
+    def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
+        """Hand over what is ready. A connection that is full keeps the rest; one that is gone loses its session."""
+        self.turns.enter()
+        self.overlay.give_credit()
+        self.sessions.flush(send)
+        self.turns.leave("sending")
 
     def tick(self, now: float) -> None:
         """Heartbeats, deadlines and reports. Call a few times per heartbeat."""
-        self._now = now
-        settings = self.settings
-        if (stall := now - self._ticked - settings.heartbeat) > 0:
-            for session in self._sessions.values():  # who was not listened to cannot be called silent
-                session.heard += stall
-        self._ticked = now
-        self._tracebacks = 0
+        self.clock.now = now
         self.turns.enter()
-        for session in list(self._sessions.values()):
-            self._attempt("tick", session, self._tick_session, session, now)
-        self._attempt("tick of links", None, self._tick_links, now)
-        self._offences.expire(now)
+        self.mishaps.tick()
+        self.sessions.tick(now)
+        for session in list(self.sessions.by_connection.values()):
+            self.sessions.attempt("tick", session, self._tick, session)
+        self.mishaps.attempt("tick of links", self.links.tick)
+        self.mishaps.attempt("tick of links", self.overlay.tick)
         self._measure(now)
         self.turns.leave("tick")
 
-    def _tick_session(self, session: Session, now: float) -> None:
-        settings = self.settings
-        silence = now - session.heard
-        if silence >= (settings.timeout if session.link is None else settings.link_timeout):
-            self._end(session, Code.SILENT, f"nothing was heard for {silence:.1f} s")
-            return
-        if silence >= settings.heartbeat and now - session.pinged >= settings.heartbeat:
-            session.pinged = now
-            self._answer(session, Ping(0))
-        if session.dropping and not session.congested:
-            session.report_drops()
-            self._soil(session)
-        stuck = next((s for s in session.waiting if self._is_stuck(s)), None)
-        if stuck is not None:
-            self._slow(stuck, f"took nothing for {settings.block_timeout} s while publishers waited for it")
+    def _tick(self, session: Session) -> None:
+        self.sessions.keep_alive(session)
+        if session.open:
+            self.delivery.tick(session)
 
     def stop(self, now: float) -> None:
         """Begin to shut down: no new sessions, subscriptions or publications; what is queued still goes out."""
         self.turn(now)
         self.stopping = True
+        self.sessions.accepting = False
 
     def goodbye(self) -> None:
         """End every session with a BYE behind what is already on its way."""
-        for session in list(self._sessions.values()):
-            self._attempt("goodbye", session, self._leave, session)
-
-    def _leave(self, session: Session) -> None:
-        session.report_drops()
-        self._close(session, Bye("the broker is shutting down"))
+        self.sessions.close_all()
 
     # -- messages ----------------------------------------------------------------------------------------
 
-    def _hello(self, connection: bytes, user: str | None, message: Hello) -> None:
-        if (old := self._sessions.get(connection)) is not None:
-            self._remove(old)
-        self._unsaid.pop(connection, None)
-        refusal: tuple[Code, str] | None = None
-        identity = self._identify(user)
-        version = min(message.newest, wire.VERSION)
-        if version < max(message.oldest, wire.OLDEST_VERSION):
-            offered = f"{message.oldest} to {message.newest}"
-            spoken = f"{wire.OLDEST_VERSION} to {wire.VERSION}"
-            refusal = Code.VERSION, f"this broker speaks versions {spoken} of the protocol, the client {offered}"
-        elif identity is None:
-            refusal = Code.UNAUTHORISED, f"the key {user} is not in this broker's key directory: ask its operator"
-        elif self.stopping:
-            refusal = Code.SHUTTING_DOWN, "the broker is shutting down"
-        elif len(self._sessions) >= self.settings.sessions:
-            refusal = Code.LIMIT, f"the broker has its {self.settings.sessions} sessions"
-        if refusal is not None or identity is None:
-            code, reason = refusal or (Code.UNAUTHORISED, "")
-            self.counters["refused"] += 1
-            log.warning("refused", extra={"code": code, "reason": reason, "client": message.name, "key": user})
-            self._farewell(connection, Error(0, code, reason, fatal=True))
-            return
-        session = self._open(connection, message.name, identity.name or message.name, identity.roles, user)
-        number, publisher = session.number, session.publisher
-        log.info("session opened", extra={"session": number, "client": message.name, "publisher": publisher})
-        timing = (self.settings.heartbeat, self.settings.timeout)
-        welcome = Welcome(version, self.id, number, publisher, identity.roles, *timing, self.settings.limits)
-        self._answer(session, welcome)
-
-    def _subscribe(self, session: Session, message: Subscribe) -> None:
-        self._require(session, Role.SUBSCRIBE)
-        self._require_running()
-        super()._subscribe(session, message)
-
-    def _attach(self, session: Session, message: Attach) -> None:
-        self._require(session, Role.SUBSCRIBE)
-        self._require_running()
-        super()._attach(session, message)
-
-    def _change_index(self, session: Session, message: IndexLoad | IndexAdd | IndexRemove) -> None:
-        self._require(session, Role.ADMIN)
-        if isinstance(message, IndexLoad):
-            self._index_load(session, message)
-        elif isinstance(message, IndexAdd):
-            self._index_add(session, message)
-        else:
-            self._index_remove(session, message)
-
     def _publish(self, session: Session, message: Publish) -> None:
-        if not session.may_publish:
-            self._require(session, Role.PUBLISH)
-        if self.stopping:
-            self._require_running()
+        """PUBLISH: to be matched with everything else of the turn."""
         bodies = message.notifications
         size = sum(map(len, bodies))
         limits = self.settings.limits
         if session.held + len(bodies) > limits.window or session.held_bytes + size > limits.window_bytes:
             unacknowledged = f"{session.held + len(bodies)} notifications ({session.held_bytes + size} bytes)"
             allowed = f"the window is {limits.window} ({limits.window_bytes} bytes)"
-            self._end(session, Code.FLOW, f"{unacknowledged} published without waiting for an ACK; {allowed}")
+            reason = f"{unacknowledged} published without waiting for an ACK; {allowed}"
+            self.sessions.end(session, Code.FLOW, reason)
             return
-        self._pending.append(Publication(session, message.request, bodies, size))
-        self._pending_count += len(bodies)
-        session.held += len(bodies)
-        session.held_bytes += size
-
-    def _advertise(self, session: Session, message: Advertise) -> None:
-        self._require(session, Role.PUBLISH)
-        self._require_running()
-        super()._advertise(session, message)
-
-    def _credit(self, session: Session, message: Credit) -> None:
-        for id, credit in message.grants:
-            subscription = session.subscriptions.get(id)
-            if subscription is not None:  # a grant may cross an UNSUBSCRIBE on its way
-                subscription.credit = min(subscription.credit + credit, wire.MAX_INTEGER)
-        if session.waiting and not session.congested:
-            self._backlog[session] = None
-
-    def _ping(self, session: Session, message: Ping) -> None:
-        self._answer(session, Pong(message.nonce))
-
-    def _pong(self, session: Session, message: Pong) -> None:
-        """Hearing it was all."""
+        assert session.source is not None
+        self.delivery.submit(Publication(session.source, message.request, bodies, size))
 
     def _bye(self, session: Session, message: Bye) -> None:
-        self._match()
+        """BYE: the other end leaves; what it published before is delivered."""
+        self.delivery.match()
         if session.open:
-            self._close(session, Bye())
+            self.sessions.close(session, Bye())
             log.info("session closed", extra={"session": session.number, "reason": message.reason or "bye"})
 
     def _status(self, session: Session, message: Status) -> None:
-        self._require(session, Role.ADMIN)
-        self._match()
+        """STATUS: what the broker is doing."""
+        self.delivery.match()
         if session.open:
-            self._answer(session, Reply(message.request, status(self, self._now)))
+            self.sessions.answer(session, Reply(message.request, status(self, self.clock.now)))
 
     def _explain(self, session: Session, message: Explain) -> None:
+        """EXPLAIN: why a notification did or did not reach a subscription; one's own, or with a role anybody's."""
         if message.session not in (0, session.number):
-            self._require(session, Role.ADMIN)
-        self._match()
-        owner = self._numbers.get(message.session or session.number)
-        subscription = owner.subscriptions.get(message.subscription) if owner else None
-        if owner is None or subscription is None:
-            number = message.session or session.number
-            whose = f"session {message.session}" if message.session else "this session"
-            if (number, message.subscription) in self.ended:
-                raise Refusal(Code.UNKNOWN, f"subscription {message.subscription} of {whose} has ended")
-            if owner is None and number < self._next_session:
-                raise Refusal(Code.UNKNOWN, f"{whose} has ended, and its subscriptions with it")
-            raise Refusal(Code.UNKNOWN, f"{whose} has no subscription {message.subscription}")
-        try:
-            document = explain(self, subscription, message.notification)
-        except Refused as error:
-            raise Refusal(Code.UNKNOWN, str(error)) from error
-        self._answer(session, Reply(message.request, document))
+            self.sessions.require(session, Role.ADMIN)
+        self.delivery.match()
+        self.sessions.answer(session, Reply(message.request, explain(self, session, message)))
 
     # -- small things ------------------------------------------------------------------------------------
-
-    def _bad_frame(self, connection: bytes, session: Session | None, reason: str, request: int) -> None:
-        self.counters["bad_frames"] += 1
-        log.warning("bad frame", extra={"session": session.number if session else None, "reason": reason})
-        self._strike(connection, session, Code.BAD_FRAME, reason, request)
-
-    def _is_stuck(self, subscription: Subscription) -> bool:
-        since = subscription.full_since
-        return since is not None and self._now - since >= self.settings.block_timeout
-
-    def _require_running(self) -> None:
-        if self.stopping:
-            raise Refusal(Code.SHUTTING_DOWN, "the broker is shutting down")
-
-    def _require(self, session: Session, role: Role) -> None:
-        if role not in session.roles:
-            log.warning("refused", extra={"session": session.number, "code": Code.UNAUTHORISED, "role": role})
-            held = ", ".join(sorted(session.roles)) or "none"
-            raise Refusal(Code.UNAUTHORISED, f"this needs the role {role}; {session.publisher} has {held}")
 
     def _measure(self, now: float) -> None:
         then, published, delivered = self._measured
@@ -358,37 +392,6 @@ class Core(Indexing):
             }
             self._measured = (now, *counted)
 
-
-_HANDLERS: dict[type, Callable[[Core, Session, Any], None]] = {
-    Subscribe: Core._subscribe,
-    Unsubscribe: Core._unsubscribe,
-    Publish: Core._publish,
-    Advertise: Core._advertise,
-    Unadvertise: Core._unadvertise,
-    Attach: Core._attach,
-    IndexLoad: Core._change_index,
-    IndexAdd: Core._change_index,
-    IndexRemove: Core._change_index,
-    Credit: Core._credit,
-    Ping: Core._ping,
-    Pong: Core._pong,
-    Bye: Core._bye,
-    Status: Core._status,
-    Explain: Core._explain,
-    Link: Core._link,
-}
-
-_LINK_HANDLERS: dict[type, Callable[[Core, Session, Any], None]] = {
-    LinkStates: Core._routing,
-    Digest: Core._routing,
-    Replace: Core._routing,
-    Change: Core._routing,
-    Forward: Core._forward,
-    Link: Core._link,
-    Credit: Core._credit,
-    Dropped: Core._peer_dropped,
-    Error: Core._peer_error,
-    Ping: Core._ping,
-    Pong: Core._pong,
-    Bye: Core._bye,
-}
+    def _check(self) -> None:
+        for part in (self.sessions, self.delivery, self.subscriptions, self.index, self.overlay):
+            part._check()

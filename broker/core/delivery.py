@@ -1,72 +1,140 @@
-"""The way of a notification from its publisher to its receivers.
+"""The way of a notification from its publisher to its receivers: a turn's publications, one match, batches, queues.
 
 Publications of a turn are read and matched together by `match_bodies`, unless a subscription changes between them: the
 table always sees the messages in order of arrival. What cannot be read is refused then, and gets no number. Successive
-notifications of one client that matched the same are handed out as one parcel.
+notifications of one client that matched the same are handed out as one batch.
+
+    submit ─▶ match: table, then `matchers` ─▶ hand out: journal, batches ─▶ receiver with credit: its session
+                                                                          └▶ without: its queue ─▶ drain
+
+Owns the receivers (by the number of their interface), the publications that wait to be matched and the sequence
+numbers. Puts batches into sessions, and tells the source of a publication that it is done with it. The `journal`, if
+there is one, is told of every accepted notification with its receivers, and of every drop, in the order in which the
+table sees them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from contrada.broker.core.batch import Parcel
-from contrada.broker.core.ports import Mishap
-from contrada.broker.core.recent import ENTRY_BYTES
-from contrada.broker.core.sessions import ENDED, Sessions
-from contrada.broker.core.subscription import Publication
-from contrada.broker.protocol.messages import Error
-from contrada.broker.protocol.wire import Code, Policy
+from contrada.broker.core.batch import Batch
+from contrada.broker.core.publication import Publication
+from contrada.broker.core.recent import ENTRY_BYTES, Recent
+from contrada.broker.protocol.wire import MAX_INTEGER, Code, Policy
+from contrada.broker.turn.mishaps import Mishap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from contrada.broker.core.journal import Journal
+    from contrada.broker.core.ports import Journal, Table
+    from contrada.broker.core.receiver import Receiver
     from contrada.broker.core.session import Session
-    from contrada.broker.core.subscription import Subscription
+    from contrada.broker.core.sessions import Sessions
+    from contrada.broker.protocol.messages import Credit
+    from contrada.broker.turn.clock import Clock
+    from contrada.broker.turn.mishaps import Mishaps
+    from contrada.broker.turn.turns import Turns
     from contrada.errors import ContradaError
 
+    Matched = Sequence[AbstractSet[int]]
+    Refused = Mapping[int, ContradaError]
 
-class Switchboard(Sessions):
-    """Matching and delivering. Knows nothing of what clients may ask for: `Core` does."""
+ENDED: Final = "ended"  # why a queue was lost: its subscription ended first
 
-    def turn(self, now: float) -> None:
-        """Match what was published and move what credit allows."""
-        self._now = now
-        self._match()
-        for session in list(self._backlog):
-            self._attempt("draining", session, self._drain, session)
-        if self.leftovers:
-            self.turns.enter()
-            self.leftovers.work()
-            self.turns.leave("leftovers")
 
-    def _match(self) -> None:
-        """Match and queue everything that is pending, then acknowledge what no queue holds back."""
+class Delivery:
+    """Matching and delivering.
+
+    `leaving` are interfaces whose filters may still be in the table and match nothing any more; `unrecorded` those
+    that the journal is not told of: neighbours', and of those attached to an index.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        sessions: Sessions,
+        clock: Clock,
+        mishaps: Mishaps,
+        turns: Turns,
+        *,
+        id: str,
+        first_sequence: int = 1,
+        block_timeout: float = 30.0,
+    ) -> None:
+        self.id = id
+        self.sequence = first_sequence
+        self.receivers: dict[int, Receiver] = {}
+        self.leaving: set[int] = set()
+        self.unrecorded: set[int] = set()
+        self.matchers: list[Callable[[Sequence[bytes], Matched, Refused], Matched]] = []
+        self.journal: Journal | None = None
+        self.recent = Recent()
+        self.counters = sessions.counters
+        self.drops: Counter[str] = Counter()  # by policy
+        self.pending = 0  # notifications received and not yet matched
+        self.turns = turns
+        self._pending: list[Publication] = []
+        self._next_interface = 1
+        # Interfaces of receivers that ended while a batch was handed out, for the journal:
+        self._ended: set[int] = set()  # since it was last told of notifications,
+        self._gone: set[int] = set()  # and before
+        self._table = table
+        self._sessions = sessions
+        self._clock = clock
+        self._mishaps = mishaps
+        self._block_timeout = block_timeout
+
+    def new_interface(self) -> int:
+        """A number that no interface had before."""
+        self._next_interface += 1
+        return self._next_interface - 1
+
+    def next_numbers(self, count: int) -> range:
+        """Sequence numbers for notifications that are accepted here."""
+        first = self.sequence
+        self.sequence += count
+        self.counters["published"] += count
+        return range(first, self.sequence)
+
+    # -- publications ------------------------------------------------------------------------------------
+
+    def submit(self, publication: Publication) -> None:
+        """Take in a publication: it is matched at the end of the turn, or before a subscription changes."""
+        count = len(publication.bodies)
+        self._pending.append(publication)
+        self.pending += count
+        session = publication.source.session
+        session.held += count
+        session.held_bytes += publication.size
+
+    def match(self) -> None:
+        """Match and hand out everything that is pending, then acknowledge what no queue holds back."""
         if not self._pending:
             return
         pending, self._pending = self._pending, []
-        self._pending_count = 0
+        self.pending = 0
         heaviest = pending[0] if len(pending) == 1 else max(pending, key=lambda each: each.size)
         self.turns.enter()
         try:
             self._match_together(pending)
         except Exception as error:
-            self._mishap("matching", None, error)
+            self._mishaps.note("matching", error)
             self._lose(pending, error)
         finally:
-            self.turns.leave("matching", heaviest.session.number)
+            self.turns.leave("matching", heaviest.source.session.number)
 
     def _match_together(self, pending: Sequence[Publication]) -> None:
         bodies = pending[0].bodies if len(pending) == 1 else [body for each in pending for body in each.bodies]
-        matches, refused = self._find_safely(bodies)
-        if leaving := self._leaving:
-            matches = [handles if leaving.isdisjoint(handles) else handles - leaving for handles in matches]
+        matches, refused = self._find(bodies)
+        if leaving := self.leaving:
+            matches = [matched if leaving.isdisjoint(matched) else matched - leaving for matched in matches]
         self._ended.clear()
         self._gone.clear()
         start = 0
-        for publications in _by_client(pending):
+        for publications in _by_source(pending):
             end = start + sum([len(each.bodies) for each in publications])
             try:
                 if len(publications) > 1 and not refused and self._have_room(matches[start:end]):
@@ -74,41 +142,27 @@ class Switchboard(Sessions):
                 else:
                     self._hand_out_each(publications, start, matches, refused)
             except Exception as error:
-                self._mishap("handing out", publications[0].session, error)
+                self._mishaps.note("handing out", error, publications[0].source.session.number)
                 self._lose(publications, error)
             start = end
 
-    def _hand_out_each(
-        self,
-        publications: Sequence[Publication],
-        start: int,
-        matches: Sequence[AbstractSet[int]],
-        refused: Mapping[int, ContradaError],
-    ) -> None:
-        """Hand out publications whose notifications begin at `start` among those matched, one after another."""
-        for publication in publications:
-            end = start + len(publication.bodies)
-            matched = matches[start:end]
-            wrong = {at - start: refused[at] for at in range(start, end) if at in refused} if refused else None
-            if wrong:
-                matched = self._refuse(publication, wrong, matched)
-            start = end
-            if publication.bodies:
-                self._hand_out(publication, matched)
-                if not publication.waiting:
-                    self._acknowledge(publication)
+    def _find(self, bodies: Sequence[bytes]) -> tuple[Matched, Refused]:
+        """Find the interfaces of each notification, and what is wrong with those that cannot be read.
 
-    def _find_safely(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
-        """As `_find`; what makes it raise is found by halves and refused alone."""
+        What makes that raise is found by halves, and refused alone.
+        """
         try:
-            return self._find(bodies)
+            found, refused = self._table.match_bodies(bodies)
+            for matcher in self.matchers:
+                found = matcher(bodies, found, refused)
+            return found, refused
         except Exception as error:
             if len(bodies) == 1:
-                self._mishap("matching", None, error)
+                self._mishaps.note("matching", error)
                 return [frozenset()], {0: Mishap(error)}
         half = len(bodies) // 2
-        found, refused = self._find_safely(bodies[:half])
-        more, wrong = self._find_safely(bodies[half:])
+        found, refused = self._find(bodies[:half])
+        more, wrong = self._find(bodies[half:])
         return [*found, *more], {**refused, **{half + place: error for place, error in wrong.items()}}
 
     def _lose(self, publications: Sequence[Publication], error: Exception) -> None:
@@ -116,88 +170,66 @@ class Switchboard(Sessions):
         for publication in publications:
             if not publication.settled and not publication.waiting and publication.bodies:
                 all_of_it = dict.fromkeys(range(len(publication.bodies)), Mishap(error))
-                self._refuse(publication, all_of_it, [frozenset()] * len(publication.bodies))
+                publication.source.refuse(publication, all_of_it, [frozenset()] * len(publication.bodies))
                 publication.settled = True
 
-    def _have_room(self, matched: Sequence[AbstractSet[int]]) -> bool:
+    # -- handing out -------------------------------------------------------------------------------------
+
+    def _hand_out_each(
+        self, publications: Sequence[Publication], start: int, matches: Matched, refused: Refused
+    ) -> None:
+        """Hand out publications whose notifications begin at `start` among those matched, one after another."""
+        for publication in publications:
+            end = start + len(publication.bodies)
+            matched = matches[start:end]
+            wrong = {at - start: refused[at] for at in range(start, end) if at in refused} if refused else None
+            if wrong:
+                matched = publication.source.refuse(publication, wrong, matched)
+            start = end
+            if publication.bodies:
+                self._hand_out(publication, matched)
+                if not publication.waiting:
+                    publication.source.acknowledge(publication)
+
+    def _have_room(self, matches: Matched) -> bool:
         """Whether everybody can be given these notifications at once, so that none will hold back its publisher."""
-        count = len(matched)
-        for handle in set().union(*matched):
-            subscription = self._subscriptions.get(handle)
-            if subscription is None or subscription.credit < count or subscription.queue:
-                return False
-            if subscription.session.congested:
+        count = len(matches)
+        for interface in set().union(*matches):
+            receiver = self.receivers.get(interface)
+            if receiver is None or receiver.credit < count or receiver.queue or receiver.session.congested:
                 return False
         return True
 
-    def _find(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
-        """Find the handles that each notification goes to, and what is wrong with those that cannot be read."""
-        return self.table.match_bodies(bodies)
-
-    def _refuse(
-        self, publication: Publication, wrong: Mapping[int, ContradaError], matched: Sequence[AbstractSet[int]]
-    ) -> Sequence[AbstractSet[int]]:
-        """Take what cannot be read out of a publication, or all of it; what matched of the rest."""
-        session, count = publication.session, len(publication.bodies)
-        publication.settled = True
-        session.held -= count
-        session.held_bytes -= publication.size
-        self.counters["refused"] += 1
-        if session.open:
-            place = min(wrong)
-            which = f"notification {place} of {count}: " if count > 1 else ""
-            if isinstance(wrong[place], Mishap):
-                reason = f"{which}{wrong[place]}"
-                self._strike(session.connection, session, Code.INTERNAL, reason, publication.request)
-            else:
-                self._answer(session, Error(publication.request, Code.BAD_NOTIFICATION, f"{which}{wrong[place]}"))
-        publication.bodies = ()
-        return ()
-
-    def _hand_out(self, publication: Publication, matched: Sequence[AbstractSet[int]]) -> None:
-        """Give the notifications of a publication to whom they matched, except to the neighbour they came from."""
-        session, bodies = publication.session, publication.bodies
-        link = session.link
-        came_from = link.outlet.handle if link is not None else None
-        sequences: Sequence[int]
-        if publication.run is not None:
-            origin, publisher, hops, sequences, _ = publication.run
-        else:
-            origin, publisher, hops, sequences = self.id, session.publisher, 0, self._accept(publication)
-        size = publication.size + ENTRY_BYTES * sum(map(len, matched))
-        self.recent.remember((origin, sequences, publisher, bodies, matched, size))
-        if self.journal is not None:
-            self._tell_journal(self.journal, origin, sequences, publisher, bodies, matched)
-        start = 0
-        for handles, alike in groupby(matched) if len(bodies) > 1 else ((matched[0], matched),):
-            end = start + len(list(alike))
-            onward = handles - {came_from} if came_from in handles else handles
-            if onward:
-                parcel = Parcel(origin, sequences[start:end], publisher, bodies[start:end], hops)
-                for part in parcel.parts():
-                    self._offer(part, onward, publication)
-            start = end
-
     def _hand_out_together(
-        self, publications: Sequence[Publication], bodies: tuple[bytes, ...], matched: Sequence[AbstractSet[int]]
+        self, publications: Sequence[Publication], bodies: tuple[bytes, ...], matches: Matched
     ) -> None:
-        """Hand out several publications of a client, which no queue will hold back, as if they were one."""
-        whole = Publication(publications[0].session, 0, bodies, sum([each.size for each in publications]))
-        self._hand_out(whole, matched)
+        """Hand out several publications of a source, which no queue will hold back, as if they were one."""
+        source = publications[0].source
+        whole = Publication(source, 0, bodies, sum([each.size for each in publications]))
+        self._hand_out(whole, matches)
         sequence = whole.sequence
         for publication in publications:
             publication.sequence = sequence
             sequence += len(publication.bodies)
-            self._acknowledge(publication)
+            source.acknowledge(publication)
 
-    def _accept(self, publication: Publication) -> range:
-        """Number a client's notifications."""
-        count = len(publication.bodies)
-        publication.sequence = self._sequence
-        self._sequence += count
-        publication.session.published += count
-        self.counters["published"] += count
-        return range(publication.sequence, self._sequence)
+    def _hand_out(self, publication: Publication, matches: Matched) -> None:
+        """Give the notifications of a publication to whom they matched, except to the neighbour they came from."""
+        bodies, came_from = publication.bodies, publication.source.interface
+        origin, publisher, hops, sequences = publication.source.number(publication)
+        size = publication.size + ENTRY_BYTES * sum(map(len, matches))
+        self.recent.remember((origin, sequences, publisher, bodies, matches, size))
+        if self.journal is not None:
+            self._tell_journal(self.journal, origin, sequences, publisher, bodies, matches)
+        start = 0
+        for matched, alike in groupby(matches) if len(bodies) > 1 else ((matches[0], matches),):
+            end = start + len(list(alike))
+            onward = matched - {came_from} if came_from in matched else matched
+            if onward:
+                whole = Batch(origin, sequences[start:end], publisher, bodies[start:end], hops)
+                for batch in whole.cut():
+                    self._offer(batch, onward, publication)
+            start = end
 
     def _tell_journal(
         self,
@@ -206,79 +238,132 @@ class Switchboard(Sessions):
         sequences: Sequence[int],
         publisher: str,
         bodies: Sequence[bytes],
-        matched: Sequence[AbstractSet[int]],
+        matches: Matched,
     ) -> None:
         """Before they are handed out: notifications were accepted, and go to those of whom the journal speaks."""
         if self._ended:
             self._gone |= self._ended
             self._ended.clear()
-        if self._unrecorded or self._gone:
-            others = self._unrecorded | self._gone
-            matched = [handles - others for handles in matched]
+        if self.unrecorded or self._gone:
+            others = self.unrecorded | self._gone
+            matches = [matched - others for matched in matches]
         if [*sequences] == [*range(sequences[0], sequences[0] + len(sequences))]:
-            journal.accepted(broker, sequences[0], publisher, bodies, matched)
+            journal.accepted(broker, sequences[0], publisher, bodies, matches)
             return
-        for sequence, body, handles in zip(sequences, bodies, matched, strict=True):  # some went another way
-            journal.accepted(broker, sequence, publisher, (body,), (handles,))
+        for sequence, body, matched in zip(sequences, bodies, matches, strict=True):  # some went another way
+            journal.accepted(broker, sequence, publisher, (body,), (matched,))
 
-    def _offer(self, parcel: Parcel, handles: AbstractSet[int], publication: Publication) -> None:
-        """Give notifications to every subscription that they matched."""
-        subscriptions = self._subscriptions
-        count = len(parcel.bodies)
-        for handle in handles:
-            subscription = subscriptions.get(handle)
-            if subscription is not None:
-                session = subscription.session
-                if subscription.credit >= count and not subscription.queue and not session.congested:
-                    subscription.credit -= count
-                    subscription.delivered += count
+    def _offer(self, batch: Batch, interfaces: AbstractSet[int], publication: Publication) -> None:
+        """Give notifications to every receiver that they matched."""
+        receivers = self.receivers
+        count = len(batch.bodies)
+        for interface in interfaces:
+            receiver = receivers.get(interface)
+            if receiver is not None:
+                session = receiver.session
+                if receiver.credit >= count and not receiver.queue and not session.congested:
+                    receiver.credit -= count
+                    receiver.delivered += count
                     if session.dropping:
-                        session.report_drops(subscription)
-                    session.deliver(parcel, subscription)
+                        session.report_drops(receiver)
+                    session.deliver(batch, receiver)
                     if not session.dirty:
-                        self._soil(session)
+                        self._sessions.mark(session)
                     continue
-            for one in parcel.one_by_one():
-                if handle in subscriptions:
-                    self._queue(one, subscriptions[handle], publication)
-                elif self.journal is not None and handle in self._ended:  # by an earlier notification of this batch
-                    self.journal.dropped(handle, ENDED, [one.id])
+            for one in batch.one_by_one():
+                if interface in receivers:
+                    self._queue(one, receivers[interface], publication)
+                elif self.journal is not None and interface in self._ended:  # by an earlier notification of this batch
+                    self.journal.dropped(interface, ENDED, [one.id])
 
-    def _queue(self, parcel: Parcel, subscription: Subscription, publication: Publication) -> None:
+    def _queue(self, batch: Batch, receiver: Receiver, publication: Publication) -> None:
         """Deliver a single notification if there is credit, and queue it if there is none."""
-        session = subscription.session
-        if subscription.credit and not subscription.queue and not session.congested:
-            subscription.credit -= 1
-            subscription.delivered += 1
-            session.report_drops(subscription)
-            session.deliver(parcel, subscription)
-            self._soil(session)
+        session = receiver.session
+        if receiver.credit and not receiver.queue and not session.congested:
+            receiver.credit -= 1
+            receiver.delivered += 1
+            session.report_drops(receiver)
+            session.deliver(batch, receiver)
+            self._sessions.mark(session)
             return
-        dropped = subscription.dropped
-        full = subscription.enqueue(parcel)
-        session.waiting[subscription] = None
-        if full and subscription.policy is Policy.BLOCK:
-            subscription.hold(publication, self._now)
+        dropped = receiver.dropped
+        full = receiver.enqueue(batch)
+        session.waiting[receiver] = None
+        if full and receiver.policy is Policy.BLOCK:
+            receiver.hold(publication, self._clock.now)
         elif full:
-            self._slow(subscription, "is full")
-        elif subscription.dropped != dropped:
-            session.dropping[subscription] = None
-            self.drops[Policy.DROP_OLDEST] += subscription.dropped - dropped
+            self._end_slow(receiver, "is full")
+        elif receiver.dropped != dropped:
+            session.dropping[receiver] = None
+            self.drops[Policy.DROP_OLDEST] += receiver.dropped - dropped
             if self.journal is not None:
-                self.journal.dropped(subscription.handle, Policy.DROP_OLDEST, subscription.shed)
-            if not subscription.queue:
-                del session.waiting[subscription]
+                self.journal.dropped(receiver.interface, Policy.DROP_OLDEST, receiver.shed)
+            if not receiver.queue:
+                del session.waiting[receiver]
+
+    # -- queues ------------------------------------------------------------------------------------------
+
+    def grant(self, session: Session, message: Credit) -> None:
+        """CREDIT: receivers may get more."""
+        for id, credit in message.grants:
+            receiver = session.receivers.get(id)
+            if receiver is not None:  # a grant may cross an UNSUBSCRIBE on its way
+                receiver.credit = min(receiver.credit + credit, MAX_INTEGER)
+        if session.waiting and not session.congested:
+            self._sessions.backlog[session] = None
+
+    def drain(self) -> None:
+        """Move what credit allows from the queues into sessions."""
+        for session in list(self._sessions.backlog):
+            self._sessions.attempt("draining", session, self._drain, session)
 
     def _drain(self, session: Session) -> None:
-        for subscription in session.drain():
-            self._release(subscription)
+        for receiver in session.drain():
+            self.release(receiver)
         if session.entries or session.unsent:
-            self._soil(session)
+            self._sessions.mark(session)
         if not session.backlogged:
-            self._backlog.pop(session, None)
+            self._sessions.backlog.pop(session, None)
+
+    def tick(self, session: Session) -> None:
+        """Report drops, and end a session that has held back publishers for too long."""
+        if session.dropping and not session.congested:
+            session.report_drops()
+            self._sessions.mark(session)
+        now, longest = self._clock.now, self._block_timeout
+        stuck = next((r for r in session.waiting if r.full_since is not None and now - r.full_since >= longest), None)
+        if stuck is not None:
+            self._end_slow(stuck, f"took nothing for {longest} s while publishers waited for it")
+
+    def _end_slow(self, receiver: Receiver, what: str) -> None:
+        waiting = f"{len(receiver.queue)} notifications ({receiver.waiting_bytes} bytes) waiting"
+        self.drops[receiver.policy] += len(receiver.queue)
+        reason = f"the queue of subscription {receiver.id} {what}: {waiting}"
+        self._sessions.end(receiver.session, Code.SLOW_CONSUMER, reason)
+
+    def release(self, receiver: Receiver, *, ended: bool = False) -> None:
+        """Acknowledge the publications that a queue held back, if it is within its limits or has ended."""
+        for publication in receiver.release(self._clock.now, ended=ended):
+            publication.source.acknowledge(publication)
+
+    def end(self, receiver: Receiver) -> None:
+        """Let go of the publishers that waited for a receiver that has ended, and tell the journal."""
+        self.release(receiver, ended=True)
+        if self.journal is not None:
+            if receiver.queue:
+                self.journal.dropped(receiver.interface, ENDED, [batch.id for batch in receiver.queue])
+            self.journal.unsubscribed(receiver.interface)
+            self._ended.add(receiver.interface)
+
+    def _check(self) -> None:
+        for interface, receiver in self.receivers.items():
+            assert receiver.interface == interface
+            assert receiver.session.receivers[receiver.id] is receiver
+        assert self.pending == sum(len(each.bodies) for each in self._pending)
+        self.recent._check()
 
 
-def _by_client(publications: Sequence[Publication]) -> Iterator[list[Publication]]:
-    """Successive publications of one client together; each run of a link by itself."""
-    for _, some in groupby(publications, lambda each: each.session if each.run is None else each):
+def _by_source(publications: Sequence[Publication]) -> Iterator[list[Publication]]:
+    """Successive publications of one source together, where they may be; else each by itself."""
+    for _, some in groupby(publications, lambda each: each.source if each.source.joins else each):
         yield list(some)

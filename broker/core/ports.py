@@ -1,29 +1,31 @@
-"""What the core asks of the outside, and how it says no: the forwarding table, the codec, refusals."""
+"""What the parts of a broker ask of the outside and of each other, and how they say no.
+
+Table and Codec: the engine. Journal: the recording. Interest: whoever is told what clients want.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from contrada.errors import ContradaError
+from contrada.broker.protocol.peer_messages import filter_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.protocol.wire import Code
+    from contrada.errors import ContradaError
+    from contrada.forwarding.language.filter import Filter
 
 
 class Table(Protocol):
-    """What the broker asks of a forwarding table: one interface per subscription, named by an integer."""
+    """What the broker asks of a forwarding table, which knows interfaces by their numbers."""
 
     def add(self, interface: int, expression: Any) -> list[int]:
         """Add the filters of an expression; their ids."""
 
     def remove(self, id: int) -> None:
         """Remove one filter."""
-
-    def filter(self, id: int) -> Any:
-        """Return the filter of an id."""
 
     def remove_interface(self, interface: int) -> None:
         """Remove all filters of an interface; KeyError when it has none."""
@@ -45,11 +47,29 @@ class Codec(NamedTuple):
     filter: Callable[[bytes], Any]
 
 
-class Mishap(ContradaError):
-    """What the broker says of a message on which it failed: a mistake of the broker's, or of what it is built on."""
+class EncodedFilter(NamedTuple):
+    """A filter as an object and as bytes: read once, and sent on as it came."""
 
-    def __init__(self, error: Exception) -> None:
-        super().__init__(f"the broker failed on it ({type(error).__name__}): its log says how; please report it")
+    filter: Filter
+    body: bytes
+
+    @property
+    def key(self) -> bytes:
+        """What brokers call it among themselves."""
+        return filter_key(self.body)
+
+
+class Interest(Protocol):
+    """Who is told what the clients of this broker want: the overlay."""
+
+    awake: bool
+    """Whether somebody listens: who wants something need not say so before."""
+
+    woken: list[Callable[[], None]]
+    """Called when `awake` becomes true: then everybody says what is wanted so far."""
+
+    def interest_changed(self, added: Sequence[EncodedFilter], removed: Sequence[bytes]) -> None:
+        """More is wanted; what was added before is wanted once less, by its keys."""
 
 
 class Refusal(Exception):
@@ -58,3 +78,41 @@ class Refusal(Exception):
     def __init__(self, code: Code, reason: str) -> None:
         super().__init__(reason)
         self.code = code
+
+
+class Journal(Protocol):
+    """Is told events in the order in which they happen; `contrada.forwarding.recording.writer` writes them down.
+
+    Replaying the filters and notifications of a journal through a table gives the same receivers.
+    """
+
+    def subscribed(
+        self, interface: int, client: str, session: int, subscription: int, filters: Sequence[bytes]
+    ) -> None:
+        """A subscription began."""
+
+    def unsubscribed(self, interface: int) -> None:
+        """A subscription ended."""
+
+    def accepted(
+        self, broker: str, number: int, publisher: str, bodies: Sequence[bytes], matched: Sequence[Collection[int]]
+    ) -> None:
+        """Notifications, numbered on from `number`, were accepted; the subscriptions that each goes to."""
+
+    def indexed(self, path: str, shard: str, digest: str, subscriptions: int, filters: int) -> None:
+        """An index was loaded, in place of any before."""
+
+    def added(self, id: str, name: str, filter: bytes) -> None:
+        """A subscription was put into the index."""
+
+    def removed(self, id: str) -> None:
+        """A subscription was taken out of the index."""
+
+    def standing(self, interface: int, name: str) -> None:
+        """A name of the index gets its number."""
+
+    def attached(self, interface: int, client: str, session: int, subscription: int, name: str) -> None:
+        """A client attached to a name of the index; `unsubscribed` ends it."""
+
+    def dropped(self, interface: int, reason: str, notifications: Sequence[tuple[str, int]]) -> None:
+        """A subscription lost notifications that it had matched."""

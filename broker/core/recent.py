@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     # broker, sequence numbers, publisher, bodies, for each the interfaces it matched, bytes: a plain tuple,
     # because one is made for every PUBLISH
-    Batch: TypeAlias = tuple[str, Sequence[int], str, Sequence[bytes], Sequence[Collection[int]], int]
+    Remembered: TypeAlias = tuple[str, Sequence[int], str, Sequence[bytes], Sequence[Collection[int]], int]
 
 ENTRY_BYTES = 72  # of one interface in a set: its slots in a table at most 3/5 full, and the integer
 
@@ -36,14 +36,14 @@ class Recent:
     def __init__(self, count: int = 10_000, size: int = 16 << 20) -> None:
         self._most = count
         self._most_bytes = size
-        self._batches: deque[Batch] = deque()
+        self._batches: deque[Remembered] = deque()
         self._count = 0
         self._bytes = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def remember(self, batch: Batch) -> None:
+    def remember(self, batch: Remembered) -> None:
         """Add the newest batch and forget the oldest.
 
         One that would push out much of what is there goes in by halves: a batch is forgotten as a whole.

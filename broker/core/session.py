@@ -1,12 +1,14 @@
-"""One client's session: what it is allowed, what it subscribes to, and what is on its way to it.
+"""One session: what it is allowed, who receives by way of it, and what is on its way to it.
+
+The other end is a client or another broker: what differs is its `SessionKind`, given when it is opened or becomes one.
 
 Outgoing traffic keeps its order through three stages:
 
-    entries   (parcel, [subscription id, …]) of the DELIVER that is being filled
+    entries   (batch, [receiver's id, …]) of the DELIVER that is being filled
     unsent    encoded messages, oldest first; not empty after a flush means that the connection is congested
     acks      answered PUBLISHes, sent together behind everything else of a turn
 
-While the connection is congested nothing more is taken from subscription queues, so that what a client does not read
+While the connection is congested nothing more is taken from receivers' queues, so that what a client does not read
 stays where its policies can see it. No sockets and no clock: `flush` is given the function that sends.
 """
 
@@ -14,21 +16,21 @@ from __future__ import annotations
 
 from collections import deque
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from contrada.broker.core.batch import PARCEL_BYTES, deliver_frames
+from contrada.broker.core.batch import BATCH_BYTES
 from contrada.broker.protocol.frames import ack_frames, encode
 from contrada.broker.protocol.messages import Drop, Dropped
-from contrada.broker.protocol.wire import LIST_LENGTH, Role
+from contrada.broker.protocol.wire import LIST_LENGTH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from contrada.broker.core.batch import Parcel
-    from contrada.broker.core.subscription import Subscription
-    from contrada.broker.overlay.neighbour import Neighbour
-    from contrada.broker.protocol.messages import Message
-    from contrada.forwarding.language.filter import Filter
+    from contrada.broker.core.batch import Batch
+    from contrada.broker.core.publication import Source
+    from contrada.broker.core.receiver import Receiver
+    from contrada.broker.protocol.messages import Limits, Message
+    from contrada.broker.protocol.wire import Role
 
 _DRAIN_BYTES = 1 << 20  # taken from queues per turn, so that one backlog does not delay the others
 
@@ -41,12 +43,48 @@ class Sent(Enum):
     GONE = "gone"  # no such connection any more
 
 
+class Handler(NamedTuple):
+    """What is done with a type of message."""
+
+    role: Role | None  # that the sender needs
+    needs_running: bool  # refused once the broker shuts down
+    function: Callable[[Session, Any], None]
+
+
+class SessionKind:
+    """What the sessions of clients have in common, or those of neighbours."""
+
+    def __init__(
+        self,
+        *,
+        read: Callable[[Sequence[bytes], Limits], Any],
+        join: Callable[[Sequence[tuple[Batch, Sequence[int]]]], list[bytes]],
+        handlers: Mapping[type, Handler],
+        timeout: float,
+        counter: str,
+        fragile: bool = False,
+    ) -> None:
+        self.read = read  # frames to a message
+        self.join = join  # batches, and whom they are for, to frames
+        self.handlers = handlers
+        self.timeout = timeout  # silence after which the other end is dead
+        self.counter = counter  # what its deliveries count as
+        self.fragile = fragile  # a mistake of ours ends the session: nobody knows what the other end thinks of us now
+        self._allowed: dict[frozenset[Role], Mapping[type, Handler]] = {}
+
+    def allowed(self, roles: frozenset[Role]) -> Mapping[type, Handler]:
+        """The handlers for which these roles suffice: looked up once per session, not once per message."""
+        if (found := self._allowed.get(roles)) is None:
+            found = {each: handler for each, handler in self.handlers.items() if handler.role in (None, *roles)}
+            self._allowed[roles] = found
+        return found
+
+
 class Session:
     """The state of one open session."""
 
     __slots__ = (
         "acks",
-        "advertisements",
         "bad_frames",
         "congested",
         "connection",
@@ -58,20 +96,20 @@ class Session:
         "entries_bytes",
         "entries_count",
         "filter_bytes",
+        "handlers",
         "heard",
         "held",
         "held_bytes",
-        "join",
-        "link",
-        "may_publish",
+        "kind",
         "name",
         "number",
         "open",
         "pinged",
         "published",
         "publisher",
+        "receivers",
         "roles",
-        "subscriptions",
+        "source",
         "unsent",
         "user",
         "waiting",
@@ -79,6 +117,7 @@ class Session:
 
     def __init__(
         self,
+        kind: SessionKind,
         connection: bytes,
         number: int,
         name: str,
@@ -92,11 +131,9 @@ class Session:
         self.name = name
         self.publisher = publisher
         self.roles = roles
-        self.may_publish = Role.PUBLISH in roles  # asked for every PUBLISH, and hashing an enum is slow
         self.user = user
         self.open = True
-        self.link: Neighbour | None = None  # the broker at the other end, if it is one
-        self.join = deliver_frames
+        self.source: Source | None = None  # of what it publishes
         self.heard = now
         self.pinged = now
         self.published = 0
@@ -106,34 +143,39 @@ class Session:
         self.held = 0  # notifications whose ACK is withheld
         self.held_bytes = 0
         self.filter_bytes = 0  # encoded, of its subscriptions and advertisements
-        self.subscriptions: dict[int, Subscription] = {}
-        self.advertisements: dict[int, tuple[list[Filter], int]] = {}  # and their bytes
-        self.waiting: dict[Subscription, None] = {}  # those with a queue, in the order they get their turn
-        self.dropping: dict[Subscription, None] = {}  # those with drops to report
-        self.entries: list[tuple[Parcel, list[int]]] = []
+        self.receivers: dict[int, Receiver] = {}
+        self.waiting: dict[Receiver, None] = {}  # those with a queue, in the order they get their turn
+        self.dropping: dict[Receiver, None] = {}  # those with drops to report
+        self.entries: list[tuple[Batch, list[int]]] = []
         self.entries_count = 0  # notifications in them
         self.entries_bytes = 0
         self.unsent: deque[Sequence[bytes]] = deque()
         self.acks: list[tuple[int, int]] = []  # request, sequence
         self.congested = False
         self.dirty = False
+        self.become(kind)
 
-    def deliver(self, parcel: Parcel, subscription: Subscription) -> None:
+    def become(self, kind: SessionKind) -> None:
+        """Be of this kind from here on."""
+        self.kind = kind
+        self.handlers = kind.allowed(self.roles)
+
+    def deliver(self, batch: Batch, receiver: Receiver) -> None:
         """Put notifications into the next DELIVER. The caller has taken the credit."""
-        count = len(parcel.bodies)
+        count = len(batch.bodies)
         self.delivered += count
         entries = self.entries
         if entries:
             last, ids = entries[-1]
-            if last is parcel and len(ids) < LIST_LENGTH:
-                ids.append(subscription.id)
+            if last is batch and len(ids) < LIST_LENGTH:
+                ids.append(receiver.id)
                 return
-            if self.entries_count + count > LIST_LENGTH or self.entries_bytes > PARCEL_BYTES:
+            if self.entries_count + count > LIST_LENGTH or self.entries_bytes > BATCH_BYTES:
                 self._seal()
                 entries = self.entries
-        entries.append((parcel, [subscription.id]))
+        entries.append((batch, [receiver.id]))
         self.entries_count += count
-        self.entries_bytes += parcel.size
+        self.entries_bytes += batch.size
 
     def answer(self, message: Message) -> None:
         """Queue any other message, behind the deliveries so far."""
@@ -146,28 +188,28 @@ class Session:
 
     def _seal(self) -> None:
         if self.entries:
-            self.unsent.append(self.join(self.entries))
+            self.unsent.append(self.kind.join(self.entries))
             self.entries = []
             self.entries_count = self.entries_bytes = 0
 
-    def drain(self) -> list[Subscription]:
-        """Move what credit allows from the queues into DELIVERs, a bounded amount; the subscriptions that moved."""
+    def drain(self) -> list[Receiver]:
+        """Move what credit allows from the queues into DELIVERs, a bounded amount; the receivers that moved."""
         if self.congested:
             return []
         moved = []
         budget = _DRAIN_BYTES
-        for subscription in list(self.waiting):
-            if not subscription.credit:
+        for receiver in list(self.waiting):
+            if not receiver.credit:
                 continue
-            self.report_drops(subscription)
-            while subscription.queue and subscription.credit and budget > 0:
-                parcel = subscription.take()
-                budget -= parcel.size
-                self.deliver(parcel, subscription)
-            moved.append(subscription)
-            del self.waiting[subscription]
-            if subscription.queue:
-                self.waiting[subscription] = None  # to the back: everybody's turn comes
+            self.report_drops(receiver)
+            while receiver.queue and receiver.credit and budget > 0:
+                batch = receiver.take()
+                budget -= batch.size
+                self.deliver(batch, receiver)
+            moved.append(receiver)
+            del self.waiting[receiver]
+            if receiver.queue:
+                self.waiting[receiver] = None  # to the back: everybody's turn comes
             if budget <= 0:
                 break
         return moved
@@ -175,17 +217,17 @@ class Session:
     @property
     def backlogged(self) -> bool:
         """Whether there is something to send that waits for nothing but a turn."""
-        return not self.congested and any(subscription.credit for subscription in self.waiting)
+        return not self.congested and any(receiver.credit for receiver in self.waiting)
 
-    def report_drops(self, *only: Subscription) -> None:
+    def report_drops(self, *only: Receiver) -> None:
         """Queue a DROPPED for what was lost since the last one."""
         chosen = [s for s in only if s in self.dropping] if only else list(self.dropping)
         for start in range(0, len(chosen), LIST_LENGTH):
             rows = [Drop(s.id, s.dropped - s.reported, s.dropped) for s in chosen[start : start + LIST_LENGTH]]
             self.answer(Dropped(tuple(rows)))
-        for subscription in chosen:
-            subscription.reported = subscription.dropped
-            del self.dropping[subscription]
+        for receiver in chosen:
+            receiver.reported = receiver.dropped
+            del self.dropping[receiver]
 
     def closing(self, last: Message) -> Iterable[Sequence[bytes]]:
         """Everything that is on its way, and a last message behind it."""
@@ -212,17 +254,16 @@ class Session:
         return outcome
 
     def _check(self) -> None:
-        for id, subscription in self.subscriptions.items():
-            assert subscription.id == id
-            assert subscription.session is self
-            assert (subscription in self.waiting) == bool(subscription.queue)
-            assert (subscription in self.dropping) == (subscription.dropped > subscription.reported)
-            subscription._check()
-        assert set(self.waiting) <= set(self.subscriptions.values())
-        assert set(self.dropping) <= set(self.subscriptions.values())
-        assert self.entries_bytes == sum(parcel.size for parcel, _ in self.entries)
-        assert self.entries_count == sum(len(parcel) for parcel, _ in self.entries) <= LIST_LENGTH
-        assert self.filter_bytes >= sum(subscription.filter_bytes for subscription in self.subscriptions.values())
+        for id, receiver in self.receivers.items():
+            assert receiver.id == id
+            assert receiver.session is self
+            assert (receiver in self.waiting) == bool(receiver.queue)
+            assert (receiver in self.dropping) == (receiver.dropped > receiver.reported)
+            receiver._check()
+        assert set(self.waiting) <= set(self.receivers.values())
+        assert set(self.dropping) <= set(self.receivers.values())
+        assert self.entries_bytes == sum(batch.size for batch, _ in self.entries)
+        assert self.entries_count == sum(len(batch) for batch, _ in self.entries) <= LIST_LENGTH
         assert self.held >= 0
         assert self.held_bytes >= 0
         assert bool(self.held) >= bool(self.held_bytes)

@@ -1,12 +1,15 @@
-"""Standing subscriptions: the interfaces of an index, which match whether or not anybody listens.
+"""The standing index: interfaces of an index loaded from disk, which match whether or not anybody listens.
 
 An index (`segmented_table.py`) is a table of its own beside that of the clients' subscriptions; its interfaces
 have names. It is loaded as a whole, in place of any before, between two notifications; single subscriptions of it may
 come and go afterwards.
 
-    notification ──▶ table  ──▶ handles of subscriptions ──────────────────────────┐
-                 └─▶ index  ──▶ names ──▶ Standing ──▶ its handle: for the journal  ├─▶ the switchboard's way
-                                              └──▶ handles of those attached ───────┘
+    notification ──▶ table  ──▶ interfaces of subscriptions ────────────────────────────────┐
+                 └─▶ index  ──▶ names ──▶ StandingInterface ──▶ its number: for the journal  ├─▶ delivery
+                                                  └──▶ interfaces of those attached ─────────┘
+
+Owns the index and who is attached to which of its interfaces. Is one of the delivery's `matchers`; tells the `Interest`
+which filters are wanted, and the journal of names and changes.
 
 A client attaches to a name and gets its own copy of what the name matches, with credit, queue and policy as for any
 subscription. Nothing is queued for a name to which nobody is attached: its matches are counted, and recorded. Whether
@@ -18,8 +21,8 @@ others for covering, millions of filters otherwise, and send notifications that 
 
 Of an interface of more than 10,000 filters they learn only which attributes it asks for, and send more than it needs.
 
-A name gets a handle, from 2³¹ on and so out of reach of the subscriptions', when it is first matched, and keeps it as
-long as the broker runs. A name that never was is forgotten when nobody is attached to it any more.
+A name gets an interface number, from 2³¹ on and so out of reach of the subscriptions', when it is first matched, and
+keeps it as long as the broker runs. A name that never was is forgotten when nobody is attached to it any more.
 """
 
 from __future__ import annotations
@@ -27,25 +30,28 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from contrada.broker.core.ports import Refusal
-from contrada.broker.core.subscriptions import Subscribing
+from contrada.broker.core.ports import EncodedFilter, Refusal
 from contrada.broker.protocol.messages import Ack, Acked, Attach, Error, IndexAdd, IndexLoad, IndexRemove, Reply
 from contrada.broker.protocol.wire import Code
 from contrada.errors import ContradaError
+from contrada.forwarding.codec.msgpack import encode_filter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Callable, Iterable, Sequence
 
+    from contrada.broker.core.delivery import Delivery, Matched, Refused
+    from contrada.broker.core.ports import Codec, Interest
     from contrada.broker.core.session import Session
-    from contrada.broker.core.subscription import Subscription
+    from contrada.broker.core.sessions import Sessions
+    from contrada.broker.core.subscriptions import Subscription, Subscriptions
+    from contrada.broker.turn.leftovers import Leftovers
     from contrada.errors import CorruptFile
     from contrada.forwarding.language.filter import Filter
 
 log = logging.getLogger("contrada.broker")
 
 _FIRST: Final = 1 << 31
-_SPREAD: Final = 10_000  # filters of a name that neighbours are told one by one: half a second's work
+_TOLD: Final = 10_000  # filters of a name that neighbours are told one by one: half a second's work
 _EXPLAINED: Final = 100  # filters of a name, at most: it may have thousands
 
 
@@ -106,179 +112,184 @@ class Loaded(NamedTuple):
     subscriptions: int
 
 
-class Standing:
-    """A name of the index: its handle, who is attached, and the filters that neighbours were told of for them."""
+class StandingInterface:
+    """A name of the index: its interface number, who is attached, and what the interest was told of for them."""
 
-    __slots__ = ("attached", "handle", "name", "spread")
+    __slots__ = ("attached", "interface", "keys", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.handle = 0  # not matched yet
+        self.interface = 0  # not matched yet
         self.attached: set[int] = set()
-        self.spread: list[Filter] = []
+        self.keys: list[bytes] = []
 
 
-class Indexing(Subscribing):
-    """A switchboard with an index beside its table."""
+class StandingIndex:
+    """The index beside the table of one broker, if one is loaded."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(
+        self,
+        codec: Codec,
+        sessions: Sessions,
+        delivery: Delivery,
+        subscriptions: Subscriptions,
+        interest: Interest,
+        leftovers: Leftovers,
+    ) -> None:
+        self.codec = codec
         self.loaded: Loaded | None = None
-        self._passed_over = 0  # by indexes before
         self.open_index: Callable[[str, str, Callable[[Loaded | ContradaError], None]], None] = _cannot_open
-        self._standing: dict[str, Standing] = {}
-        self._handles = _FIRST
-        self._attachments: dict[int, Standing] = {}  # by the handle of the attached subscription
-
-    @property
-    def attachments(self) -> Mapping[int, Standing]:
-        """The names that subscriptions are attached to, by the subscription's handle."""
-        return self._attachments
+        self.attachments: dict[int, StandingInterface] = {}  # by the interface of the attached subscription
+        self._passed_over = 0  # by indexes before
+        self._names: dict[str, StandingInterface] = {}
+        self._next_interface = _FIRST
+        self._counters = sessions.counters
+        self._sessions = sessions
+        self._delivery = delivery
+        self._subscriptions = subscriptions
+        self._interest = interest
+        self._leftovers = leftovers
+        delivery.matchers.append(self.match)
+        interest.woken.append(self._tell_all)
 
     # -- matching ----------------------------------------------------------------------------------------
 
-    def _find(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
-        found, refused = super()._find(bodies)
-        if self.loaded is not None:
-            read = self.codec.notification
-            notifications = [{} if place in refused else read(body) for place, body in enumerate(bodies)]
-            matches = unattended = 0
-            found = both = [set(handles) for handles in found]
-            for handles, names in zip(both, self.loaded.table.match_many(notifications), strict=True):
-                for name in names:
-                    standing = self._standing.get(name) or self._name(name)
-                    handles.add(standing.handle or self._number(standing))
-                    matches += 1
-                    if standing.attached:
-                        handles |= standing.attached
-                    else:
-                        unattended += 1
-            self.counters["index_passed_over"] = self._passed_over + self.loaded.table.passed_over
-            self.counters["standing_matches"] += matches
-            self.counters["unattended"] += unattended
-        return found, refused
+    def match(self, bodies: Sequence[bytes], found: Matched, refused: Refused) -> Matched:
+        """Add to what was found for each notification the interfaces of the index, and those attached to them."""
+        if self.loaded is None:
+            return found
+        read = self.codec.notification
+        notifications = [{} if place in refused else read(body) for place, body in enumerate(bodies)]
+        matches = unattended = 0
+        both = [set(interfaces) for interfaces in found]
+        for interfaces, names in zip(both, self.loaded.table.match_many(notifications), strict=True):
+            for name in names:
+                standing = self._names.get(name) or self._name(name)
+                interfaces.add(standing.interface or self._number(standing))
+                matches += 1
+                if standing.attached:
+                    interfaces |= standing.attached
+                else:
+                    unattended += 1
+        self._counters["index_passed_over"] = self._passed_over + self.loaded.table.passed_over
+        self._counters["standing_matches"] += matches
+        self._counters["unattended"] += unattended
+        return both
 
-    def _name(self, name: str) -> Standing:
-        standing = self._standing[name] = Standing(name)
+    def _name(self, name: str) -> StandingInterface:
+        standing = self._names[name] = StandingInterface(name)
         return standing
 
-    def _number(self, standing: Standing) -> int:
-        standing.handle = self._handles
-        self._handles += 1
-        if self.journal is not None:
-            self.journal.standing(standing.handle, standing.name)
-        return standing.handle
+    def _number(self, standing: StandingInterface) -> int:
+        standing.interface = self._next_interface
+        self._next_interface += 1
+        if (journal := self._delivery.journal) is not None:
+            journal.standing(standing.interface, standing.name)
+        return standing.interface
 
     # -- attaching ---------------------------------------------------------------------------------------
 
-    def _attach(self, session: Session, message: Attach) -> None:
-        """ATTACH; the caller has checked the role."""
-        if not self._may_begin(session, message):
+    def attach(self, session: Session, message: Attach) -> None:
+        """ATTACH."""
+        if not self._subscriptions.may_begin(session, message):
             return
-        subscription = self._begin(session, message)
-        handle = subscription.handle
-        standing = self._standing.get(message.name) or self._name(message.name)
-        if self.journal is not None:
-            self.journal.attached(handle, session.publisher, session.number, subscription.id, standing.name)
-        standing.attached.add(handle)
-        self._attachments[handle] = standing
-        self._unrecorded.add(handle)
+        interface = self._delivery.new_interface()
+        subscription = self._subscriptions.begin(self, session, message, interface)
+        standing = self._names.get(message.name) or self._name(message.name)
+        if (journal := self._delivery.journal) is not None:
+            journal.attached(interface, session.publisher, session.number, subscription.id, standing.name)
+        standing.attached.add(interface)
+        self.attachments[interface] = standing
+        self._delivery.unrecorded.add(interface)
         if len(standing.attached) == 1:
-            with self._undone_if_it_fails(subscription):
-                self._spread_name(standing)
-        self._answer(session, Ack((Acked(message.request),)))
+            with self._subscriptions.undone_if_it_fails(subscription):
+                self._tell_name(standing)
+        self._sessions.answer(session, Ack((Acked(message.request),)))
 
-    def _withdraw_filters(self, subscription: Subscription, forget: Callable[[int], None]) -> None:
-        standing = self._attachments.pop(subscription.handle, None)
-        if standing is None:
-            super()._withdraw_filters(subscription, forget)
-            return
-        self._leaving.discard(subscription.handle)
-        standing.attached.remove(subscription.handle)
-        self._unrecorded.remove(subscription.handle)
+    def withdraw(self, subscription: Subscription) -> None:
+        """Detach a subscription that has ended."""
+        interface = subscription.interface
+        standing = self.attachments.pop(interface)
+        self._delivery.leaving.discard(interface)
+        standing.attached.remove(interface)
+        self._delivery.unrecorded.remove(interface)
         if not standing.attached:
-            self._unspread_name(standing)
-            if not standing.handle:
-                del self._standing[standing.name]
+            keys, standing.keys = standing.keys, []
+            self._leftovers.put(lambda key: self._interest.interest_changed((), (key,)), keys)
+            if not standing.interface:
+                del self._names[standing.name]
 
-    def explained(self, subscription: Subscription, notification: Any) -> list[Any]:
-        """Why each filter of a subscription matches or does not; of an attached one, the first hundred."""
-        standing = self._attachments.get(subscription.handle)
-        if standing is None:
-            return super().explained(subscription, notification)
-        index = self.loaded.table if self.loaded else None
-        ids = index.interface_filters(standing.name, _EXPLAINED) if index else []
-        return [index.explain(notification, id) for id in ids] if index else []
+    def explain(self, subscription: Subscription, notification: Any) -> list[Any]:
+        """Why filters of the name that a subscription is attached to match or do not; the first hundred."""
+        if self.loaded is None:
+            return []
+        index = self.loaded.table
+        ids = index.interface_filters(self.attachments[subscription.interface].name, _EXPLAINED)
+        return [index.explain(notification, id) for id in ids]
 
-    # -- what neighbours learn ---------------------------------------------------------------------------
+    # -- what others learn of it -------------------------------------------------------------------------
 
-    def _wake(self) -> None:
-        sleeping = not self._awake
-        super()._wake()
-        if sleeping:
-            for standing in set(self._attachments.values()):
-                self._spread_name(standing)
+    def _tell_all(self) -> None:
+        for standing in set(self.attachments.values()):
+            self._tell_name(standing)
 
-    def _spread_name(self, standing: Standing) -> None:
-        if self._awake and self.loaded is not None:
-            self._spread_more(standing, self.loaded.table.interest(standing.name, _SPREAD))
+    def _tell_name(self, standing: StandingInterface) -> None:
+        if self._interest.awake and self.loaded is not None:
+            self._tell(standing, self.loaded.table.interest(standing.name, _TOLD))
 
-    def _spread_more(self, standing: Standing, filters: Sequence[Filter]) -> None:
-        if self._awake and standing.attached:
+    def _tell(self, standing: StandingInterface, filters: Iterable[Filter]) -> None:
+        if self._interest.awake and standing.attached:
             for each in filters:
-                standing.spread.append(each)
-                self._act(self.router.subscribe(each))
-
-    def _unspread_name(self, standing: Standing) -> None:
-        unwanted, standing.spread = standing.spread, []
-        self.leftovers.put(lambda each: self._act(self.router.unsubscribe(each)), unwanted)
+                wanted = EncodedFilter(each, encode_filter(each))
+                self._interest.interest_changed((wanted,), ())
+                standing.keys.append(wanted.key)
 
     # -- loading and changing ----------------------------------------------------------------------------
 
-    def _index_load(self, session: Session, message: IndexLoad) -> None:
+    def load_for(self, session: Session, message: IndexLoad) -> None:
         """INDEX_LOAD: have it opened, which takes its time elsewhere; then take it."""
 
         def opened(result: Loaded | ContradaError) -> None:
             if isinstance(result, Loaded):
                 self.load(result)
-                self._reply(session, message.request, self.index_document())
+                self._reply(session, message.request, self.document())
             else:
                 log.warning("index refused", extra={"path": message.path, "reason": str(result)})
-                self.counters["refused"] += 1
+                self._counters["refused"] += 1
                 if session.open:
-                    self._answer(session, Error(message.request, Code.BAD_INDEX, str(result)))
+                    self._sessions.answer(session, Error(message.request, Code.BAD_INDEX, str(result)))
 
         self.open_index(message.path, message.shard, opened)
 
     def load(self, loaded: Loaded) -> None:
         """Match by this index from here on, in place of any before."""
-        self._match()
+        self._delivery.match()
         if self.loaded is not None:
             self._passed_over += self.loaded.table.passed_over
         self.loaded = loaded
-        facts = {"path": loaded.path, "subscriptions": loaded.subscriptions, "filters": len(loaded.table)}
+        filters = len(loaded.table)
+        facts = {"path": loaded.path, "subscriptions": loaded.subscriptions, "filters": filters}
         log.info("index loaded", extra={**facts, "shard": loaded.shard})
-        if self.journal is not None:
-            self.journal.indexed(loaded.path, loaded.shard, loaded.digest, loaded.subscriptions, len(loaded.table))
-        for standing in set(self._attachments.values()):
+        if (journal := self._delivery.journal) is not None:
+            journal.indexed(loaded.path, loaded.shard, loaded.digest, loaded.subscriptions, filters)
+        for standing in set(self.attachments.values()):
             # The new filters first: what both have is never withdrawn from the neighbours.
-            before, standing.spread = standing.spread, []
-            self._spread_name(standing)
-            for each in before:
-                self._act(self.router.unsubscribe(each))
+            before, standing.keys = standing.keys, []
+            self._tell_name(standing)
+            self._interest.interest_changed((), before)
 
     def verified(self, loaded: Loaded, damaged: Sequence[CorruptFile]) -> None:
         """The index that was loaded unverified, to start quickly, has been verified since."""
         for each in damaged:
-            self.counters["index_damaged"] += 1
+            self._counters["index_damaged"] += 1
             log.error("index damaged: what it holds is not matched any more", extra={"reason": str(each)})
         if not damaged:
             log.info("index verified", extra={"path": loaded.path})
 
-    def _index_add(self, session: Session, message: IndexAdd) -> None:
+    def add(self, session: Session, message: IndexAdd) -> None:
         """INDEX_ADD: put a subscription into the index, in place of any of the same id."""
         index = self._require_index()
-        self._match()
+        self._delivery.match()
         try:
             expression = self.codec.filter(message.filter)
             replaces = bool(index.filters_of(message.id))
@@ -289,31 +300,33 @@ class Indexing(Subscribing):
             ids = index.add(message.name, expression, message.id)
         except ContradaError as error:
             raise Refusal(Code.BAD_FILTER, str(error)) from error
-        if self.journal is not None:
-            self.journal.added(message.id, message.name, message.filter)
-        if (standing := self._standing.get(message.name)) is not None:
-            self._spread_more(standing, [index.filter(id) for id in ids])
+        if (journal := self._delivery.journal) is not None:
+            journal.added(message.id, message.name, message.filter)
+        if (standing := self._names.get(message.name)) is not None:
+            self._tell(standing, map(index.filter, ids))
         self._reply(session, message.request, {"id": message.id, "filters": len(ids), "replaced": replaces})
 
-    def _index_remove(self, session: Session, message: IndexRemove) -> None:
+    def remove(self, session: Session, message: IndexRemove) -> None:
         """INDEX_REMOVE: take a subscription out of the index."""
         index = self._require_index()
-        self._match()
+        self._delivery.match()
         if not index.filters_of(message.id):
             raise Refusal(Code.UNKNOWN, f"the index has no subscription {message.id!r}")
         count = self._take_out(index, message.id)
-        if self.journal is not None:
-            self.journal.removed(message.id)
+        if (journal := self._delivery.journal) is not None:
+            journal.removed(message.id)
         self._reply(session, message.request, {"id": message.id, "filters": count})
 
     def _take_out(self, index: Index, id: str) -> int:
         ids = index.filters_of(id)
-        gone = [(self._standing.get(str(index.interface(each))), index.filter(each)) for each in ids]
+        gone = [(self._names.get(str(index.interface(each))), index.filter(each)) for each in ids]
         index.remove_subscription(id)
         for standing, each in gone:
-            if standing is not None and each in standing.spread:
-                standing.spread.remove(each)
-                self._act(self.router.unsubscribe(each))
+            if standing is not None and standing.keys:
+                key = EncodedFilter(each, encode_filter(each)).key
+                if key in standing.keys:
+                    standing.keys.remove(key)
+                    self._interest.interest_changed((), (key,))
         return len(ids)
 
     def _require_index(self) -> Index:
@@ -323,9 +336,9 @@ class Indexing(Subscribing):
 
     def _reply(self, session: Session, request: int, document: dict[str, Any]) -> None:
         if session.open:  # it may have left while the index was opened
-            self._answer(session, Reply(request, document))
+            self._sessions.answer(session, Reply(request, document))
 
-    def index_document(self) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         """What STATUS says of the index; empty without one."""
         if self.loaded is None:
             return {}
@@ -335,20 +348,19 @@ class Indexing(Subscribing):
             "digest": self.loaded.digest,
             "subscriptions": self.loaded.subscriptions,
             "filters": len(self.loaded.table),
-            "attached": len(self._attachments),
+            "attached": len(self.attachments),
             "damaged": [str(each) for each in self.loaded.table.damaged],
         }
 
     def _check(self) -> None:
-        super()._check()
-        for name, standing in self._standing.items():
+        for name, standing in self._names.items():
             assert standing.name == name
-            assert standing.attached or standing.handle
-            assert not standing.handle or _FIRST <= standing.handle < self._handles
-            assert standing.attached == {h for h, each in self._attachments.items() if each is standing}
-            assert standing.attached <= self._subscriptions.keys() | self._leaving
-            assert standing.attached or not standing.spread
-        assert self._attachments.keys() <= self._unrecorded
+            assert standing.attached or standing.interface
+            assert not standing.interface or _FIRST <= standing.interface < self._next_interface
+            assert standing.attached == {each for each, its in self.attachments.items() if its is standing}
+            assert standing.attached <= self._delivery.receivers.keys() | self._delivery.leaving
+            assert standing.attached or not standing.keys
+        assert self.attachments.keys() <= self._delivery.unrecorded
 
 
 def _cannot_open(path: str, shard: str, done: Callable[[Loaded | ContradaError], None]) -> None:

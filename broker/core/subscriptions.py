@@ -1,97 +1,258 @@
-"""Clients' subscriptions: how one begins and ends. The caller, `Core`, has checked the roles."""
+"""Clients' subscriptions: how one begins and ends.
+
+Owns what clients asked for: their filters in the table, under one interface each. Makes every subscription a receiver
+of `Delivery`, and tells the `Interest` which filters are wanted, with their bytes as they came, and no more. A
+subscription that has ended gets nothing from that moment; its filters leave the table when there is time for it.
+
+An attachment to an index (`standing_index.py`) is a subscription too, whose `part` is the index instead of this.
+"""
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections import deque
+from contextlib import contextmanager, suppress
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from contrada.broker.core.ports import Refusal
-from contrada.broker.core.subscription import Subscription
-from contrada.broker.overlay.advertisements import Advertising
+from contrada.broker.core.ports import EncodedFilter, Refusal
+from contrada.broker.core.receiver import Receiver
 from contrada.broker.protocol.messages import Ack, Acked, Attach, Subscribe, Unsubscribe
 from contrada.broker.protocol.wire import Code
 from contrada.errors import ContradaError
+from contrada.forwarding.codec.msgpack import encode_filter
+from contrada.forwarding.language.filter import as_filters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from contrada.broker.core.delivery import Delivery
+    from contrada.broker.core.ports import Codec, Interest, Table
     from contrada.broker.core.session import Session
+    from contrada.broker.core.sessions import Sessions
+    from contrada.broker.node.settings import Settings
+    from contrada.broker.turn.leftovers import Leftovers
+    from contrada.broker.turn.mishaps import Mishaps
+
+_EXPLAINED: Final = 100  # filters of one subscription, at most: it may have thousands
+_REMEMBERED: Final = 10_000  # subscriptions that have ended, for EXPLAIN
 
 
-class Subscribing(Advertising):
-    """A switchboard whose clients subscribe."""
+class Part(Protocol):
+    """Who knows what a subscription asked for."""
 
-    def _subscribe(self, session: Session, message: Subscribe) -> None:
-        size = self._afford(session, message.filters)
-        if not self._may_begin(session, message):
+    def withdraw(self, subscription: Subscription) -> None:
+        """Match nothing more for a subscription that has ended."""
+
+    def explain(self, subscription: Subscription, notification: Any) -> list[Any]:
+        """Why each of its filters matches a notification or does not; of many, the first."""
+
+
+class Subscription(Receiver):
+    """What a client asked for, and receives."""
+
+    __slots__ = ("encoded", "filter_bytes", "filters", "keys", "part")
+
+    def __init__(self, part: Part, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.part = part
+        self.encoded: Sequence[bytes] = ()  # its filters as the client sent them
+        self.filter_bytes = 0  # of these
+        self.filters: list[int] = []  # the table's ids of them
+        self.keys: list[bytes] = []  # of what the interest was told of for it
+
+
+class Subscriptions:
+    """The subscriptions of one broker's clients."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        table: Table,
+        codec: Codec,
+        sessions: Sessions,
+        delivery: Delivery,
+        interest: Interest,
+        leftovers: Leftovers,
+        mishaps: Mishaps,
+    ) -> None:
+        self.codec = codec
+        self.ended: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)  # session and id of subscriptions, latest last
+        self._settings = settings
+        self._table = table
+        self._sessions = sessions
+        self._delivery = delivery
+        self._interest = interest
+        self._leftovers = leftovers
+        self._mishaps = mishaps
+        sessions.ended.append(self.session_ended)
+        interest.woken.append(self._tell_all)
+
+    @property
+    def by_interface(self) -> Mapping[int, Subscription]:
+        """All subscriptions, by the numbers of their interfaces."""
+        receivers = dict(self._delivery.receivers)  # at once: the metrics' thread asks too
+        return {interface: each for interface, each in receivers.items() if isinstance(each, Subscription)}
+
+    # -- how one begins ----------------------------------------------------------------------------------
+
+    def subscribe(self, session: Session, message: Subscribe) -> None:
+        """SUBSCRIBE."""
+        size = self._sessions.afford(session, message.filters)
+        if not self.may_begin(session, message):
             return
-        handle = self._next_handle
+        interface = self._delivery.new_interface()
         ids: list[int] = []
         try:
             filters = [self.codec.filter(encoded) for encoded in message.filters]
             for expression in filters:
-                ids += self.table.add(handle, expression)
+                ids += self._table.add(interface, expression)
         except Exception as error:
-            self._withdraw_later(handle, ids, self.table.remove)
-            self._next_handle += 1
+            self._withdraw(interface, ids, ())
             if isinstance(error, ContradaError):
                 raise Refusal(Code.BAD_FILTER, str(error)) from error
             raise
-        subscription = self._begin(session, message)
+        subscription = self.begin(self, session, message, interface)
         subscription.filters = ids
+        subscription.encoded = message.filters
         subscription.filter_bytes = size
         session.filter_bytes += size
-        if self.journal is not None:
-            self.journal.subscribed(handle, session.publisher, session.number, subscription.id, message.filters)
-        with self._undone_if_it_fails(subscription):
-            self._spread(ids)
-        self._answer(session, Ack((Acked(message.request),)))
+        if (journal := self._delivery.journal) is not None:
+            journal.subscribed(interface, session.publisher, session.number, subscription.id, message.filters)
+        with self.undone_if_it_fails(subscription):
+            self._tell(subscription, filters)
+        self._sessions.answer(session, Ack((Acked(message.request),)))
+
+    def may_begin(self, session: Session, message: Subscribe | Attach) -> bool:
+        """Check what every subscription has to obey, and match what was published before it."""
+        limits = self._settings.limits
+        if message.subscription in session.receivers:
+            raise Refusal(Code.DUPLICATE, f"subscription {message.subscription} exists already in this session")
+        if len(session.receivers) >= limits.subscriptions:
+            raise Refusal(Code.LIMIT, f"a session may have at most {limits.subscriptions} subscriptions")
+        if message.queue > limits.queue:
+            raise Refusal(Code.LIMIT, f"a queue may be at most {limits.queue} long")
+        self._delivery.match()
+        return session.open  # not if that filled a queue of this very session, under the policy disconnect
+
+    def begin(self, part: Part, session: Session, message: Subscribe | Attach, interface: int) -> Subscription:
+        """Register a subscription under an interface."""
+        limits = self._settings.limits
+        subscription = Subscription(
+            part,
+            session,
+            message.subscription,
+            interface,
+            message.policy,
+            credit=message.credit,
+            limit=message.queue or min(self._settings.queue, limits.queue),
+            limit_bytes=limits.queue_bytes,
+            since=self._delivery.sequence,
+        )
+        session.receivers[message.subscription] = self._delivery.receivers[interface] = subscription
+        return subscription
 
     @contextmanager
-    def _undone_if_it_fails(self, subscription: Subscription) -> Iterator[None]:
+    def undone_if_it_fails(self, subscription: Subscription) -> Iterator[None]:
         """End a subscription again if what makes it whole raises."""
         try:
             yield
         except Exception:
-            self._drop_subscription(subscription)
+            self.end(subscription)
             raise
 
-    def _unsubscribe(self, session: Session, message: Unsubscribe) -> None:
-        subscription = session.subscriptions.get(message.subscription)
-        if subscription is None:
+    # -- what others learn of it -------------------------------------------------------------------------
+
+    def _tell(self, subscription: Subscription, expressions: Iterable[Any]) -> None:
+        """What a subscription asks for is wanted."""
+        if self._interest.awake:
+            for expression, body in zip(expressions, subscription.encoded, strict=True):
+                wanted = encoded_filters(expression, body)
+                self._interest.interest_changed(wanted, ())
+                subscription.keys += [each.key for each in wanted]
+
+    def _tell_all(self) -> None:
+        for subscription in self.by_interface.values():
+            self._tell(subscription, map(self.codec.filter, subscription.encoded))
+
+    # -- how one ends ------------------------------------------------------------------------------------
+
+    def unsubscribe(self, session: Session, message: Unsubscribe) -> None:
+        """UNSUBSCRIBE."""
+        subscription = session.receivers.get(message.subscription)
+        if not isinstance(subscription, Subscription):
             raise Refusal(Code.UNKNOWN, f"this session has no subscription {message.subscription}")
-        self._match()
-        if subscription.session.open:  # matching may have ended the session, for a full queue
+        self._delivery.match()
+        if session.open:  # matching may have ended the session, for a full queue
             session.report_drops(subscription)
-            self._drop_subscription(subscription)
-            self._answer(session, Ack((Acked(message.request),)))
+            self.end(subscription)
+            self._sessions.answer(session, Ack((Acked(message.request),)))
 
-    def _may_begin(self, session: Session, message: Subscribe | Attach) -> bool:
-        """Check what every subscription has to obey, and match what was published before it."""
-        limits = self.settings.limits
-        if message.subscription in session.subscriptions:
-            raise Refusal(Code.DUPLICATE, f"subscription {message.subscription} exists already in this session")
-        if len(session.subscriptions) >= limits.subscriptions:
-            raise Refusal(Code.LIMIT, f"a session may have at most {limits.subscriptions} subscriptions")
-        if message.queue > limits.queue:
-            raise Refusal(Code.LIMIT, f"a queue may be at most {limits.queue} long")
-        self._match()
-        return session.open  # not if that filled a queue of this very session, under the policy disconnect
+    def end(self, subscription: Subscription) -> None:
+        """End a subscription: it is gone when this returns. Its filters follow when there is time for them."""
+        session = subscription.session
+        del session.receivers[subscription.id]
+        self.ended.append((session.number, subscription.id))
+        session.filter_bytes -= subscription.filter_bytes
+        self._delivery.receivers.pop(subscription.interface, None)
+        subscription.part.withdraw(subscription)
+        session.waiting.pop(subscription, None)
+        session.dropping.pop(subscription, None)
+        self._delivery.end(subscription)
 
-    def _begin(self, session: Session, message: Subscribe | Attach) -> Subscription:
-        """Register a subscription under the next handle."""
-        limits = self.settings.limits
-        handle = self._next_handle
-        self._next_handle += 1
-        subscription = Subscription(
-            session,
-            message.subscription,
-            handle,
-            message.policy,
-            credit=message.credit,
-            limit=message.queue or min(self.settings.queue, limits.queue),
-            limit_bytes=limits.queue_bytes,
-            since=self._sequence,
-        )
-        session.subscriptions[message.subscription] = self._subscriptions[handle] = subscription
-        return subscription
+    def session_ended(self, session: Session) -> None:
+        """End all subscriptions of a session that is gone."""
+        gone = [each for each in session.receivers.values() if isinstance(each, Subscription)]
+        session.receivers.clear()
+        delivery = self._delivery
+        delivery.leaving.update([subscription.interface for subscription in gone])
+        self._leftovers.put(lambda subscription: subscription.part.withdraw(subscription), gone)
+        for subscription in gone:
+            delivery.receivers.pop(subscription.interface, None)
+        for subscription in gone:
+            if subscription.held or delivery.journal is not None:
+                self._mishaps.attempt("ending a subscription", delivery.end, subscription)
+        self.ended.extend([(session.number, subscription.id) for subscription in gone[-_REMEMBERED:]])
+
+    def withdraw(self, subscription: Subscription) -> None:
+        """Take the filters of a subscription that has ended out of the table."""
+        self._withdraw(subscription.interface, subscription.filters, subscription.keys)
+
+    def _withdraw(self, interface: int, filters: Sequence[int], keys: Sequence[bytes]) -> None:
+        """Let an interface match nothing from here on, and take its filters out when there is time for it."""
+
+        def done() -> None:
+            self._delivery.leaving.discard(interface)
+            with suppress(KeyError):  # none is left; unless adding failed half-way
+                self._table.remove_interface(interface)
+
+        self._delivery.leaving.add(interface)
+        self._leftovers.put(self._remove, zip_longest(filters, keys), done)
+
+    def _remove(self, filter: tuple[int | None, bytes | None]) -> None:
+        id, key = filter
+        if id is not None:
+            self._table.remove(id)
+        if key is not None:
+            self._interest.interest_changed((), (key,))
+
+    # -- for people --------------------------------------------------------------------------------------
+
+    def explain(self, subscription: Subscription, notification: Any) -> list[Any]:
+        """Constraint by constraint, why each filter of a subscription matches or does not; of many, the first."""
+        return [self._table.explain(notification, id) for id in subscription.filters[:_EXPLAINED]]
+
+    def _check(self) -> None:
+        for session in self._sessions.by_connection.values():
+            mine = [each for each in session.receivers.values() if isinstance(each, Subscription)]
+            assert session.filter_bytes >= sum(each.filter_bytes for each in mine)
+            assert all(self._delivery.receivers.get(each.interface) is each for each in mine)
+
+
+def encoded_filters(expression: Any, body: bytes) -> list[EncodedFilter]:
+    """The filters of an expression that was read from these bytes, each with bytes of its own."""
+    filters = as_filters(expression)
+    return (
+        [EncodedFilter(filters[0], body)]
+        if len(filters) == 1
+        else [EncodedFilter(f, encode_filter(f)) for f in filters]
+    )

@@ -10,7 +10,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contrada.broker.core.core import Identity
+from contrada.broker.core.sessions import Identity
 from contrada.broker.protocol.keys import BROKER, key_in, load_secret, read_key_file, role_named
 from contrada.errors import InvalidValue
 

@@ -52,7 +52,6 @@ class TimedTable:
     def __init__(self, table: Table, seconds: Histogram, sizes: Histogram) -> None:
         self.add = table.add
         self.remove = table.remove
-        self.filter = table.filter
         self.remove_interface = table.remove_interface
         self.explain = table.explain
         self.stats = table.stats
@@ -114,19 +113,19 @@ class Metrics:
         for name, text in COUNTERS.items():
             yield CounterMetricFamily(f"contrada_{name}", text, value=core.counters[name])
         dropped = CounterMetricFamily("contrada_dropped", "Notifications lost by slow consumers", labels=["policy"])
-        for policy, count in dict(core.drops).items():
+        for policy, count in dict(core.delivery.drops).items():
             dropped.add_metric([policy], count)
         yield dropped
-        sessions = list(dict(core.sessions).values())
-        subscriptions = list(dict(core.subscriptions).values())
+        sessions = list(dict(core.sessions.by_number).values())
+        subscriptions = list(core.subscriptions.by_interface.values())
         queues = [(len(s.queue), s.waiting_bytes) for s in subscriptions]
         gauges = {
             "sessions": ("Open sessions", len(sessions)),
             "congested_sessions": ("Sessions whose connection takes no more", sum(s.congested for s in sessions)),
             "subscriptions": ("Subscriptions, each an interface of the table", len(subscriptions)),
             "filters": ("Filters in the forwarding table", sum(len(s.filters) for s in subscriptions)),
-            "standing_filters": ("Filters in the index", len(loaded.table) if (loaded := core.loaded) else 0),
-            "attached": ("Subscriptions attached to an interface of the index", len(core.attachments)),
+            "standing_filters": ("Filters in the index", len(loaded.table) if (loaded := core.index.loaded) else 0),
+            "attached": ("Subscriptions attached to an interface of the index", len(core.index.attachments)),
             "queued": ("Notifications waiting for credit", sum(count for count, _ in queues)),
             "queued_bytes": ("Their bytes", sum(size for _, size in queues)),
             "longest_queue": ("Notifications in the longest queue", max((count for count, _ in queues), default=0)),
@@ -144,7 +143,7 @@ class Metrics:
     @staticmethod
     def _links(core: Core) -> Iterator[Metric]:
         """Per neighbour, from the rows that the core made at its last tick."""
-        rows = core.link_rows
+        rows = core.overlay.link_rows
         for kind, names in ((CounterMetricFamily, report.COUNTERS), (GaugeMetricFamily, report.GAUGES)):
             for name, text in names.items():
                 family = kind(f"contrada_link_{name}", text, labels=["neighbour"])

@@ -30,8 +30,9 @@ import zmq
 from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
-from contrada.broker.core.core import Core, Identity
+from contrada.broker.core.core import Core
 from contrada.broker.core.session import Sent
+from contrada.broker.core.sessions import Identity
 from contrada.broker.node.dealers import Dealers
 from contrada.broker.node.index_loader import IndexLoader
 from contrada.broker.node.key_directory import KeyDirectory
@@ -98,7 +99,7 @@ class Node:
         metrics.watch(self.core)
         self._recorder: Recorder | None = None
         self._loader = IndexLoader(self._wake, roads)
-        self.core.open_index = self._loader.open
+        self.core.index.open_index = self._loader.open
         self._keys = keys
         self._secure = keys is not None
         self._linger = settings.shutdown_timeout
@@ -110,17 +111,17 @@ class Node:
         self.turned: float | None = None  # when the loop last came round, by the monotonic clock; None before the first
         self._context = zmq.Context()
         self._poller = zmq.Poller()
-        self._peers = self.core.transport = Dealers(self._context, self._poller, keys, self._transport_options())
+        self._peers = self.core.links.transport = Dealers(self._context, self._poller, keys, self._transport_options())
         self._zap = self._context.socket(zmq.REP)
         self._router = self._context.socket(zmq.ROUTER)
         try:
             self._open(keys)
             if settings.record is not None:  # last: it leaves a mark on the disk
                 self._recorder = Recorder(settings, self.core.id, self.core.counters)
-                self.core.journal = self._recorder.writer
+                self.core.delivery.journal = self._recorder.writer
             if index is not None:
-                self.core.load(index)
-                self._loader.verify(index, partial(self.core.verified, index))  # opened without, to start quickly
+                self.core.index.load(index)
+                self._loader.verify(index, partial(self.core.index.verified, index))  # opened without, to start quickly
         except BaseException:
             if self._recorder is not None:
                 self._recorder.close()
@@ -178,7 +179,7 @@ class Node:
             return "the broker does not serve yet"
         if self._stopping.is_set():
             return "the broker is shutting down"
-        if self.settings.index is not None and self.core.loaded is None:
+        if self.settings.index is not None and self.core.index.loaded is None:
             return f"the index {self.settings.index} is not loaded"
         return self._unhealthy()
 
@@ -201,7 +202,7 @@ class Node:
 
     @property
     def closed(self) -> bool:
-        """Whether it has served its time."""
+        """Whether its sockets are closed."""
         return bool(self._context.closed)
 
     def close(self) -> None:
@@ -231,7 +232,7 @@ class Node:
             except Exception as error:
                 if self._context.closed:
                     raise
-                core.mishap("turn", error)
+                core.mishaps.note("turn", error)
                 failures += 1
                 self._stopping.wait(min(_PAUSE * failures, _LONGEST_PAUSE))
 
@@ -302,7 +303,7 @@ class Node:
 
     def _unserved(self) -> bool:
         """Whether some client still has notifications queued, and may yet give credit for them."""
-        return any(session.waiting for session in self.core.sessions.values())
+        return any(session.waiting for session in self.core.sessions.by_number.values())
 
     def _receive(self) -> None:
         """Take in what has arrived, up to a turn's worth."""

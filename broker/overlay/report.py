@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from contrada.broker.protocol.wire import LIST_LENGTH
 
 if TYPE_CHECKING:
-    from contrada.broker.overlay.links import Linking
+    from collections.abc import Sequence
+
+    from contrada.broker.overlay.dial import Dial
+    from contrada.broker.overlay.overlay import Overlay
 
 COUNTERS: Final = {
     "forwarded": "Notifications sent to the neighbour",
@@ -30,14 +33,14 @@ GAUGES: Final = {
 }
 
 
-def overlay(core: Linking, now: float) -> dict[str, Any]:
+def document(overlay: Overlay, dials: Sequence[Dial], now: float) -> dict[str, Any]:
     """Topology and links, as plain values."""
-    topology = core.router.topology
+    topology = overlay.router.topology
     tree = topology.tree()
     states = topology.states
     return {
         "known": len(states),
-        "stands_down": core.stands_down,
+        "stands_down": overlay.stands_down,
         "brokers": [
             {
                 "broker": state.broker,
@@ -47,33 +50,33 @@ def overlay(core: Linking, now: float) -> dict[str, Any]:
             }
             for state in states[:LIST_LENGTH]  # no REPLY has longer lists
         ],
-        "links": links(core, now)[:LIST_LENGTH],
-        "dialling": [dial.peer.url for dial in core.dials if dial.neighbour not in core.neighbours],
+        "links": links(overlay, now)[:LIST_LENGTH],
+        "dialling": [dial.peer.url for dial in dials if dial.neighbour not in overlay.neighbours],
     }
 
 
-def links(core: Linking, now: float) -> list[dict[str, Any]]:
+def links(overlay: Overlay, now: float) -> list[dict[str, Any]]:
     """One row per known neighbour."""
     rows = []
-    for broker, up in sorted(core.router.links.items()):
-        link = core.neighbours.get(broker)
-        totals = dict(core.interests[broker].totals) if broker in core.interests else {}
-        state = core.router.flow_state(broker)
+    for broker, up in sorted(overlay.router.links.items()):
+        link = overlay.neighbours.get(broker)
+        totals = dict(overlay.interfaces[broker].totals) if broker in overlay.interfaces else {}
+        state = overlay.router.flow_state(broker)
         wanted, shown = len(state.wanted), len(state.wanted.shown)
         rows.append(
             {
                 "neighbour": broker,
                 "up": up,
-                "in_tree": broker in core.router.tree_links,
+                "in_tree": broker in overlay.router.tree_links,
                 "dialled": link is not None and link.dial is not None,
                 "idle": now - link.session.heard if link is not None else None,
                 "held": len(state.held),
                 "wanted": wanted,
                 "shown": shown,
                 "saved": wanted - shown,
-                "queued": len(link.outlet.queue) if link is not None else 0,
+                "queued": len(link.receiver.queue) if link is not None else 0,
                 **{name: totals.get(name, 0) for name in COUNTERS},
-                "forwarded": totals.get("forwarded", 0) + (link.outlet.delivered if link is not None else 0),
+                "forwarded": totals.get("forwarded", 0) + (link.receiver.delivered if link is not None else 0),
             }
         )
     return rows

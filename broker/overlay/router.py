@@ -25,6 +25,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from contrada.broker.core.ports import EncodedFilter
 from contrada.broker.overlay.actions import Action, Install, Send, StandDown, Uninstall
 from contrada.broker.overlay.flow import FlowState, HeldChange
 from contrada.broker.overlay.seen import SeenIds
@@ -38,7 +39,6 @@ from contrada.broker.protocol.peer_messages import (
     LinkStates,
     PeerMessage,
     Replace,
-    filter_key,
 )
 
 if TYPE_CHECKING:
@@ -61,15 +61,14 @@ class Router:
     """Routing state of one broker.
 
     `sequence` must be above any used by an earlier life of this broker, or the router will learn its own old link
-    state from a neighbour and step over it. `incarnation` names this life; a later one's is greater. `encode` and
-    `decode` turn filters into bytes and back.
+    state from a neighbour and step over it. `incarnation` names this life; a later one's is greater. `decode` reads a
+    filter that a neighbour has sent.
     """
 
     def __init__(
         self,
         broker: str,
         *,
-        encode: Callable[[Filter], bytes],
         decode: Callable[[bytes], Filter],
         sequence: int = 1,
         incarnation: int = 0,
@@ -82,13 +81,12 @@ class Router:
         self.topology = Topology(LinkState(broker, sequence, frozenset(), priority, incarnation))
         self.advertisements = advertisements
         self.hop_limit = hop_limit
-        self._encode = encode
         self._decode = decode
         self._stale_after = stale_after
         self._links: dict[str, _Link] = {}
         self._tree_links: frozenset[str] = frozenset()
         self._local: dict[Flow, Counter[bytes]] = {flow: Counter() for flow in Flow}
-        self._known: dict[bytes, tuple[Filter, bytes]] = {}
+        self._known: dict[bytes, EncodedFilter] = {}
         self._uses: Counter[bytes] = Counter()  # of every known filter, the clients and links that want it
         self._seen = SeenIds()
         self._shouted_down = False
@@ -134,21 +132,21 @@ class Router:
             return self._held_changed(neighbour, message.flow, link.flows[message.flow].take_change(message))
         raise TypeError(f"{type(message).__name__} is not for the router")
 
-    def subscribe(self, *filters: Filter) -> list[Action]:
+    def subscribe(self, *filters: EncodedFilter) -> list[Action]:
         """A client of this broker wants what matches any of these; once per subscription."""
-        return self._local_changed(Flow.SUBSCRIPTIONS, filters, 1)
+        return self._local_came(Flow.SUBSCRIPTIONS, filters)
 
-    def unsubscribe(self, *filters: Filter) -> list[Action]:
+    def unsubscribe(self, *keys: bytes) -> list[Action]:
         """A client no longer wants them."""
-        return self._local_changed(Flow.SUBSCRIPTIONS, filters, -1)
+        return self._local_went(Flow.SUBSCRIPTIONS, keys)
 
-    def advertise(self, *filters: Filter) -> list[Action]:
+    def advertise(self, *filters: EncodedFilter) -> list[Action]:
         """A client of this broker may publish what matches any of these."""
-        return self._local_changed(Flow.ADVERTISEMENTS, filters, 1)
+        return self._local_came(Flow.ADVERTISEMENTS, filters)
 
-    def unadvertise(self, *filters: Filter) -> list[Action]:
+    def unadvertise(self, *keys: bytes) -> list[Action]:
         """A client withdraws an advertisement."""
-        return self._local_changed(Flow.ADVERTISEMENTS, filters, -1)
+        return self._local_went(Flow.ADVERTISEMENTS, keys)
 
     def tick(self, now: float) -> list[Action]:
         """Time has passed: forget what links that stay down had said, and brokers that stay out of reach."""
@@ -263,19 +261,23 @@ class Router:
 
     # Filters
 
-    def _local_changed(self, flow: Flow, filters: Iterable[Filter], by: int) -> list[Action]:
+    def _local_came(self, flow: Flow, filters: Iterable[EncodedFilter]) -> list[Action]:
         local = self._local[flow]
-        for f in filters:
-            encoded = self._encode(f)
-            key = filter_key(encoded)
-            count = local[key] + by
-            if count < 0:
-                raise KeyError(f"no client has {f} as one of its {flow}")
-            local[key] = count
-            if by > 0 and count == 1:
-                self._use(key, f, encoded)
+        for each in filters:
+            key = each.key
+            local[key] += 1
+            if local[key] == 1:
+                self._use(key, each)
                 self._source_came(flow, key, None)
-            elif count == 0:
+        return self._tell()
+
+    def _local_went(self, flow: Flow, keys: Iterable[bytes]) -> list[Action]:
+        local = self._local[flow]
+        for key in keys:
+            if not local[key]:
+                raise KeyError(f"no client has {key.hex()} as one of its {flow}")
+            local[key] -= 1
+            if not local[key]:
                 del local[key]
                 self._source_went(flow, key, None)
                 self._drop(key)
@@ -285,11 +287,10 @@ class Router:
         actions: list[Action] = []
         is_source = neighbour in self._tree_links
         for key, encoded in change.added.items():
-            known = self._known.get(key)
-            f = self._decode(encoded) if known is None else known[0]
-            self._use(key, f, encoded)
+            known = self._known.get(key) or EncodedFilter(self._decode(encoded), encoded)
+            self._use(key, known)
             if flow is Flow.SUBSCRIPTIONS:
-                actions.append(Install(neighbour, key, f))
+                actions.append(Install(neighbour, key, known.filter))
             if is_source:
                 self._source_came(flow, key, neighbour)
         for key in change.removed:
@@ -302,17 +303,17 @@ class Router:
             if change.removed:
                 self._restore(neighbour, Flow.SUBSCRIPTIONS)
             elif change.added:
-                self._welcome(neighbour, [self._known[key][0] for key in change.added])
+                self._welcome(neighbour, [self._known[key].filter for key in change.added])
         return actions + self._tell()
 
     def _source_came(self, flow: Flow, key: bytes, source: str | None) -> None:
-        f, _ = self._known[key]
+        f = self._known[key].filter
         for neighbour in self._tree_links:
             if neighbour != source and self._may_meet(neighbour, flow, f):
                 self._links[neighbour].flows[flow].want(key, f)
 
     def _source_went(self, flow: Flow, key: bytes, source: str | None) -> None:
-        f, _ = self._known[key]
+        f = self._known[key].filter
         for neighbour in self._tree_links:
             if neighbour != source and self._may_meet(neighbour, flow, f):
                 self._links[neighbour].flows[flow].unwant(key)
@@ -322,13 +323,13 @@ class Router:
         if flow is Flow.ADVERTISEMENTS or not self.advertisements:
             return True
         held = self._links[neighbour].flows[Flow.ADVERTISEMENTS].held
-        return any(not f.conflicts(self._known[key][0]) for key in held)
+        return any(not f.conflicts(self._known[key].filter) for key in held)
 
     def _welcome(self, neighbour: str, advertised: Sequence[Filter]) -> None:
         """Something new is advertised beyond a neighbour: want from it what only that may meet."""
         state = self._links[neighbour].flows[Flow.SUBSCRIPTIONS]
         for key, count in self._sources(neighbour, Flow.SUBSCRIPTIONS).items():
-            f, _ = self._known[key]
+            f = self._known[key].filter
             if key not in state.sources and any(not f.conflicts(each) for each in advertised):
                 for _ in range(count):
                     state.want(key, f)
@@ -348,11 +349,11 @@ class Router:
         target = self._sources(neighbour, flow)
         if self.advertisements and flow is Flow.SUBSCRIPTIONS:
             target = Counter(
-                {key: n for key, n in target.items() if self._may_meet(neighbour, flow, self._known[key][0])}
+                {key: n for key, n in target.items() if self._may_meet(neighbour, flow, self._known[key].filter)}
             )
         for key in state.sources.keys() | target.keys():
             for _ in range(state.sources.get(key, 0), target[key]):
-                state.want(key, self._known[key][0])
+                state.want(key, self._known[key].filter)
             for _ in range(target[key], state.sources.get(key, 0)):
                 state.unwant(key)
 
@@ -365,8 +366,8 @@ class Router:
                 actions += (Send(neighbour, change) for change in changes if change is not None)
         return actions
 
-    def _use(self, key: bytes, f: Filter, encoded: bytes) -> None:
-        self._known.setdefault(key, (f, encoded))
+    def _use(self, key: bytes, known: EncodedFilter) -> None:
+        self._known.setdefault(key, known)
         self._uses[key] += 1
 
     def _drop(self, key: bytes) -> None:
@@ -375,7 +376,7 @@ class Router:
             del self._uses[key], self._known[key]
 
     def _encoded(self, key: bytes) -> bytes:
-        return self._known[key][1]
+        return self._known[key].body
 
     def _check(self) -> None:
         """Assert the law of the overlay, and that nothing known is unused."""
@@ -387,7 +388,7 @@ class Router:
                 assert state.sources == {
                     key: n
                     for key, n in self._sources(neighbour, flow).items()
-                    if self._may_meet(neighbour, flow, self._known[key][0])
+                    if self._may_meet(neighbour, flow, self._known[key].filter)
                 }
                 if state.synced:
                     assert set(state.sent) == set(state.wanted.shown)

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgpack
 
-from contrada.broker.core.core import Core, Identity
+from contrada.broker.core.core import Core
 from contrada.broker.core.ports import Codec
 from contrada.broker.core.session import Sent
+from contrada.broker.core.sessions import Identity
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.frames import decode, encode
 from contrada.broker.protocol.messages import Ack, Deliver, Dropped, Hello, Limits, Message, Publish, Subscribe

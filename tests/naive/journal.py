@@ -53,6 +53,6 @@ class NaiveJournal:
             self.routed[interface].remove(number)
 
     def _check(self, core: Any) -> None:
-        assert self.live.keys() == core.subscriptions.keys()
-        for interface, subscription in core.subscriptions.items():
+        assert self.live.keys() == core.subscriptions.by_interface.keys()
+        for interface, subscription in core.subscriptions.by_interface.items():
             assert len(self.routed[interface]) == subscription.delivered + len(subscription.queue)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgpack
 import pytest
 
-from contrada.broker.core.core import Identity
 from contrada.broker.core.recent import ENTRY_BYTES, Recent
 from contrada.broker.core.session import Sent
+from contrada.broker.core.sessions import Identity
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import (
@@ -66,7 +66,7 @@ def test_nothing_happens_before_hello():
     for message in (Ping(1), Publish(1, (body(a=1),)), Subscribe(1, 1, equals("a", 1), Policy.BLOCK, 1), Bye()):
         top.say(A, message)
         assert errors(top.heard(A)) == [(0, Code.NO_SESSION, True)]
-    assert not top.core.sessions
+    assert not top.core.sessions.by_number
 
 
 def test_a_notification_reaches_those_who_asked_and_no_one_else():
@@ -257,7 +257,7 @@ def test_a_second_hello_starts_afresh():
     top.connect(A)
     top.publish(B, 1, "x")
     assert top.heard(A) == []
-    assert len(top.core.sessions) == 2
+    assert len(top.core.sessions.by_number) == 2
 
 
 # -- flow control ------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_disconnect_ends_only_the_slow_session():
     assert "subscription 1" in error.reason
     assert len(delivered(top.heard(C))) == 3
     assert acked(top.heard(A)) == [1]
-    assert len(top.core.sessions) == 2
+    assert len(top.core.sessions.by_number) == 2
 
 
 def test_block_holds_back_exactly_the_publishers_that_fill_the_queue():
@@ -392,7 +392,7 @@ def test_a_client_that_never_reads_its_answers_is_ended():
     for _ in range(5000):
         top.say(A, Ping(1))
     top.turn()
-    assert not top.core.sessions
+    assert not top.core.sessions.by_number
 
 
 def test_a_slow_consumer_that_reads_again_still_hears_why_it_was_ended():
@@ -403,7 +403,7 @@ def test_a_slow_consumer_that_reads_again_still_hears_why_it_was_ended():
     for request in range(1, 7):
         top.publish(A, request, "x")
         top.turn()
-    assert [s.connection for s in top.core.sessions.values()] == [A]
+    assert [s.connection for s in top.core.sessions.by_number.values()] == [A]
     assert top.core.congested
     top.full.clear()
     heard = top.heard(B)
@@ -419,7 +419,7 @@ def test_last_words_are_not_kept_for_ever_nor_without_bound():
     for _ in range(500):
         top.say(A, Ping(1))  # a stranger that is told to say HELLO, and never listens
         top.turn()
-    ((_, unheard),) = top.core._unsaid.values()
+    ((_, unheard),) = top.core.sessions._unsaid.values()
     assert len(unheard) <= 17
     top.tick(top.core.settings.timeout)
     assert not top.core.congested
@@ -480,7 +480,7 @@ def test_what_explain_remembers_is_bounded_by_its_receivers_too():
         top.subscribe(A, id, "x")
     top.publish(A, 1, "x")
     top.turn()
-    assert top.core.recent._bytes > 50 * ENTRY_BYTES
+    assert top.core.delivery.recent._bytes > 50 * ENTRY_BYTES
 
 
 def test_explain_remembers_the_latest_of_a_batch_that_is_too_large_for_it():
@@ -519,7 +519,7 @@ def test_what_explain_answers_is_bounded():
     top.say(A, Subscribe(1, 1, equals("a", long) * 1024, Policy.BLOCK, 1))
     top.publish(A, 2, "y")
     top.heard(A)
-    sequence = top.core._sequence - 1
+    sequence = top.core.delivery.sequence - 1
     top.say(A, Explain(3, NotificationId("b-1", sequence), 0, 1))
     (reply,) = top.heard(A)
     assert reply.document["fate"] == "no-match"
@@ -547,7 +547,7 @@ def test_silence_is_pinged_then_ended():
     assert [type(m) for m in top.heard(A)] == [Ping]
     top.tick(1.0)
     assert errors(top.heard(A)) == [(0, Code.SILENT, True)]
-    assert not top.core.subscriptions
+    assert not top.core.subscriptions.by_interface
     assert not top.core.table.interfaces
 
 
@@ -557,7 +557,7 @@ def test_a_broker_that_was_busy_for_long_blames_nobody():
     top.tick(0.5)
     top.tick(60.0)
     assert [type(m) for m in top.heard(A)] == [Ping]
-    assert len(top.core.sessions) == 1
+    assert len(top.core.sessions.by_number) == 1
 
 
 def test_pings_are_answered():
@@ -574,7 +574,7 @@ def test_bye_is_answered_behind_what_was_on_its_way():
     top.publish(A, 1, "x")
     top.say(A, Bye("done"))
     assert [type(m).__name__ for m in top.heard(A)] == ["Deliver", "Ack", "Bye"]
-    assert not top.core.sessions
+    assert not top.core.sessions.by_number
 
 
 def test_a_stopping_broker_delivers_refuses_and_says_goodbye():
@@ -704,7 +704,7 @@ def test_rates_are_per_second():
 def test_the_journal_of_a_batch_in_which_a_session_ends():
     """Two publications of one turn, and a slow consumer that the first of them disconnects."""
     top = TableTop()
-    journal = top.core.journal = NaiveJournal()
+    journal = top.core.delivery.journal = NaiveJournal()
     top.connect(b"pub", b"slow", b"quick")
     top.subscribe(b"slow", 1, "x", Policy.DISCONNECT, credit=1, queue=1)
     top.subscribe(b"quick", 2, "x")
@@ -720,7 +720,7 @@ def test_the_journal_of_a_batch_in_which_a_session_ends():
 def test_explain_says_of_a_subscription_that_it_has_ended():
     top = TableTop()
     top.connect(b"a", b"b")
-    number = next(s.number for s in top.core.sessions.values() if s.name == "b")
+    number = next(s.number for s in top.core.sessions.by_number.values() if s.name == "b")
     top.subscribe(b"b", 1, "x")
     top.subscribe(b"b", 2, "x")
     top.say(b"b", Unsubscribe(5, 1))

@@ -26,7 +26,7 @@ class Deliveries(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.top = TableTop(block_timeout=1e5, timeout=1e5)
-        self.journal = self.top.core.journal = NaiveJournal()
+        self.journal = self.top.core.delivery.journal = NaiveJournal()
         self.model: dict[tuple[bytes, int], ModelSubscription] = {}
         self.got: dict[tuple[bytes, int], list[int]] = {}
         self.reported: dict[tuple[bytes, int], int] = {}
@@ -50,7 +50,7 @@ class Deliveries(RuleBasedStateMachine):
             self.read(client)
 
     def sessions(self, client):
-        return [s for s in self.top.core.sessions.values() if s.connection == client]
+        return [s for s in self.top.core.sessions.by_number.values() if s.connection == client]
 
     def read(self, client: bytes) -> None:
         heard = self.top.inbox.pop(client, [])
@@ -152,8 +152,10 @@ class Deliveries(RuleBasedStateMachine):
         self.journal._check(core)
         for key, subscription in self.model.items():
             assert self.got[key] == subscription.delivered
-            (handle,) = (h for h, s in core.subscriptions.items() if (s.session.connection, s.id) == key)
-            assert self.journal.routed[handle] == subscription.delivered + subscription.queue
+            (interface,) = (
+                number for number, s in core.subscriptions.by_interface.items() if (s.session.connection, s.id) == key
+            )
+            assert self.journal.routed[interface] == subscription.delivered + subscription.queue
             assert self.reported[key] == len(subscription.lost)
         for key, held in self.waiting.items():
             assert any(len(self.model[k].queue) > self.model[k].limit for k in held if k in self.model), key
@@ -169,7 +171,7 @@ class AnythingGoes(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.top = TableTop(bad_frames=5, ban=3.0, timeout=1e5)
-        self.journal = self.top.core.journal = NaiveJournal()
+        self.journal = self.top.core.delivery.journal = NaiveJournal()
         self.top.connect(b"good", b"pub")
         self.top.subscribe(b"good", 1, "x", credit=10**9)
         self.request = 0

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from contrada.broker.core.core import Core, Identity
+from contrada.broker.core.core import Core
 from contrada.broker.core.ports import Codec
+from contrada.broker.core.sessions import Identity
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.messages import Ack, Advertise, Attach, Bye, Error, IndexAdd, Link, Publish, Subscribe
 from contrada.broker.protocol.peer_frames import encode_peer
@@ -46,8 +47,7 @@ def served(top, request=900):
 
 @pytest.mark.parametrize("error", [TypeError, KeyError, RecursionError, MemoryError, ZeroDivisionError])
 def test_what_a_handler_raises_is_that_messages_refusal(top, caplog, error):
-    top.core._status = broken(error)
-    top.core.codec = Codec(top.core.codec.notification, broken(error))
+    top.core.subscriptions.codec = Codec(top.core.codec.notification, broken(error))
     top.say(b"evil", Subscribe(7, 1, equals("a", "x"), Policy.BLOCK, 10))
     (refused,) = refusals(top.heard(b"evil"))
     assert (refused.request, refused.code, refused.fatal) == (7, Code.INTERNAL, False)
@@ -60,7 +60,7 @@ def test_what_a_handler_raises_is_that_messages_refusal(top, caplog, error):
 
 
 def test_too_many_of_them_are_banned(top):
-    top.core.codec = Codec(top.core.codec.notification, broken())
+    top.core.subscriptions.codec = Codec(top.core.codec.notification, broken())
     for request in range(1, 40):
         top.say(b"evil", Subscribe(request, 1, equals("a", "x"), Policy.BLOCK, 10))
     assert [e.code for e in refusals(top.heard(b"evil"))] == [Code.INTERNAL] * 15 + [Code.BANNED]
@@ -70,8 +70,8 @@ def test_too_many_of_them_are_banned(top):
 def test_a_subscription_that_fails_half_way_leaves_nothing_behind(top):
     add = top.core.table.add
 
-    def add_some(handle, expression):
-        ids = add(handle, expression)
+    def add_some(interface, expression):
+        ids = add(interface, expression)
         if expression[1] == "bad":
             raise TypeError("after it was added")
         return ids
@@ -86,13 +86,14 @@ def test_a_subscription_that_fails_half_way_leaves_nothing_behind(top):
     assert acked(top.heard(b"evil")) == [2]
 
 
-@pytest.mark.parametrize("where", ["_spread", "_spread_name"])
+@pytest.mark.parametrize("where", [("subscriptions", "_tell"), ("index", "_tell_name")])
 def test_a_subscription_that_cannot_be_told_to_neighbours_is_undone(top, where):
-    setattr(top.core, where, broken())
+    part, method = where
+    setattr(getattr(top.core, part), method, broken())
     top.say(b"evil", Subscribe(1, 1, equals("a", "x"), Policy.BLOCK, 10), Attach(2, 2, "name", Policy.BLOCK, 10))
     heard = top.heard(b"evil")
     assert [e.code for e in refusals(heard)] == [Code.INTERNAL]
-    assert len(top.core.subscriptions) == 2
+    assert len(top.core.subscriptions.by_interface) == 2
     assert len(acked(heard)) == 1
     assert served(top)
 
@@ -119,42 +120,42 @@ def test_a_publication_that_cannot_be_matched_is_found_and_refused_alone(top, ca
     assert (refused.request, refused.code) == (5, Code.INTERNAL)
     assert refused.reason.startswith("notification 1 of 3: ")
     assert len(calls) <= 2 * 8 + 2  # by halves, not one by one
-    assert all(session.held == 0 for session in top.core.sessions.values())
+    assert all(session.held == 0 for session in top.core.sessions.by_number.values())
     assert served(top)
 
 
 @pytest.mark.parametrize("together", [True, False])
 def test_a_publication_that_cannot_be_handed_out_is_lost_alone(top, together):
-    hand_out = top.core._hand_out
+    hand_out = top.core.delivery._hand_out
 
     def fragile(publication, matched):
         if any(b"poison" in each for each in publication.bodies):
             raise RuntimeError("half-way")
         hand_out(publication, matched)
 
-    top.core._hand_out = fragile
+    top.core.delivery._hand_out = fragile
     top.publish(b"pub", 1, "x")
     top.say(b"evil", Publish(1, (body(a="poison"),)), *([Publish(2, (body(a="x"),))] if together else []))
     top.publish(b"pub", 2, "x")
     assert len(delivered(top.heard(b"good"))) == 2
     assert sorted(acked(top.heard(b"pub"))) == [1, 2]
     assert {e.code for e in refusals(top.heard(b"evil"))} == {Code.INTERNAL}
-    assert all(session.held == session.held_bytes == 0 for session in top.core.sessions.values())
+    assert all(session.held == session.held_bytes == 0 for session in top.core.sessions.by_number.values())
 
 
 def test_a_session_that_cannot_be_ticked_drained_or_sent_to_ends_alone(top):
     for doing in ("tick", "drain", "send"):
         top.connect(b"evil")
         top.subscribe(b"evil", 5, "y", credit=0)
-        session = next(s for s in top.core.sessions.values() if s.connection == b"evil")
+        session = next(s for s in top.core.sessions.by_number.values() if s.connection == b"evil")
         if doing == "tick":
             session.waiting = None  # whatever is asked of it raises
             top.core.tick(top.now)
             session.waiting = {}
         elif doing == "drain":
-            top.core._backlog[session] = None
-            drain = top.core._drain
-            top.core._drain = lambda s, session=session, drain=drain: broken()() if s is session else drain(s)
+            top.core.sessions.backlog[session] = None
+            drain = top.core.delivery._drain
+            top.core.delivery._drain = lambda s, session=session, drain=drain: broken()() if s is session else drain(s)
         else:
             send = top.send
             top.send = lambda c, f, send=send: broken(OSError)() if c == b"evil" else send(c, f)
@@ -162,8 +163,8 @@ def test_a_session_that_cannot_be_ticked_drained_or_sent_to_ends_alone(top):
         assert served(top)
         if doing != "send":
             assert [e.code for e in refusals(top.inbox.pop(b"evil", []))] == [Code.INTERNAL]
-        assert b"evil" not in top.core._sessions
-        top.core.__dict__.pop("_drain", None)
+        assert b"evil" not in top.core.sessions.by_connection
+        top.core.delivery.__dict__.pop("_drain", None)
         top.__dict__.pop("send", None)
     assert top.core.counters["internal_errors"] >= 3
 
@@ -173,12 +174,12 @@ def test_a_client_whose_end_fails_is_gone_all_the_same(top):
     top.subscribe(b"evil", 2, "x")
     top.publish(b"pub", 1, "y", "y")
     top.turn()
-    top.core._settle = broken()
+    top.core.delivery.end = broken()
     top.say(b"evil", Bye())
-    del top.core._settle
+    del top.core.delivery.end
     assert top.core.counters["internal_errors"] == 1
     assert served(top)
-    assert len(top.core.subscriptions) == 1
+    assert len(top.core.subscriptions.by_interface) == 1
 
 
 def test_tracebacks_are_bounded_between_two_ticks(top, caplog):
@@ -269,7 +270,6 @@ def stranger(*roles):
 @settings(max_examples=200)
 def test_no_filter_of_a_client_is_more_than_refused(encoded):
     top = stranger(*ALL)
-    top.core.loaded = None
     top.say(b"evil", Subscribe(1, 1, (encoded,), Policy.BLOCK, 1), Advertise(2, 1, (encoded,)))
     top.say(b"evil", IndexAdd(3, "id", "name", encoded))
     top.core.turn(0.0)

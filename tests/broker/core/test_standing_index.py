@@ -289,7 +289,7 @@ def test_names_that_never_were_are_forgotten(broker: Broker) -> None:
         client.publish({"wind": 95})
         assert totals(client)["unattended"] == 1
     broker.stop()
-    assert set(core._standing) == {"città"}
+    assert set(core.index._names) == {"città"}
     core._check()
 
 

@@ -8,7 +8,7 @@ import pytest
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from contrada.broker.core.core import Identity
+from contrada.broker.core.sessions import Identity
 from contrada.broker.node.key_directory import KeyDirectory
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.keys import CLIENT_ROLES, KeyPair, generate, load_public, load_secret

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import Any
 
-from contrada.broker.core.core import Core, Identity
+from contrada.broker.core.core import Core
 from contrada.broker.core.ports import Codec
 from contrada.broker.core.session import Sent
+from contrada.broker.core.sessions import Identity
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import (
@@ -77,7 +78,7 @@ class Overlay:
                 if far is not None:
                     overlay.wires.pop(far, None)
 
-        core.transport = Lines()
+        core.links.transport = Lines()
         self.cores[name] = core
         return core
 
@@ -106,7 +107,7 @@ class Overlay:
                 core.turn(self.now)
                 core.flush(lambda connection, frames, name=name: self._send(name, connection, frames))
                 core._check()
-                core.router._check()
+                core.overlay.router._check()
             for (name, connection), queue in list(self.queues.items()):
                 while queue and name in self.cores:
                     self.cores[name].receive(connection, None, queue.popleft(), self.now)
@@ -119,7 +120,7 @@ class Overlay:
             self.heard[name, connection].append(decode_peer(frames))
         elif (name, connection) in self.wires:
             self.queues[self.wires[name, connection]].append(list(frames))
-        elif not self.cores[name].is_dialled(connection):
+        elif not self.cores[name].links.is_dialled(connection):
             return Sent.GONE
         return Sent.OK
 
@@ -156,7 +157,7 @@ class Overlay:
         return [decode_notification(e.body)["x"] for m in heard if isinstance(m, Deliver) for e in m.entries]
 
     def links(self) -> set[tuple[str, str]]:
-        return {(name, other) for name, core in self.cores.items() for other in core.neighbours}
+        return {(name, other) for name, core in self.cores.items() for other in core.overlay.neighbours}
 
 
 def line(*names: str, **settings: Any) -> Overlay:

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from contrada.broker.core.ports import EncodedFilter
 from contrada.broker.overlay.actions import Install, Send, StandDown
 from contrada.broker.overlay.router import Router
 from contrada.broker.protocol.messages import NotificationId
@@ -79,7 +80,6 @@ class Simulator:
         """Start a broker; `id` is its name, unless somebody made a mistake."""
         router = Router(
             id or name,
-            encode=self._encode,
             decode=self._decode,
             incarnation=1 + len(self.brokers) + 1000 * self._lives[name],
             advertisements=self.advertisements,
@@ -93,6 +93,9 @@ class Simulator:
             encoded = self._encoded[f] = encode_filter(f)
             self._decoded[encoded] = decode_filter(encoded)
         return encoded
+
+    def _encoded_filter(self, f: object) -> EncodedFilter:
+        return EncodedFilter(f, self._encode(f))
 
     def _decode(self, encoded: bytes) -> object:
         return self._decoded[encoded]
@@ -164,15 +167,15 @@ class Simulator:
         broker = self.brokers[name]
         f = self._decode(self._encode(f))
         broker.subscriptions[id] = f
-        self._act(name, broker.router.subscribe(f))
+        self._act(name, broker.router.subscribe(self._encoded_filter(f)))
 
     def unsubscribe(self, name: str, id: int) -> None:
         broker = self.brokers[name]
-        self._act(name, broker.router.unsubscribe(broker.subscriptions.pop(id)))
+        self._act(name, broker.router.unsubscribe(self._encoded_filter(broker.subscriptions.pop(id)).key))
 
     def advertise(self, name: str, f: object) -> None:
         self.brokers[name].advertised.append(f)
-        self._act(name, self.brokers[name].router.advertise(f))
+        self._act(name, self.brokers[name].router.advertise(self._encoded_filter(f)))
 
     def publish(self, name: str, notification: dict) -> NotificationId:
         id = NotificationId(name, next(self.brokers[name].published))

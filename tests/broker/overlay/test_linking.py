@@ -31,10 +31,10 @@ def test_a_notification_crosses_a_line_of_three_and_comes_once():
     overlay.publish("c", {"x": 4}, {"x": 6})
     assert overlay.delivered("a") == [6]
     assert overlay.delivered("c") == [4, 6]
-    assert overlay.cores["b"].interests["a"].totals["received"] == 2, "nobody behind wants the 1"
+    assert overlay.cores["b"].overlay.interfaces["a"].totals["received"] == 2, "nobody behind wants the 1"
     overlay.say("a", b"client", Unsubscribe(200, 1))
     overlay.publish("c", {"x": 6})
-    assert overlay.cores["b"].interests["c"].totals["received"] == 1
+    assert overlay.cores["b"].overlay.interfaces["c"].totals["received"] == 1
     assert not overlay.delivered("a")
 
 
@@ -95,8 +95,8 @@ def test_a_topology_has_a_most(monkeypatch):
     lies = [LinkState(f"x{i}", 1, frozenset((f"x{i + 1}", "evil"))) for i in range(1000)]
     for start in range(0, 1000, 200):
         overlay.say("a", b"client", LinkStates(tuple(lies[start : start + 200])))
-    assert len(overlay.cores["a"].router.topology.states) == 50
-    assert len(overlay.cores["b"].router.topology.states) == 50
+    assert len(overlay.cores["a"].overlay.router.topology.states) == 50
+    assert len(overlay.cores["b"].overlay.router.topology.states) == 50
     monkeypatch.setattr("contrada.broker.overlay.report.LIST_LENGTH", 20)
     document = status(overlay.cores["a"], overlay.now)["overlay"]
     assert (document["known"], len(document["brokers"])) == (50, 20)
@@ -188,7 +188,7 @@ def test_notifications_are_handled_once_and_not_beyond_the_hop_limit():
     overlay.say("a", b"client", one("o", 4, b"junk"))
     got = [e for m in overlay.heard[("a", b"client-2")] if isinstance(m, Deliver) for e in m.entries]
     assert [tuple(e.id) for e in got] == [("o", 1), ("o", 3)]
-    totals = overlay.cores["a"].interests["evil"].totals
+    totals = overlay.cores["a"].overlay.interfaces["evil"].totals
     assert {name: totals[name] for name in ("received", "duplicates", "expired", "invalid")} == {
         "received": 6,
         "duplicates": 2,
@@ -210,7 +210,7 @@ def test_of_a_run_only_the_bad_ones_are_left_out():
     overlay.say("a", b"client", Forward((Run("o", "p", 1, (1, 2, 9, 3, 3), bodies),)))
     got = [e for m in overlay.heard[("a", b"client-2")] if isinstance(m, Deliver) for e in m.entries]
     assert [(tuple(e.id), e.body) for e in got] == [(("o", 1), good[1]), (("o", 3), good[3])]
-    totals = overlay.cores["a"].interests["evil"].totals
+    totals = overlay.cores["a"].overlay.interfaces["evil"].totals
     assert (totals["received"], totals["duplicates"], totals["invalid"]) == (6, 2, 1)
 
 

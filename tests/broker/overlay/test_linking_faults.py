@@ -57,13 +57,13 @@ def test_a_silent_neighbour_is_lost_after_three_heartbeats_and_found_again():
 
 def test_a_link_that_comes_and_goes_is_redialled_less_and_less_often():
     overlay = line("a", "b")
-    (dial,) = overlay.cores["b"].dials
+    (dial,) = overlay.cores["b"].links.dials
     ups = []
     for _ in range(60):
-        if "a" in overlay.cores["b"].neighbours:
+        if "a" in overlay.cores["b"].overlay.neighbours:
             ups.append(overlay.now)
-            (link,) = overlay.cores["a"].neighbours.values()
-            overlay.cores["a"]._close(link.session, Bye("go away"))
+            (link,) = overlay.cores["a"].overlay.neighbours.values()
+            overlay.cores["a"].sessions.close(link.session, Bye("go away"))
         overlay.run(1.0)
     assert dial.failures > 4
     assert len(ups) < 25
@@ -76,14 +76,14 @@ def test_a_link_that_comes_and_goes_is_redialled_less_and_less_often():
 def test_what_a_lost_link_may_have_lost_is_counted():
     overlay = line("a", "b")
     overlay.subscribe("b", "x >= 0")
-    (link,) = overlay.cores["a"].neighbours.values()
+    (link,) = overlay.cores["a"].overlay.neighbours.values()
     overlay.publish("a", *({"x": i} for i in range(500)))
     overlay.full.add(("a", link.session.connection))
     for start in range(500, 1500, 500):
         overlay.publish("a", *({"x": start + i} for i in range(500)), request=start)
     overlay.kill("b")
     overlay.run(4.0)
-    totals = overlay.cores["a"].interests["b"].totals
+    totals = overlay.cores["a"].overlay.interfaces["b"].totals
     assert totals["lost"] + totals["unconfirmed"] == 1500, "the neighbour had not given credit back yet"
     assert totals["lost"] >= 500
 
@@ -92,11 +92,11 @@ def test_a_neighbour_that_reconnects_before_it_was_missed_is_forwarded_to():
     overlay = line("a", "b", "c")
     overlay.subscribe("b", "x > 0")
     overlay.subscribe("c", "x > 0")
-    (dial,) = overlay.cores["b"].dials
+    (dial,) = overlay.cores["b"].links.dials
     overlay.wires.pop(overlay.wires.pop(("b", dial.connection)))
     overlay.cores["b"].disconnected(dial.connection, "reset", overlay.now)
     overlay.run(1.0)
-    assert overlay.cores["a"].interests["b"].totals["ups"] == 2
+    assert overlay.cores["a"].overlay.interfaces["b"].totals["ups"] == 2
     overlay.publish("a", {"x": 1})
     assert overlay.delivered("b") == [1]
     assert overlay.delivered("c") == [1]
@@ -122,7 +122,7 @@ def test_stale_interest_is_forgotten():
 def test_a_link_that_takes_nothing_keeps_what_waits_for_it():
     overlay = line("a", "b")
     overlay.subscribe("b", "x >= 0")
-    (connection,) = (c.session.connection for c in overlay.cores["a"].neighbours.values())
+    (connection,) = (c.session.connection for c in overlay.cores["a"].overlay.neighbours.values())
     overlay.full.add(("a", connection))
     for start in range(0, 1000, 100):
         overlay.publish("a", *({"x": start + i} for i in range(100)), request=1 + start)
@@ -139,15 +139,15 @@ def test_of_two_namesakes_at_one_neighbour_the_later_is_linked(caplog):
     overlay.run(2.0)
     overlay.add("new", "n", id="x", first_sequence=2000)
     overlay.run(20.0)
-    assert {link.incarnation for link in overlay.cores["n"].neighbours.values()} == {2000}
-    assert overlay.cores["new"].neighbours.keys() == {"n"}
-    assert not overlay.cores["old"].neighbours
+    assert {link.incarnation for link in overlay.cores["n"].overlay.neighbours.values()} == {2000}
+    assert overlay.cores["new"].overlay.neighbours.keys() == {"n"}
+    assert not overlay.cores["old"].overlay.neighbours
     assert "two brokers of one id" in caplog.text
-    assert overlay.cores["n"].interests["x"].totals["ups"] == 2, "the link does not go back and forth"
+    assert overlay.cores["n"].overlay.interfaces["x"].totals["ups"] == 2, "the link does not go back and forth"
     overlay.kill("new")
     overlay.run(30.0)
     assert "bad frame" not in caplog.text
-    assert overlay.cores["old"].neighbours.keys() == {"n"}, "it finds its place when the other is gone"
+    assert overlay.cores["old"].overlay.neighbours.keys() == {"n"}, "it finds its place when the other is gone"
 
 
 def test_of_two_namesakes_far_apart_the_earlier_stands_down_and_comes_back(caplog):
@@ -158,9 +158,9 @@ def test_of_two_namesakes_far_apart_the_earlier_stands_down_and_comes_back(caplo
     overlay.run(2.0)
     overlay.add("new", "n", id="x", first_sequence=2000)
     overlay.run(6.0)
-    assert not overlay.cores["old"].neighbours
+    assert not overlay.cores["old"].overlay.neighbours
     assert status(overlay.cores["old"], overlay.now)["overlay"]["stands_down"]
-    assert overlay.cores["new"].neighbours.keys() == {"n"}
+    assert overlay.cores["new"].overlay.neighbours.keys() == {"n"}
     assert "two brokers of one id" in caplog.text
     assert sum(core.counters["received"] for core in overlay.cores.values()) < 500
     overlay.client("old")
@@ -168,7 +168,7 @@ def test_of_two_namesakes_far_apart_the_earlier_stands_down_and_comes_back(caplo
     assert overlay.heard["old", b"client"][-1].code == Code.DUPLICATE
     overlay.kill("new")
     overlay.run(120.0)
-    assert overlay.cores["old"].neighbours.keys() == {"m"}
+    assert overlay.cores["old"].overlay.neighbours.keys() == {"m"}
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -192,7 +192,7 @@ def test_whole_brokers_deliver_again_whatever_happened(seed):
     overlay.run(1.0)
     for number in range(1, 25):
         roll, name = rng.random(), rng.choice(names)
-        dials = [dial for dial in overlay.cores[name].dials if dial.connection is not None]
+        dials = [dial for dial in overlay.cores[name].links.dials if dial.connection is not None]
         if roll < 0.3 and dials:
             connection = rng.choice(dials).connection
             far = overlay.wires.pop((name, connection), None)

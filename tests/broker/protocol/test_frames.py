@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.broker.core.batch import Parcel, deliver_frames
+from contrada.broker.core.batch import Batch, deliver_frames
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.frames import decode, encode
 from contrada.broker.protocol.messages import (
@@ -137,8 +137,8 @@ def test_limits_are_inclusive():
 def test_an_envelope_is_packed_once_for_all_receivers():
     id = NotificationId("b-1", 7)
     for body in (b"abc", bytes(100_000)):
-        parcel = Parcel(id.broker, (id.sequence,), "alice", (body,))
-        one, two = deliver_frames([(parcel, (1,))]), deliver_frames([(parcel, tuple(range(20)))])
+        batch = Batch(id.broker, (id.sequence,), "alice", (body,))
+        one, two = deliver_frames([(batch, (1,))]), deliver_frames([(batch, tuple(range(20)))])
         assert decode(one) == Deliver((Delivered(id, "alice", body, (1,)),))
         assert decode(two) == Deliver((Delivered(id, "alice", body, tuple(range(20))),))
         if len(body) > wire.INLINE_BYTES:

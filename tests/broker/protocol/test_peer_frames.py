@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.broker.core.batch import Parcel
+from contrada.broker.core.batch import Batch
 from contrada.broker.overlay.filter_set import FilterSet
 from contrada.broker.overlay.flow import FlowState
 from contrada.broker.protocol import wire
@@ -145,7 +145,7 @@ def test_limits_hold_for_peers_too():
 @given(few(runs))
 def test_forwards_are_joined_from_the_envelopes_of_deliveries(runs):
     entries = [
-        (Parcel(run.origin, (sequence,), run.publisher, (body,), run.hops - 1), [0])
+        (Batch(run.origin, (sequence,), run.publisher, (body,), run.hops - 1), [0])
         for run in runs
         for sequence, body in zip(run.sequences, run.bodies, strict=True)
     ]

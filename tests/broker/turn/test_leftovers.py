@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contrada.broker.core.leftovers import Leftovers
 from contrada.broker.protocol.messages import Bye, Hello, NotificationId, Publish, Welcome
+from contrada.broker.turn.leftovers import Leftovers
 from tests.broker.table_top import TableTop, acked, body, delivered
 
 
@@ -71,8 +71,8 @@ def test_a_client_that_leaves_is_gone_at_once_and_its_filters_go_by_and_by():
     assert delivered(top.heard(b"many")) == []
     assert len(top.core.table.interfaces) == 21
     assert top.core.busy
-    assert len(top.core.subscriptions) == 1
-    found = top.core.recent.find(_last(top))
+    assert len(top.core.subscriptions.by_interface) == 1
+    found = top.core.delivery.recent.find(_last(top))
     assert len(found.matched) == 1  # who is leaving does not count as matched
     top.say(b"many", Hello(1, 1, "again"))
     assert isinstance(top.heard(b"many")[0], Welcome)
@@ -85,11 +85,11 @@ def test_a_client_that_leaves_is_gone_at_once_and_its_filters_go_by_and_by():
         turns += 1
     assert 5 <= turns <= 15
     assert len(top.core.table.interfaces) == 2
-    assert not top.core._leaving
+    assert not top.core.delivery.leaving
 
 
 def _last(top):
-    broker, sequences, *_ = top.core.recent._batches[-1]
+    broker, sequences, *_ = top.core.delivery.recent._batches[-1]
     return NotificationId(broker, sequences[-1])
 
 

@@ -1,4 +1,6 @@
-"""One subscription: its credit, its bounded queue, and what happens when the queue is full.
+"""A receiver of notifications: its credit, its bounded queue, and what happens when the queue is full.
+
+A client's subscription is one, and so is a neighbour.
 
     notification ──▶ credit and empty queue? ──yes──▶ the session's next DELIVER, credit − 1
                               │ no
@@ -22,49 +24,27 @@ from typing import TYPE_CHECKING, Any
 from contrada.broker.protocol.wire import Policy
 
 if TYPE_CHECKING:
-    from contrada.broker.core.batch import Parcel
+    from contrada.broker.core.batch import Batch
+    from contrada.broker.core.publication import Publication
     from contrada.broker.core.session import Session
     from contrada.broker.protocol.messages import NotificationId
-    from contrada.broker.protocol.peer_messages import Run
 
 _REMEMBERED_DROPS = 1024
-# What most subscriptions have queued and lost, most of the time; an empty deque of one's own is 600 bytes.
+# What most receivers have queued and lost, most of the time; an empty deque of one's own is 600 bytes.
 _NOTHING: deque[Any] = deque(maxlen=0)
 
 
-class Publication:
-    """One PUBLISH, or a run of a FORWARD.
-
-    Its ACK is withheld while `waiting` blocking queues are over their limits because of it. A PUBLISH has its
-    `sequence` once it is matched.
-    """
-
-    __slots__ = ("bodies", "request", "run", "sequence", "session", "settled", "size", "waiting")
-
-    def __init__(self, session: Session, request: int, bodies: tuple[bytes, ...], size: int) -> None:
-        self.session = session
-        self.request = request
-        self.sequence = 0
-        self.bodies = bodies
-        self.size = size
-        self.waiting = 0
-        self.settled = False  # acknowledged or refused
-        self.run: Run | None = None  # where they came from, when a neighbour sent them
-
-
-class Subscription:
-    """A client's predicate in the forwarding table, under the interface `handle`."""
+class Receiver:
+    """Who gets what the forwarding table matches for one interface, by way of one session."""
 
     __slots__ = (
         "credit",
         "delivered",
         "dropped",
-        "filter_bytes",
-        "filters",
         "full_since",
-        "handle",
         "held",
         "id",
+        "interface",
         "limit",
         "limit_bytes",
         "lost",
@@ -81,7 +61,7 @@ class Subscription:
         self,
         session: Session,
         id: int,
-        handle: int,
+        interface: int,
         policy: Policy,
         *,
         credit: int,
@@ -91,15 +71,13 @@ class Subscription:
     ) -> None:
         self.session = session
         self.id = id
-        self.handle = handle
+        self.interface = interface
         self.policy = policy
         self.credit = credit
         self.limit = limit
         self.limit_bytes = limit_bytes
         self.since = since  # the first of this broker's sequence numbers that it could see
-        self.filters: list[int] = []  # the table's ids of its filters
-        self.queue: deque[Parcel] = _NOTHING  # of one notification each
-        self.filter_bytes = 0  # of its filters, encoded
+        self.queue: deque[Batch] = _NOTHING  # of one notification each
         self.waiting_bytes = 0
         self.delivered = 0
         self.dropped = 0
@@ -114,15 +92,15 @@ class Subscription:
         """Whether the queue is over its limits."""
         return len(self.queue) > self.limit or self.waiting_bytes > self.limit_bytes
 
-    def enqueue(self, parcel: Parcel) -> bool:
+    def enqueue(self, batch: Batch) -> bool:
         """Queue what cannot be delivered now; whether that put the queue over its limits.
 
         A drop-oldest queue sheds until it is within them, so it never is.
         """
         if self.queue is _NOTHING:
             self.queue = deque()
-        self.queue.append(parcel)
-        self.waiting_bytes += parcel.size
+        self.queue.append(batch)
+        self.waiting_bytes += batch.size
         if len(self.queue) <= self.limit and self.waiting_bytes <= self.limit_bytes:
             return False
         if self.policy is not Policy.DROP_OLDEST:
@@ -146,13 +124,13 @@ class Subscription:
         if self.full_since is None:
             self.full_since = now
 
-    def take(self) -> Parcel:
+    def take(self) -> Batch:
         """Take the oldest from the queue, for one credit."""
-        parcel = self.queue.popleft()
-        self.waiting_bytes -= parcel.size
+        batch = self.queue.popleft()
+        self.waiting_bytes -= batch.size
         self.credit -= 1
         self.delivered += 1
-        return parcel
+        return batch
 
     def release(self, now: float, *, ended: bool = False) -> list[Publication]:
         """After the queue moved: the publications that no queue holds back any more."""
@@ -168,7 +146,7 @@ class Subscription:
         return [publication for publication in held if not publication.waiting]
 
     def _check(self) -> None:
-        assert self.waiting_bytes == sum(parcel.size for parcel in self.queue)
+        assert self.waiting_bytes == sum(batch.size for batch in self.queue)
         assert self.credit >= 0
         assert not _NOTHING
         assert 0 <= self.reported <= self.dropped

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from contrada.broker.core.turns import Turns
 from contrada.broker.protocol.messages import Publish, Reply, Status, Subscribe
 from contrada.broker.protocol.wire import Policy
+from contrada.broker.turn.turns import Turns
 from tests.broker.table_top import TableTop, body, equals
 
 
@@ -57,7 +57,7 @@ def test_matching_is_blamed_on_the_heaviest_publisher_not_on_who_comes_next():
     top = TableTop()
     top.connect(b"light", b"heavy", b"sub")
     clock = Clock()
-    turns = top.core.turns = Turns(clock)
+    turns = top.core.turns = top.core.delivery.turns = Turns(clock)
     match = top.core.table.match_bodies
 
     def slow(bodies):
@@ -72,7 +72,7 @@ def test_matching_is_blamed_on_the_heaviest_publisher_not_on_who_comes_next():
     top.turn()
     turns.end(clock.now)
     assert turns.worst.step.what == "matching"
-    heavy = next(s.number for s in top.core.sessions.values() if s.name == "heavy")
+    heavy = next(s.number for s in top.core.sessions.by_number.values() if s.name == "heavy")
     assert turns.worst.step.session == heavy
     top.say(b"sub", Status(2))
     (reply,) = (m for m in top.heard(b"sub") if isinstance(m, Reply))

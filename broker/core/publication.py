@@ -1,0 +1,113 @@
+"""One publication, and the source that it came from.
+
+A source says what the acknowledgement of a publication means and what becomes of one that is refused: for a client an
+ACK and an ERROR, for a neighbour (`contrada.broker.overlay.neighbour`) credit and a count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from contrada.broker.protocol.messages import Error
+from contrada.broker.protocol.wire import Code
+from contrada.broker.turn.mishaps import Mishap
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from contrada.broker.core.delivery import Delivery
+    from contrada.broker.core.session import Session
+    from contrada.broker.core.sessions import Sessions
+    from contrada.errors import ContradaError
+
+    Matched = Sequence[AbstractSet[int]]
+
+
+class Source(Protocol):
+    """Where publications come from."""
+
+    session: Session
+    interface: int
+    """The interface that does not get back what it sent; 0, which is no interface, if there is none."""
+    joins: bool
+    """Whether successive publications may be handed out as if they were one."""
+
+    def number(self, publication: Publication) -> tuple[str, str, int, Sequence[int]]:
+        """Where the notifications began: broker, publisher, links crossed since, sequence numbers."""
+
+    def acknowledge(self, publication: Publication) -> None:
+        """Nothing holds the publication back any more."""
+
+    def refuse(self, publication: Publication, wrong: Mapping[int, ContradaError], matched: Matched) -> Matched:
+        """Take what cannot be read out of a publication, or all of it; what matched of the rest."""
+
+
+class Publication:
+    """One PUBLISH, or a run of a FORWARD.
+
+    Its acknowledgement is withheld while `waiting` blocking queues are over their limits because of it. A PUBLISH has
+    its `sequence` once it is matched.
+    """
+
+    __slots__ = ("bodies", "request", "run", "sequence", "settled", "size", "source", "waiting")
+
+    def __init__(self, source: Source, request: int, bodies: tuple[bytes, ...], size: int, run: Any = None) -> None:
+        self.source = source
+        self.request = request
+        self.sequence = 0
+        self.bodies = bodies
+        self.size = size
+        self.waiting = 0
+        self.settled = False  # acknowledged or refused
+        self.run = run  # what a neighbour said of where they came from
+
+
+class ClientSource:
+    """The publications of one client."""
+
+    __slots__ = ("_delivery", "_sessions", "session")
+
+    interface = 0
+    joins = True
+
+    def __init__(self, session: Session, delivery: Delivery, sessions: Sessions) -> None:
+        self.session = session
+        self._delivery = delivery
+        self._sessions = sessions
+
+    def number(self, publication: Publication) -> tuple[str, str, int, Sequence[int]]:
+        """The notifications begin here, and get this broker's next numbers."""
+        count = len(publication.bodies)
+        numbers = self._delivery.next_numbers(count)
+        publication.sequence = numbers.start
+        self.session.published += count
+        return self._delivery.id, self.session.publisher, 0, numbers
+
+    def acknowledge(self, publication: Publication) -> None:
+        """ACK, together with the others of the turn."""
+        session = self.session
+        publication.settled = True
+        session.held -= len(publication.bodies)
+        session.held_bytes -= publication.size
+        if session.open:
+            session.acks.append((publication.request, publication.sequence))
+            if not session.dirty:
+                self._sessions.mark(session)
+
+    def refuse(self, publication: Publication, wrong: Mapping[int, ContradaError], _matched: Matched) -> Matched:
+        """ERROR: a PUBLISH is accepted as a whole or not at all."""
+        session, count = self.session, len(publication.bodies)
+        publication.settled = True
+        session.held -= count
+        session.held_bytes -= publication.size
+        self._sessions.counters["refused"] += 1
+        if session.open:
+            place = min(wrong)
+            reason = f"notification {place} of {count}: {wrong[place]}" if count > 1 else str(wrong[place])
+            if isinstance(wrong[place], Mishap):
+                self._sessions.strike(session.connection, session, Code.INTERNAL, reason, publication.request)
+            else:
+                self._sessions.answer(session, Error(publication.request, Code.BAD_NOTIFICATION, reason))
+        publication.bodies = ()
+        return ()
