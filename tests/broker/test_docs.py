@@ -15,7 +15,7 @@ from contrada.broker.protocol.wire import Code, Policy, Role
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "broker.md").read_text()
-PROTOCOL = (ROOT / "broker" / "PROTOCOL.md").read_text()
+PROTOCOL = (ROOT / "broker" / "protocol" / "PROTOCOL.md").read_text()
 
 
 def test_everything_that_can_be_set_or_watched_is_listed():

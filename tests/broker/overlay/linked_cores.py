@@ -88,7 +88,7 @@ class Overlay:
         for near, far in list(self.wires.items()):
             if near[0] == name:
                 del self.wires[near], self.wires[far]
-                if far[0] in self.cores and self.cores[far[0]].is_dialled(far[1]):
+                if far[0] in self.cores and self.cores[far[0]].links.is_dialled(far[1]):
                     self.cores[far[0]].disconnected(far[1], "killed", self.now)
 
     def run(self, seconds: float = 1.0) -> None:

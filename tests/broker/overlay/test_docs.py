@@ -15,7 +15,7 @@ from contrada.errors import InvalidValue
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "routing.md").read_text()
-PROTOCOL = (ROOT / "broker" / "PROTOCOL.md").read_text()
+PROTOCOL = (ROOT / "broker" / "protocol" / "PROTOCOL.md").read_text()
 
 
 def test_every_metric_of_a_link_is_listed():

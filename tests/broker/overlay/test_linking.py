@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contrada.broker.core.admin import status
-from contrada.broker.overlay.links import WINDOW
+from contrada.broker.overlay.neighbour import WINDOW
 from contrada.broker.protocol.messages import (
     Ack,
     Credit,
