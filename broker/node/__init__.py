@@ -1,1 +1,5 @@
-"""The broker on the network: sockets, threads, files, settings and metrics around the core."""
+"""A broker as a process: sockets, files, threads and settings around the core.
+
+Read server (a whole broker), node (the loop), dealers (connections to peers); then settings, key_directory,
+index_loader, recorder, metrics, http and logs as needed.
+"""

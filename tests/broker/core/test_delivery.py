@@ -1,0 +1,99 @@
+"""Delivery with a fake source and plain receivers: no subscriptions, no links."""
+
+from __future__ import annotations
+
+from contrada.broker.core.publication import Publication
+from contrada.broker.core.receiver import Receiver
+from contrada.broker.protocol.messages import Credit, Grant
+from contrada.broker.protocol.wire import Policy
+from tests.broker.core.parts import Bench, FakeSource
+from tests.broker.table_top import body, delivered
+
+
+def receiver(bench, session, id, value, *, credit=10, limit=10, policy=Policy.BLOCK):
+    interface = bench.delivery.new_interface()
+    made = Receiver(session, id, interface, policy, credit=credit, limit=limit, limit_bytes=10**6, since=1)
+    session.receivers[id] = bench.delivery.receivers[interface] = made
+    bench.table.add(interface, ("a", value))
+    return made
+
+
+def submit(bench, source, request, *values):
+    bodies = tuple(body(a=value) for value in values)
+    bench.delivery.submit(Publication(source, request, bodies, sum(map(len, bodies))))
+
+
+def test_notifications_go_to_the_receivers_that_they_match_and_are_acknowledged():
+    bench = Bench()
+    session, publisher = bench.open(b"sub"), bench.open(b"pub")
+    receiver(bench, session, 1, "x")
+    receiver(bench, session, 2, "y")
+    source = FakeSource(publisher)
+    submit(bench, source, 10, "x", "y", "z")
+    bench.delivery.match()
+    assert delivered(bench.flush()[b"sub"]) == [(10, (1,)), (11, (2,))]
+    assert source.acknowledged == [10]
+
+
+def test_nothing_goes_back_to_the_interface_that_it_came_from():
+    bench = Bench()
+    session = bench.open(b"sub")
+    mine = receiver(bench, session, 1, "x")
+    receiver(bench, session, 2, "x")
+    source = FakeSource(bench.open(b"pub"))
+    source.interface = mine.interface
+    submit(bench, source, 1, "x")
+    bench.delivery.match()
+    assert delivered(bench.flush()[b"sub"]) == [(1, (2,))]
+
+
+def test_a_full_blocking_queue_withholds_the_acknowledgement_until_there_is_credit():
+    bench = Bench()
+    session, publisher = bench.open(b"sub"), bench.open(b"pub")
+    receiver(bench, session, 1, "x", credit=0, limit=1)
+    source = FakeSource(publisher)
+    submit(bench, source, 1, "x", "x")
+    bench.delivery.match()
+    assert source.acknowledged == []
+    bench.delivery.grant(session, Credit((Grant(1, 5),)))
+    bench.delivery.drain()
+    assert source.acknowledged == [1]
+    assert delivered(bench.flush()[b"sub"]) == [(1, (1,)), (2, (1,))]
+
+
+def test_what_cannot_be_read_is_refused_by_its_source_and_the_rest_goes_on():
+    bench = Bench()
+    session, publisher = bench.open(b"sub"), bench.open(b"pub")
+    receiver(bench, session, 1, "x")
+    source = FakeSource(publisher)
+    bench.delivery.submit(Publication(source, 1, (b"\xc1",), 1))
+    submit(bench, source, 2, "x")
+    bench.delivery.match()
+    assert (source.refused, source.acknowledged) == ([1], [2])
+
+
+def test_matchers_add_to_what_the_table_found_in_order():
+    bench = Bench()
+    session, publisher = bench.open(b"sub"), bench.open(b"pub")
+    one = receiver(bench, session, 1, "nothing")
+    seen = []
+
+    def matcher(bodies, found, refused):
+        seen.append((len(bodies), [set(each) for each in found], dict(refused)))
+        return [{*each, one.interface} for each in found]
+
+    bench.delivery.matchers += [matcher, matcher]
+    submit(bench, FakeSource(publisher), 1, "x")
+    bench.delivery.match()
+    assert seen == [(1, [set()], {}), (1, [{one.interface}], {})]
+    assert delivered(bench.flush()[b"sub"]) == [(1, (1,))]
+
+
+def test_an_interface_that_is_leaving_matches_nothing():
+    bench = Bench()
+    session, publisher = bench.open(b"sub"), bench.open(b"pub")
+    one = receiver(bench, session, 1, "x")
+    bench.delivery.leaving.add(one.interface)
+    submit(bench, FakeSource(publisher), 1, "x")
+    bench.delivery.match()
+    assert bench.flush() == {}
