@@ -51,7 +51,10 @@ def test_writers_that_close_with_much_unread_while_the_loop_is_busy(tmp_path, co
         assert len(good.until_delivered(2)) == 2
 
 
-@pytest.mark.xfail(reason="libzmq 4.3.5 aborts on it, whatever its options are: see its issues 3937, 4364 and 4767")
+@pytest.mark.xfail(
+    reason="libzmq 4.3.5 aborts on it, whatever its options are: see its issues 3937, 4364 and 4767",
+    strict=False,  # a race inside libzmq, which it now and then wins
+)
 def test_a_ping_of_the_transport_among_what_a_client_leaves_unread(tmp_path, context):
     with broker(tmp_path, heartbeat=HEARTBEAT, timeout=60.0) as node:
         good, publisher = Dealer(context, node.url), Dealer(context, node.url)
