@@ -231,6 +231,7 @@ def test_a_stuck_drop_oldest_consumer_changes_nothing_for_others(node, context):
         publisher.publish("x", n=bytes(100_000))
         if done % 100 == 0:
             healthy.until_delivered(done)
+            stuck.say(Ping(done))  # it reads nothing, and is there all the same
     assert len(healthy.until_delivered(rounds)) == rounds
     assert node.resident_bytes() - before < 80 << 20  # of 150 MB that were published
     report = stuck.until(Dropped)
