@@ -10,7 +10,7 @@ locating one corner tells which. So a child is
 - *inside*, no edge touching it and its corner inside: every relation below is contains, that list is copied;
 - otherwise descended into. In a leaf, the MBRs rule relations out (`mbr`, the corrected Table 2) and an entry
   whose constraints each want none, or all, of those left is decided there. What remains is evaluated, by the edges
-  at hand, or when these are very many by `relate_rings`, which looks at a sixteenth of them and stops at a crossing.
+  at hand, or when these are very many by `relate_rings`, which looks at runs of them and stops at a crossing.
 
 So the cost follows the query's boundary and the size of the answer, not its area. Beyond [SIENA-2D], section 4.1: the
 second list and the edges (the paper matches disjoint lists only, by MBR).
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
 EXACTLY: Final = 0
 UNIFORM: Final = 1
 UNIFORM_HALO: Final = 2
+_BY_RUNS: Final = 3  # exactly, by the runs of the whole ring
 
 # tally
 VISITED: Final = 0
@@ -221,6 +222,40 @@ def _relate_by_edges(
 
 
 @kernel
+def _relate_entry(
+    heap: Floats,
+    block: int,
+    edges: int,
+    axy: Floats,
+    aboxes: Floats,
+    touching: Ints,
+    low: int,
+    high: int,
+    how: int,
+    density: float,
+) -> int:
+    """Return the relation of A to a stored ring; `how` is a mode, or _BY_RUNS where many edges are at hand."""
+    if how == EXACTLY:
+        return _relate_by_edges(heap, block, edges, axy, aboxes, touching, low, high)
+    bxy, bboxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
+    if how == _BY_RUNS:
+        return relate_rings(axy, aboxes, bxy, bboxes)
+    return relate_uniform(axy, aboxes, bxy, bboxes, density, how == UNIFORM_HALO)
+
+
+@kernel
+def _keep_touching(axy: Floats, edges: Ints, low: int, high: int, x1: float, y1: float, x2: float, y2: float) -> int:
+    """Copy those of edges[low:high] of A that touch a box behind them; returns where they end."""
+    end = high
+    for k in range(low, high):
+        e = edges[k]
+        if edge_touches_box(axy[e, 0], axy[e, 1], axy[e + 1, 0], axy[e + 1, 1], x1, y1, x2, y2):
+            edges[end] = e
+            end += 1
+    return end
+
+
+@kernel
 def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float, out: Ints, tally: Ints) -> int:
     """Write the ids of the constraints that ring A satisfies to `out`, return how many; add to the tally."""
     boxes, node_of, chunk_of, heap = t.boxes, t.node, t.chunk, t.heap
@@ -272,25 +307,14 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
             if _decided(entry_of, constraint_of, child, allowed):
                 count = _emit(entry_of, constraint_of, child, allowed, out, count)
                 continue
-            if mode == EXACTLY and bounds[top + 1] - bounds[top] > _MANY:
-                block, ring = entry_of[child, BLOCK], entry_of[child, EDGES]
-                relation = relate_rings(axy, aboxes, ring_xy(heap, block, ring), ring_boxes(heap, block, ring))
-                before = count
-                count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
-                evaluated += 1
-                by_evaluation += count - before
-                continue
         low, high = bounds[top], bounds[top + 1]
         end = high
-        if mode != UNIFORM_HALO:
+        how = _BY_RUNS if leaf and mode == EXACTLY and high - low > _MANY else mode
+        if how in (EXACTLY, UNIFORM):
             if slack > 0.0:
                 pad = slack + _ROUNDING * max(max(abs(x1), abs(x2)), max(abs(y1), abs(y2)))
                 x1, y1, x2, y2 = x1 - pad, y1 - pad, x2 + pad, y2 + pad
-            for k in range(low, high):
-                e = edges[k]
-                if edge_touches_box(axy[e, 0], axy[e, 1], axy[e + 1, 0], axy[e + 1, 1], x1, y1, x2, y2):
-                    edges[end] = e
-                    end += 1
+            end = _keep_touching(axy, edges, low, high, x1, y1, x2, y2)
             if end == high:
                 inside = locate(x1, y1, axy, aboxes) == IN
                 if leaf:
@@ -301,11 +325,7 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
                 continue
         if leaf:
             block, ring = entry_of[child, BLOCK], entry_of[child, EDGES]
-            if mode == EXACTLY:
-                relation = _relate_by_edges(heap, block, ring, axy, aboxes, edges, high, end)
-            else:
-                bxy, bboxes = ring_xy(heap, block, ring), ring_boxes(heap, block, ring)
-                relation = relate_uniform(axy, aboxes, bxy, bboxes, density, mode == UNIFORM_HALO)
+            relation = _relate_entry(heap, block, ring, axy, aboxes, edges, high, end, how, density)
             before = count
             count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
             evaluated += 1

@@ -1,28 +1,24 @@
-"""What all spatio-textual indexes share: validation, ids, words, counters and files. An index adds its structure.
+"""`StoredIndex`, the base of all geotext indexes: boxes, options, counters and files. An index adds its structure.
 
-An index derives from `StoredIndex` and writes five methods in terms of slots of `self.store` and word ids:
+An index writes the methods of `SlotIndex` (slot_index.py), and
 
-    _build()              index every live slot; called once, on a filled store
-    _insert(slot)         index one more
-    _remove(slot)         unindex one; the store still holds it
     _search(tokens, box)  slots that match, each once, any order, and counters. Read-only, scratch per call
-    _arrays() / _restore(arrays)   its own arrays, for the file; `_check_structure()` asserts its invariants
 
 Options are keyword-only arguments of `build` and of the constructor, declared in `defaults`, saved with the index.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from contextlib import suppress
+from abc import abstractmethod
 from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
+from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial.storage.arrays_file import load_arrays, save_arrays
 from contrada.spatial.textual.protocol import Counters, Subscription
+from contrada.spatial.textual.slot_index import SlotIndex, checked_id, checked_runs, checked_words, name_arrays
 from contrada.spatial.textual.store import SubscriptionStore
 from contrada.spatial.textual.vocabulary import WILDCARD, Vocabulary
 
@@ -33,8 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     BoxTuple = tuple[float, float, float, float]
-
-ID_LIMIT = 2**31
 
 
 def checked_box(box: Collection[float], whose: str) -> BoxTuple:
@@ -50,48 +44,9 @@ def checked_box(box: Collection[float], whose: str) -> BoxTuple:
     return x1, y1, x2, y2
 
 
-def checked_words(words: Iterable[str], whose: str) -> frozenset[str]:
-    """Return the words as a set if they are strings and not one string, else raise `InvalidValue`."""
-    held = None
-    if not isinstance(words, (str, bytes)):
-        with suppress(TypeError):  # neither iterable nor hashable: refused below
-            held = frozenset(words)
-    if held is None or not all(isinstance(word, str) for word in held):
-        raise InvalidValue(f"{whose}: keywords are a collection of strings, not {words!r}")
-    return held
-
-
-def checked_runs(
-    ids: ArrayLike, offsets: ArrayLike, keywords: ArrayLike, vocabulary: Sequence[str]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-    """Return ids and runs of keywords as arrays, if they fit together and into the vocabulary."""
-    ids = _checked_integers(ids, "ids").astype(np.int64)
-    offsets = _checked_integers(offsets, "offsets").astype(np.int64)
-    keywords = _checked_integers(keywords, "keywords")
-    n = ids.size
-    if offsets.size != n + 1 or offsets[0] != 0 or offsets[-1] != keywords.size or (np.diff(offsets) < 0).any():
-        raise InvalidValue(f"offsets must be {n + 1} ascending numbers from 0 to the number of keywords")
-    if n and not 0 <= ids.min() <= ids.max() < ID_LIMIT:
-        raise InvalidValue(f"subscription ids must lie in 0..2**31 - 1, found {ids.min()} and {ids.max()}")
-    if keywords.size and not 0 <= keywords.min() <= keywords.max() < len(vocabulary):
-        raise InvalidValue(f"keywords must be positions in the vocabulary of {len(vocabulary)} words")
-    if len(checked_words(vocabulary, "the vocabulary")) != len(vocabulary):
-        raise InvalidValue("the vocabulary has a word twice")
-    return ids, offsets, keywords
-
-
-def _checked_integers(values: ArrayLike, what: str) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise InvalidValue(f"{what} must be a flat array of integers, not {array.dtype} of {array.ndim} dimensions")
-    return array
-
-
-class StoredIndex(ABC):
+class StoredIndex(SlotIndex):
     """Base of every index here; implements `protocol.TextualIndex`."""
 
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
     defaults: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, **options: Any) -> None:
@@ -171,14 +126,6 @@ class StoredIndex(ABC):
             raise InvalidValue(f"{whose}: the id is in use; remove it first")
         self._insert(self.store.add(id, self.vocabulary.acquire(words), box))
 
-    def remove(self, id: int) -> None:
-        """Take a subscription out. `NotFound` when there is none of that id."""
-        slot = self._slot_of(id)
-        self._remove(slot)
-        words = self.store.keywords(slot).copy()
-        self.store.discard(slot)
-        self.vocabulary.release(words)
-
     def search(self, tokens: Collection[str], box: Collection[float]) -> NDArray[np.int64]:
         """Ids of the subscriptions that match, each once, in ascending order."""
         if isinstance(tokens, str):
@@ -201,22 +148,9 @@ class StoredIndex(ABC):
         x1, y1, x2, y2 = self.store.rows.boxes[slot].tolist()
         return Subscription(id, frozenset(words), (x1, y1, x2, y2))
 
-    def _slot_of(self, id: int) -> int:
-        slot = self.store.slot(id) if isinstance(id, (int, np.integer)) and 0 <= id < ID_LIMIT else -1
-        if slot < 0:
-            raise NotFound(f"there is no subscription of id {shown(id)}")
-        return slot
-
-    def __len__(self) -> int:
-        return len(self.store)
-
-    def __contains__(self, id: object) -> bool:
-        return isinstance(id, int) and 0 <= id < ID_LIMIT and self.store.slot(id) >= 0
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything but the options as arrays, with the number of their layout."""
-        parts = {"store": self.store.arrays(), "vocabulary": self.vocabulary.arrays(), "tree": self._arrays()}
-        named = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+        named = name_arrays(store=self.store.arrays(), vocabulary=self.vocabulary.arrays(), tree=self._arrays())
         return {**named, "layout": np.array([self.version])}
 
     @classmethod
@@ -260,26 +194,6 @@ class StoredIndex(ABC):
         arrays, meta = load_arrays(path, kind=f"textual:{cls.name}", version=cls.version, verify=verify)
         return cls.from_arrays(arrays, **meta["options"])
 
-    def _check(self) -> None:
-        """Assert every invariant of the store, the vocabulary and the structure."""
-        self.store._check()
-        held = [self.store.keywords(slot) for slot in self.store.slots.tolist()]
-        counts = np.bincount(np.concatenate([np.empty(0, np.int32), *held]), minlength=self.vocabulary.size)
-        self.vocabulary._check(counts)
-        self._check_structure()
-
-    @abstractmethod
-    def _build(self) -> None:
-        """Index every live slot of the store. Called once, before anything else."""
-
-    @abstractmethod
-    def _insert(self, slot: int) -> None:
-        """Index a slot that the store has just filled."""
-
-    @abstractmethod
-    def _remove(self, slot: int) -> None:
-        """Unindex a slot that the store still holds."""
-
     @abstractmethod
     def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
         """Slots that match, each once, in any order; nodes visited; candidates verified.
@@ -287,30 +201,11 @@ class StoredIndex(ABC):
         `tokens` are distinct and ascending.
         """
 
-    @abstractmethod
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the structure's arrays, as they go into the file."""
-
-    @abstractmethod
-    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take the arrays of `_arrays` back, memory-mapped copy-on-write. Runs instead of `_build`."""
-
-    @abstractmethod
-    def _check_structure(self) -> None:
-        """Assert every invariant of the structure."""
-
 
 def _checked_subscription(subscription: Subscription) -> Subscription:
     if not isinstance(subscription, tuple) or len(subscription) != 3:
         raise InvalidValue(f"a subscription is (id, keywords, box), not {subscription!r}")
     return Subscription(*subscription)
-
-
-def checked_id(id: int) -> int:
-    """Return the id as an int if it is one that a subscription may have, else raise `InvalidValue`."""
-    if isinstance(id, bool) or not isinstance(id, (int, np.integer)) or not 0 <= id < ID_LIMIT:
-        raise InvalidValue(f"subscription id {id!r}: must be an integer in 0..2**31 - 1")
-    return int(id)
 
 
 def _refuse_bad_boxes(ids: NDArray[np.int64], boxes: NDArray[np.float64]) -> None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _HOME: Final = {
     "rk-tree": ("ap_tree.rk_tree", "RankedKeyTree"),
-    "ap-tree": ("ap_tree.tree", "APTree"),
+    "ap-tree": ("ap_tree.ap_tree", "APTree"),
     "mbr-trie": ("lfilter.mbr_trie", "MBRTrie"),
     "pt-quadtree": ("lfilter.pt_quadtree", "PTQuadtree"),
     "lfilter": ("lfilter.lfilter", "LFilter"),

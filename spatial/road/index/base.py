@@ -1,31 +1,27 @@
-"""What the indexes of subscriptions on a road network share: validation, ids, words, places and files.
+"""`RoadIndex`, the base of the indexes of subscriptions on a road network: places, weights and files.
 
-A subscription is keywords at a place, with α and τ; a message is words at a place. An index derives from `RoadIndex`
-and finds candidates; the answer is that of evaluating every subscription by `RoadNetwork.similar`, whichever index
-is asked. It writes, in terms of slots of `self.store` (`spatial.textual.store`) and word ids:
+A subscription is keywords at a place, with α and τ; a message is words at a place. The answer is that of evaluating
+every subscription by `RoadNetwork.similar`, whichever index is asked. An index writes the methods of `SlotIndex`
+(spatial/textual/slot_index.py), and
 
-    _build()                 index every live slot; called once, on a filled store
-    _insert(slot)            index one more
-    _remove(slot)            unindex one; the store still holds it
     _candidates(message)     slots that may match, each once, with their TSIM; read-only
-    _arrays() / _restore()   its own arrays, for the file; `_check_structure()` asserts its invariants
 
 Words have ids from the vocabulary, rarest last, as in the geotext indexes. The order matters to speed alone.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from abc import abstractmethod
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from contrada.errors import InvalidValue, NotFound, shown
+from contrada.errors import InvalidValue
 from contrada.spatial.geometry.point import Point, check_coordinates
 from contrada.spatial.road.index.verification import ALPHA, FACTS, TAU, TOTAL, Candidates, Message, Placed, verify
 from contrada.spatial.storage.arrays_file import load_arrays, save_arrays
 from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes, check_that
-from contrada.spatial.textual.base import ID_LIMIT, checked_id, checked_runs, checked_words
+from contrada.spatial.textual.slot_index import SlotIndex, checked_id, checked_runs, checked_words, name_arrays
 from contrada.spatial.textual.store import SubscriptionStore, grown
 from contrada.spatial.textual.vocabulary import WILDCARD, Vocabulary
 
@@ -57,11 +53,8 @@ class RoadCounters(NamedTuple):
     matched: int
 
 
-class RoadIndex(ABC):
+class RoadIndex(SlotIndex):
     """Base of the indexes."""
-
-    name: ClassVar[str]
-    version: ClassVar[int] = 1
 
     def __init__(self, network: RoadNetwork) -> None:
         self._prepare(network)
@@ -178,16 +171,6 @@ class RoadIndex(ABC):
         self.facts[slot, 3:] = alpha, tau, self._weights[keywords].sum()
         self._insert(slot)
 
-    def remove(self, id: int) -> None:
-        """Take a subscription out. `NotFound` when there is none of that id."""
-        slot = self.store.slot(id) if isinstance(id, (int, np.integer)) and 0 <= id < ID_LIMIT else -1
-        if slot < 0:
-            raise NotFound(f"there is no subscription of id {shown(id)}")
-        self._remove(slot)
-        words = self.store.keywords(slot).copy()
-        self.store.discard(slot)
-        self.vocabulary.release(words)
-
     def search(self, keywords: Collection[str], at: Place) -> NDArray[np.int64]:
         """Ids of the subscriptions that a message of these keywords there is similar to, in ascending order."""
         if isinstance(keywords, str):
@@ -216,19 +199,11 @@ class RoadIndex(ABC):
         rows = self.store.rows
         return Placed(rows.start, rows.length, rows.keywords, self.roads, self.facts)
 
-    def __len__(self) -> int:
-        return len(self.store)
-
-    def __contains__(self, id: object) -> bool:
-        return isinstance(id, int) and 0 <= id < ID_LIMIT and self.store.slot(id) >= 0
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything but the network as arrays, with the network's digest."""
         used = self.store.used
-        parts = {"store": self.store.arrays(), "vocabulary": self.vocabulary.arrays(), "lists": self._arrays()}
-        named = {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
         return {
-            **named,
+            **name_arrays(store=self.store.arrays(), vocabulary=self.vocabulary.arrays(), lists=self._arrays()),
             "roads": self.roads[:used],
             "facts": self.facts[:used],
             "network": np.frombuffer(f"{self.version} {self.network.digest}".encode(), np.uint8),
@@ -278,44 +253,16 @@ class RoadIndex(ABC):
         return cls.from_arrays(network, arrays)
 
     def _check(self) -> None:
-        """Assert every invariant of the store, the vocabulary, the places and the structure."""
-        self.store._check()
-        held = [self.store.keywords(slot) for slot in self.store.slots.tolist()]
-        counts = np.bincount(np.concatenate([np.empty(0, np.int32), *held]), minlength=self.vocabulary.size)
-        self.vocabulary._check(counts)
-        for slot, words in zip(self.store.slots.tolist(), held, strict=True):
-            assert self.facts[slot, TOTAL] == self._weights[words].sum()
+        """Assert every invariant of the store, the vocabulary, the structure and the places."""
+        super()._check()
+        for slot in self.store.slots.tolist():
+            assert self.facts[slot, TOTAL] == self._weights[self.store.keywords(slot)].sum()
             assert 0 <= self.facts[slot, ALPHA] <= 1
             assert 0 <= self.facts[slot, TAU] <= 1
             assert 0 <= self.facts[slot, 0] <= self.network.graph.road_length[self.roads[slot]]
-        for id in np.flatnonzero(counts).tolist():
+        for id in np.flatnonzero(self.vocabulary.df[: self.vocabulary.size]).tolist():
             assert self._weights[id] == (self.network.weights.of(self.vocabulary.word(id)) if id else 0.0)
-        self._check_structure()
-
-    @abstractmethod
-    def _build(self) -> None:
-        """Index every live slot of the store."""
-
-    @abstractmethod
-    def _insert(self, slot: int) -> None:
-        """Index a slot that the store has just filled."""
-
-    @abstractmethod
-    def _remove(self, slot: int) -> None:
-        """Unindex a slot that the store still holds."""
 
     @abstractmethod
     def _candidates(self, message: Message) -> Candidates:
         """Slots that may match, each once."""
-
-    @abstractmethod
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the structure's arrays."""
-
-    @abstractmethod
-    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Take them back. Runs instead of `_build`."""
-
-    @abstractmethod
-    def _check_structure(self) -> None:
-        """Assert every invariant of the structure."""

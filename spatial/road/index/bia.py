@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.spatial.road.graph.cells import Cells, lower_bounds
-from contrada.spatial.road.index.lists import CLASSES, ListedIndex
+from contrada.spatial.road.index.lists import CLASSES, ListedIndex, list_key, new_keys
 from contrada.spatial.road.index.similarity import reach
 from contrada.spatial.road.index.verification import (
     ALPHA,
@@ -40,29 +40,25 @@ if TYPE_CHECKING:
 
 
 @kernel
-def _all_words(
+def _keys_of_words(
     slots: NDArray[np.int32], placed: Placed, weights: NDArray[np.float64], cells: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the keys of all words of slots."""
     start, length, keywords, roads, facts = placed
-    room = slots.size
-    for slot in slots:
-        room += length[slot]
-    keys = np.empty(room, np.int64)
-    holders = np.empty(room, np.int32)
+    keys, holders = new_keys(slots, length)
     count = 0
     for slot in slots:
-        block = np.int64(cells[roads[slot]]) * CLASSES
+        cell = cells[roads[slot]]
         for i in range(start[slot], start[slot] + length[slot]):
             word = keywords[i]
             if word == 0:
                 continue
             part = weights[word] / facts[slot, TOTAL] if facts[slot, TOTAL] > 0.0 else 0.0
-            keys[count] = (np.int64(word) << 32) | (block + min(int(part * CLASSES), CLASSES - 1))
+            keys[count] = list_key(word, cell, part)
             holders[count] = slot
             count += 1
         if reach(facts[slot, ALPHA], facts[slot, TAU], 0.0, 1.0) >= 0.0:
-            keys[count] = block
+            keys[count] = list_key(0, cell, 0.0)
             holders[count] = slot
             count += 1
     return keys[:count], holders[:count]
@@ -141,7 +137,7 @@ class BasicIndex(ListedIndex):
         np.minimum.at(self.ranges[:, 2], cell, self.facts[slots, TAU])
 
     def _keys(self, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        return _all_words(slots, self.placed, self._weights, self.network.cells.of_road)
+        return _keys_of_words(slots, self.placed, self._weights, self.network.cells.of_road)
 
     def _candidates(self, message: Message) -> Candidates:
         network = self.network

@@ -24,7 +24,7 @@ import numpy as np
 
 from contrada.spatial.road.graph.cells import Cells, lower_bounds
 from contrada.spatial.road.graph.places import X, Y
-from contrada.spatial.road.index.lists import CLASSES, ListedIndex
+from contrada.spatial.road.index.lists import CLASSES, ListedIndex, list_key, new_keys
 from contrada.spatial.road.index.similarity import reach
 from contrada.spatial.road.index.verification import (
     ALPHA,
@@ -44,20 +44,16 @@ if TYPE_CHECKING:
 
 
 @kernel
-def _prefixes(
+def _keys_of_prefixes(
     slots: NDArray[np.int32], placed: Placed, weights: NDArray[np.float64], cells: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the keys of the prefixes of slots."""
     start, length, keywords, roads, facts = placed
-    room = slots.size
-    for slot in slots:
-        room += length[slot]
-    keys = np.empty(room, np.int64)
-    holders = np.empty(room, np.int32)
+    keys, holders = new_keys(slots, length)
     count = 0
     for slot in slots:
         alpha, tau, total = facts[slot, ALPHA], facts[slot, TAU], facts[slot, TOTAL]
-        block = np.int64(cells[roads[slot]]) * CLASSES
+        cell = cells[roads[slot]]
         left = total
         # From the rarest word down; then the wildcard, for what shares nothing.
         for i in range(start[slot] + length[slot] - 1, start[slot] - 2, -1):
@@ -67,7 +63,7 @@ def _prefixes(
             far = reach(alpha, tau, left / total if total > 0.0 else 0.0, 1.0)
             if far < 0.0:
                 break
-            keys[count] = (np.int64(word) << 32) | (block + min(int(far * CLASSES), CLASSES - 1))
+            keys[count] = list_key(word, cell, far)
             holders[count] = slot
             count += 1
             left -= weights[word]
@@ -126,7 +122,7 @@ class EnhancedIndex(ListedIndex):
     name = "eia"
 
     def _keys(self, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        return _prefixes(slots, self.placed, self._weights, self.network.cells.of_road)
+        return _keys_of_prefixes(slots, self.placed, self._weights, self.network.cells.of_road)
 
     def _candidates(self, message: Message) -> Candidates:
         network = self.network

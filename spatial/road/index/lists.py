@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.spatial.road.index.base import RoadIndex
+from contrada.spatial.storage.jit import inline_kernel, kernel
 from contrada.spatial.storage.row_numbers import check_rows, check_that
 from contrada.spatial.textual.guard import guard_postings
 from contrada.spatial.textual.postings import (
@@ -39,6 +40,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CLASSES = 16
+
+
+@kernel
+def new_keys(slots: NDArray[np.int32], length: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Make room for a key of every word of slots and of the wildcard, and for the slot of each."""
+    room = slots.size
+    for slot in slots:
+        room += length[slot]
+    return np.empty(room, np.int64), np.empty(room, np.int32)
+
+
+@inline_kernel
+def list_key(word: int, cell: int, bound: float) -> int:
+    """Return the key of the list of a word in a cell whose class holds a bound between 0 and 1."""
+    return int((np.int64(word) << 32) | (np.int64(cell) * CLASSES + min(int(bound * CLASSES), CLASSES - 1)))
 
 
 class ListedIndex(RoadIndex):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contrada.spatial.road.index.base import RoadIndex
 from contrada.spatial.road.index.verification import TOTAL, Candidates, Message, Placed, place_of, token_places
 from contrada.spatial.storage.jit import kernel
+from contrada.spatial.textual.slot_index import Unindexed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
 
@@ -33,28 +32,10 @@ def _all(placed: Placed, slots: NDArray[np.int32], message: Message, d_max: floa
     return Candidates(slots, words, d_max, 0)
 
 
-class RoadScan(RoadIndex):
+class RoadScan(Unindexed, RoadIndex):
     """No structure at all: O(n) per message."""
 
     name = "scan"
 
-    def _build(self) -> None:
-        pass
-
-    def _insert(self, slot: int) -> None:
-        pass
-
-    def _remove(self, slot: int) -> None:
-        pass
-
     def _candidates(self, message: Message) -> Candidates:
         return _all(self.placed, self.store.slots, message, self.network.d_max)
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {}
-
-    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        pass
-
-    def _check_structure(self) -> None:
-        pass

@@ -1,5 +1,6 @@
-"""The AP-tree and the ranked-key tree over it, which is the default.
+"""One tree of keyword and spatial partitions, and the two indexes that are made of it: `ap-tree` and `rk-tree`.
 
-`tree` and `rk_tree` are the faces; `nodes` is the memory, `partition` how a node is divided, `build`, `update` and
-`search` what is done with it, `guard` refuses bad files.
+Read `engine` first, the tree as a class; then `ap_tree` and `rk_tree`, the two faces. Below them: `settings`; `nodes`,
+the memory; `paths`, ways through it; `partition`, how a node is divided and at what cost; `build`, `update`, `search`;
+`guard`, which refuses bad files, and `check`, which asserts invariants.
 """

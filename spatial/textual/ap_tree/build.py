@@ -1,4 +1,4 @@
-"""Building an AP-tree, or any subtree of one, from a set of slots ([AP-TREE], Algorithm 4).
+"""Building a partition tree, or any subtree of one, from a set of slots ([AP-TREE], Algorithm 4).
 
 Pending nodes are tasks on a stack; the slots of all tasks lie one after another in a pool, in the order of the stack,
 so the topmost task's slots are always at the pool's end and can be replaced by those of its children. Nothing
@@ -36,9 +36,7 @@ from contrada.spatial.textual.ap_tree.nodes import (
     Arena,
     Meta,
     allocate,
-    cell_region,
-    find_cut,
-    find_line,
+    children,
     key_of,
     new_leaf,
     put_entry,
@@ -46,6 +44,16 @@ from contrada.spatial.textual.ap_tree.nodes import (
     word_at,
 )
 from contrada.spatial.textual.ap_tree.partition import dp_cuts, grid_cost, grid_lines, heuristic_cuts
+from contrada.spatial.textual.ap_tree.paths import (
+    Path,
+    buckets_of,
+    grow_stack,
+    new_stack,
+    path_at,
+    path_below,
+    push,
+)
+from contrada.spatial.textual.ap_tree.settings import ADAPTIVE, KEYWORD_FIRST, TRIE, Settings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,24 +64,19 @@ SAMPLE = 1024
 GAIN = 0.75  # a partition must bring the expected cost below this share of its node's weight
 DEEPEST_GRID = 12  # spatial nodes on one path
 LOOKAHEAD = 16  # how many shared keywords the judgement of a partition looks past
-ADAPTIVE, KEYWORD_FIRST, SPATIAL_FIRST, TRIE = 0, 1, 2, 3
 
 
-class Settings(NamedTuple):
-    """An AP-tree's parameters, as kernels take them."""
+class Plan(NamedTuple):
+    """How a node is to be divided."""
 
-    fanout: int  # f
-    leaf: int  # θ_q
-    drift: float  # θ_KL
-    tokens: float  # of an expected message
-    optimal: bool  # dynamic programming instead of the heuristic
-    first: int  # ADAPTIVE, or one kind of partition wherever it is possible at all, or TRIE (Fig. 11)
-    rebuild: int  # the most subscriptions that one insertion may regroup
-    rare: bool  # rarest keywords first instead of frequent ones
+    kind: int  # QUERY: not at all
+    cuts: NDArray[np.int32]  # the first word of each cut of a keyword node
+    xs: NDArray[np.float32]  # the lines of a spatial node
+    ys: NDArray[np.float32]
 
 
 @kernel
-def sampled(slots: NDArray[np.int32]) -> NDArray[np.int32]:
+def draw_sample(slots: NDArray[np.int32]) -> NDArray[np.int32]:
     """At most `SAMPLE` of the slots: one of each of as many runs of nearly equal length, at a hashed place in it.
 
     Slots come in the order of subscribing, which may have a period (sixteen cities in turn): every k-th of them would
@@ -162,7 +165,6 @@ def _judge_grids(
     rows: Rows,
     sample: NDArray[np.int32],
     region: NDArray[np.float64],
-    universe: NDArray[np.float64],
     count: int,
     settings: Settings,
 ) -> tuple[float, float, NDArray[np.float32], NDArray[np.float32]]:
@@ -170,7 +172,7 @@ def _judge_grids(
     boxes = np.empty((sample.size, 4))
     n = 0
     for slot in sample:
-        if not spans(rows.boxes, slot, region, universe):
+        if not spans(rows.boxes, slot, region, settings.universe):
             # What lies outside the region is no reason to cut it.
             boxes[n, 0] = max(rows.boxes[slot, 0], region[0])
             boxes[n, 1] = max(rows.boxes[slot, 1], region[1])
@@ -201,31 +203,50 @@ def _judge_grids(
 
 
 @kernel
-def _trie_plan(
-    rows: Rows,
-    slots: NDArray[np.int32],
-    offset: int,
-    region: NDArray[np.float64],
-    universe: NDArray[np.float64],
-    depth: int,
-    settings: Settings,
-) -> tuple[int, NDArray[np.int32], NDArray[np.float32], NDArray[np.float32]]:
+def _trie_plan(rows: Rows, slots: NDArray[np.int32], path: Path, depth: int, settings: Settings) -> Plan:
     """Divide without a cost model (Trie-Qd of Fig. 11): one cut per word; a quadtree where no keyword is left."""
+    region, universe = path.region, settings.universe
     words = np.empty(slots.size, np.int32)
     n = 0
     for slot in slots:
-        if rows.length[slot] > offset:
-            words[n] = word_at(rows, slot, offset, settings.rare)
+        if rows.length[slot] > path.offset:
+            words[n] = word_at(rows, slot, path.offset, settings.rare)
             n += 1
     none = np.empty(0, np.float32)
     if n:
-        return KEYWORD, np.unique(words[:n]), none, none
+        return Plan(KEYWORD, np.unique(words[:n]), none, none)
     if slots.size > settings.leaf and depth < DEEPEST_GRID:
         x = np.float32(max(region[0], universe[0]) * 0.5 + min(region[2], universe[2]) * 0.5)
         y = np.float32(max(region[1], universe[1]) * 0.5 + min(region[3], universe[3]) * 0.5)
         if np.isfinite(x) and np.isfinite(y):
-            return SPATIAL, words[:0], np.full(1, x, np.float32), np.full(1, y, np.float32)
-    return QUERY, words[:0], none, none
+            return Plan(SPATIAL, words[:0], np.full(1, x, np.float32), np.full(1, y, np.float32))
+    return Plan(QUERY, words[:0], none, none)
+
+
+@kernel
+def _make_plan(rows: Rows, slots: NDArray[np.int32], path: Path, depth: int, settings: Settings) -> Plan:
+    """Choose what a node over these slots is to be, with `depth` spatial nodes above it."""
+    if settings.first == TRIE:
+        return _trie_plan(rows, slots, path, depth, settings)
+    kind = QUERY
+    cuts = np.empty(0, np.int32)
+    xs = ys = np.empty(0, np.float32)
+    if slots.size > settings.leaf:
+        sample = draw_sample(slots)
+        keyword_cost, cuts = _judge_keywords(rows, sample, path.offset, path.refining, slots.size, settings)
+        grid_score = grid_share = np.inf
+        if depth < DEEPEST_GRID:
+            grid_score, grid_share, xs, ys = _judge_grids(rows, sample, path.region, slots.size, settings)
+        keyword_gains, grid_gains = keyword_cost <= GAIN, grid_score <= GAIN and grid_share <= GAIN
+        if keyword_gains and (
+            settings.first == KEYWORD_FIRST
+            or not grid_gains
+            or (settings.first == ADAPTIVE and keyword_cost <= grid_score)
+        ):
+            kind = KEYWORD
+        elif grid_gains:
+            kind = SPATIAL
+    return Plan(kind, cuts, xs, ys)
 
 
 @kernel
@@ -283,143 +304,77 @@ def _write_spatial_node(
 
 
 @kernel
+def _divide(
+    arena: Arena, p: int, rows: Rows, path: Path, settings: Settings, pool: NDArray[np.int32], begin: int, end: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Replace the slots of the new node `p`, which end the pool, by those of its children, one child after another.
+
+    Returns the pool, perhaps moved, and where each child's slots begin, counted from `begin`, with the end of the last.
+    """
+    mine = pool[begin:end]
+    child, n = children(arena, p)
+    lines = arena[p + SHAPE] >> 16
+    buckets = np.empty((mine.size, 4), np.int32)
+    places = np.zeros(n + 1, np.int64)
+    for i in range(mine.size):
+        c1, c2, r1, r2 = buckets_of(arena, p, rows, mine[i], path, settings)
+        buckets[i, 0], buckets[i, 1], buckets[i, 2], buckets[i, 3] = c1, c2, r1, r2
+        for c in range(c1, c2 + 1):
+            for r in range(r1, r2 + 1):
+                places[c * lines + r + 1] += 1
+    for b in range(n):
+        arena[child + b] = 0
+        arena[child + n + b] = places[b + 1]
+        places[b + 1] += places[b]
+    total = places[n]
+    if end + total > pool.size:
+        larger = np.empty((end + total) * 5 // 4, np.int32)
+        larger[:end] = pool[:end]
+        pool = larger
+    cursor = end + places[:n]
+    for i in range(end - begin):
+        for c in range(buckets[i, 0], buckets[i, 1] + 1):
+            for r in range(buckets[i, 2], buckets[i, 3] + 1):
+                b = c * lines + r
+                pool[cursor[b]] = pool[begin + i]
+                cursor[b] += 1
+    for i in range(total):
+        pool[begin + i] = pool[end + i]
+    return pool, places
+
+
+@kernel
 def build_subtree(
-    arena: Arena,
-    meta: Meta,
-    rows: Rows,
-    slots: NDArray[np.int32],
-    at: int,
-    offset: int,
-    refining: bool,
-    region: NDArray[np.float64],
-    universe: NDArray[np.float64],
-    settings: Settings,
+    arena: Arena, meta: Meta, rows: Rows, slots: NDArray[np.int32], at: int, path: Path, settings: Settings
 ) -> Arena:
     """Build a tree over `slots` and let word `at` of the arena point to it. Returns the arena, perhaps moved."""
     pool = np.empty(slots.size + slots.size // 2 + 64, np.int32)
     pool[: slots.size] = slots
-    tasks = np.empty((1024, 4), np.int64)  # where to point, first slot in the pool, 2·offset + refining, grids above
-    regions = np.empty((1024, 4))
-    tasks[0, 0], tasks[0, 1], tasks[0, 2], tasks[0, 3] = at, 0, 2 * offset + (1 if refining else 0), 0
-    regions[0] = region
-    top = 1
     end = slots.size
-    buckets = np.empty(0, np.int32)
+    stack = new_stack()
+    top = push(stack, 0, at, path, 0, 0)  # with each task: where its slots begin in the pool, spatial nodes above it
     while top:
         top -= 1
-        at, begin, state, depth = tasks[top, 0], tasks[top, 1], tasks[top, 2], tasks[top, 3]
-        offset, refining = state >> 1, (state & 1) == 1
-        region = regions[top].copy()
-        count = end - begin
+        its_path = path_at(stack, top)
+        its_at, begin, depth = stack.tasks[top, 0], stack.tasks[top, 2], stack.tasks[top, 3]
         mine = pool[begin:end]
-
-        kind = QUERY
-        cuts = np.empty(0, np.int32)
-        xs = ys = np.empty(0, np.float32)
-        if settings.first == TRIE:
-            kind, cuts, xs, ys = _trie_plan(rows, mine, offset, region, universe, depth, settings)
-        elif count > settings.leaf:
-            sample = sampled(mine)
-            keyword_cost, cuts = _judge_keywords(rows, sample, offset, refining, count, settings)
-            grid_score = grid_share = np.inf
-            if depth < DEEPEST_GRID:
-                grid_score, grid_share, xs, ys = _judge_grids(rows, sample, region, universe, count, settings)
-            keyword_gains, grid_gains = keyword_cost <= GAIN, grid_score <= GAIN and grid_share <= GAIN
-            if keyword_gains and (
-                settings.first == KEYWORD_FIRST
-                or not grid_gains
-                or (settings.first == ADAPTIVE and keyword_cost <= grid_score)
-            ):
-                kind = KEYWORD
-            elif grid_gains:
-                kind = SPATIAL
-        if kind == QUERY:
-            arena, p = write_leaf(arena, meta, rows, mine, offset, settings)
-            arena[at] = p
+        plan = _make_plan(rows, mine, its_path, depth, settings)
+        if plan.kind == QUERY:
+            arena, p = write_leaf(arena, meta, rows, mine, its_path.offset, settings)
+            arena[its_at] = p
             end = begin
             continue
-
-        # Which bucket each slot goes to, counted first, so that the children's slots can be laid out in one pass.
-        if kind == KEYWORD:
-            arena, p = _write_keyword_node(arena, meta, rows, mine, offset, cuts, settings.rare)
-            n = cuts.size + 2
-            child = p + HEADER + 2 * cuts.size
+        if plan.kind == KEYWORD:
+            arena, p = _write_keyword_node(arena, meta, rows, mine, its_path.offset, plan.cuts, settings.rare)
         else:
-            arena, p = _write_spatial_node(arena, meta, count, xs, ys)
-            n = (xs.size + 1) * (ys.size + 1) + 1
-            child = p + HEADER + xs.size + ys.size
-        arena[at] = p
-        real = arena.view(np.float32)
-        columns, lines = xs.size + 1, ys.size + 1
-        first_y = p + HEADER + xs.size
-        places = np.zeros(n + 1, np.int64)
-        if buckets.size < 4 * count:
-            buckets = np.empty(4 * count, np.int32)
-        for i in range(count):
-            slot = mine[i]
-            if kind == KEYWORD:
-                bucket = n - 2
-                if rows.length[slot] > offset:
-                    bucket = find_cut(arena, p, word_at(rows, slot, offset, settings.rare))
-                buckets[i] = bucket
-                places[bucket + 1] += 1
-            elif spans(rows.boxes, slot, region, universe):
-                buckets[4 * i] = -1
-                places[n] += 1
-            else:
-                c1 = find_line(real, p + HEADER, columns - 1, rows.boxes[slot, 0])
-                c2 = find_line(real, p + HEADER, columns - 1, rows.boxes[slot, 2])
-                r1 = find_line(real, first_y, lines - 1, rows.boxes[slot, 1])
-                r2 = find_line(real, first_y, lines - 1, rows.boxes[slot, 3])
-                buckets[4 * i], buckets[4 * i + 1], buckets[4 * i + 2], buckets[4 * i + 3] = c1, c2, r1, r2
-                for c in range(c1, c2 + 1):
-                    for r in range(r1, r2 + 1):
-                        places[c * lines + r + 1] += 1
+            arena, p = _write_spatial_node(arena, meta, mine.size, plan.xs, plan.ys)
+            depth += 1
+        arena[its_at] = p
+        pool, places = _divide(arena, p, rows, its_path, settings, pool, begin, end)
+        child, n = children(arena, p)
+        end = begin + places[n]
+        stack = grow_stack(stack, top, n)
         for b in range(n):
-            arena[child + b] = 0
-            arena[child + n + b] = places[b + 1]
-            places[b + 1] += places[b]
-        total = places[n]
-        if end + total > pool.size:
-            larger = np.empty((end + total) * 5 // 4, np.int32)
-            larger[:end] = pool[:end]
-            pool = larger
-            mine = pool[begin:end]
-        cursor = end + places[:n]
-        for i in range(count):
-            slot = mine[i]
-            if kind == KEYWORD:
-                b = buckets[i]
-                pool[cursor[b]] = slot
-                cursor[b] += 1
-            elif buckets[4 * i] < 0:
-                pool[cursor[n - 1]] = slot
-                cursor[n - 1] += 1
-            else:
-                for c in range(buckets[4 * i], buckets[4 * i + 1] + 1):
-                    for r in range(buckets[4 * i + 2], buckets[4 * i + 3] + 1):
-                        b = c * lines + r
-                        pool[cursor[b]] = slot
-                        cursor[b] += 1
-        for i in range(total):
-            pool[begin + i] = pool[end + i]
-        end = begin + total
-
-        if top + n > len(tasks):
-            more_tasks, more_regions = np.empty((2 * (top + n), 4), np.int64), np.empty((2 * (top + n), 4))
-            more_tasks[:top], more_regions[:top] = tasks[:top], regions[:top]
-            tasks, regions = more_tasks, more_regions
-        for b in range(n):
-            if places[b + 1] == places[b]:
-                continue
-            tasks[top, 0], tasks[top, 1], tasks[top, 2], tasks[top, 3] = child + b, begin + places[b], state, depth
-            regions[top] = region
-            if kind == SPATIAL:
-                tasks[top, 3] = depth + 1
-                if b < n - 1:
-                    regions[top] = cell_region(real, p, columns, lines, b // lines, b % lines, region)
-            elif b < n - 2:
-                single = arena[p + HEADER + b] == arena[p + HEADER + cuts.size + b]
-                tasks[top, 2] = 2 * (offset + 1) if single else 2 * offset + 1
-            top += 1
+            if places[b] < places[b + 1]:
+                top = push(stack, top, child + b, path_below(arena, p, b, its_path), begin + places[b], depth)
     return arena

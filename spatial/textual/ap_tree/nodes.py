@@ -1,4 +1,4 @@
-"""The AP-tree's memory: one arena of 32-bit words that holds every node, and the blocks it is cut into.
+"""A partition tree's memory: one arena of 32-bit words that holds every node, and the blocks it is cut into.
 
 Pointers are word offsets into the arena. Word 0 is never a node, so 0 is the null pointer; word 1 points to the root.
 Nodes begin with four words, and then (c cuts; columns × rows = n cells; capacity k):
@@ -102,7 +102,7 @@ def free(arena: Arena, meta: Meta, p: int) -> None:
 
 @kernel
 def kind_of(arena: Arena, p: int) -> int:
-    """QUERY, KEYWORD or SPATIAL."""
+    """QUERY, KEYWORD, SPATIAL or DIRECTORY."""
     return int(arena[p] & 3)
 
 

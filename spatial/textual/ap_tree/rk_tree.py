@@ -1,4 +1,4 @@
-"""`rk-tree`, ours: a directory by rarest keyword over AP-trees whose keywords go from rare to frequent.
+"""`rk-tree`, ours and the default: a partition tree that reads rare keywords first, from a directory by rarest keyword.
 
 [AP-TREE] puts frequent keywords first, since a keyword node has only f cuts and rare words would share one. With a
 pointer for every word there is no such limit: a message of n tokens reads n pointers instead of descending from a root
@@ -7,8 +7,8 @@ has, the ranked keys of Yan and Garcia-Molina. Most of these lists are one small
 at the second rarest keyword, so they are divided by space or by further keywords as the cost model says; frequent words
 have those of single-keyword subscriptions, which only space divides.
 
-Layout, leaves, partitions, insertion and drift are the AP-tree's; only the root differs (`DIRECTORY` in
-nodes.py), four bytes per word of the vocabulary, and the order in which keywords are read (`word_at`).
+All below the root is the AP-tree's (`engine.py`), with keywords in the opposite order (`nodes.word_at`). The root is
+four bytes per word of the vocabulary (`nodes.DIRECTORY`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from contrada.spatial.storage.jit import kernel
-from contrada.spatial.textual.ap_tree.build import Settings, build_subtree, write_leaf
+from contrada.spatial.textual.ap_tree.build import build_subtree, write_leaf
+from contrada.spatial.textual.ap_tree.engine import PartitionTree
 from contrada.spatial.textual.ap_tree.nodes import (
     DIRECTORY,
     HEADER,
@@ -30,11 +31,12 @@ from contrada.spatial.textual.ap_tree.nodes import (
     allocate,
     free,
 )
-from contrada.spatial.textual.ap_tree.tree import APTree
+from contrada.spatial.textual.ap_tree.paths import Path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from contrada.spatial.textual.ap_tree.settings import Settings
     from contrada.spatial.textual.store import Rows
 
 
@@ -54,8 +56,7 @@ def _build_directory(
     rows: Rows,
     slots: NDArray[np.int32],
     words: int,
-    region: NDArray[np.float64],
-    universe: NDArray[np.float64],
+    path: Path,
     settings: Settings,
 ) -> Arena:
     """Build a directory over `slots` as the root: a subtree for each word that is some slot's rarest."""
@@ -76,7 +77,8 @@ def _build_directory(
     for word in range(words):
         mine = sorted_slots[places[word] : places[word + 1]]
         if mine.size > settings.leaf:
-            arena = build_subtree(arena, meta, rows, mine, p + HEADER + word, 1, False, region, universe, settings)
+            below = Path(1, False, path.region)
+            arena = build_subtree(arena, meta, rows, mine, p + HEADER + word, below, settings)
         elif mine.size:
             arena, leaf = write_leaf(arena, meta, rows, mine, 1, settings)
             arena[p + HEADER + word] = leaf
@@ -84,7 +86,8 @@ def _build_directory(
 
 
 @kernel
-def _with_larger_directory(arena: Arena, meta: Meta, words: int) -> Arena:
+def _grow_directory(arena: Arena, meta: Meta, words: int) -> Arena:
+    """Replace the directory by one that has room for words below `words`."""
     old = arena[ROOT]
     arena, p = _new_directory(arena, meta, words)
     arena[p + WEIGHT] = arena[old + WEIGHT]
@@ -95,26 +98,18 @@ def _with_larger_directory(arena: Arena, meta: Meta, words: int) -> Arena:
     return arena
 
 
-class RankedKeyTree(APTree):
-    """Ranked-key tree. Options as of the AP-tree."""
+class RankedKeyTree(PartitionTree):
+    """Ranked-key tree. Options: see `PartitionTree`."""
 
     name = "rk-tree"
     rare_first: ClassVar[bool] = True
 
-    def _build_root(self, slots: NDArray[np.int32], region: NDArray[np.float64]) -> None:
-        self._arena = _build_directory(
-            self._arena,
-            self._meta,
-            self.store.rows,
-            slots,
-            self.vocabulary.size,
-            region,
-            self._universe,
-            self._parameters,
-        )
+    def _build_root(self, slots: NDArray[np.int32], path: Path) -> None:
+        words = self.vocabulary.size
+        self._arena = _build_directory(self._arena, self._meta, self.store.rows, slots, words, path, self._settings)
 
     def _insert(self, slot: int) -> None:
         words = self.vocabulary.size
         if words > self._arena[self._arena[ROOT] + SHAPE]:
-            self._arena = _with_larger_directory(self._arena, self._meta, words + words // 2)
+            self._arena = _grow_directory(self._arena, self._meta, words + words // 2)
         super()._insert(slot)

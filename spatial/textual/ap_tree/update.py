@@ -1,4 +1,4 @@
-"""Insertion, removal and adaptation to drift in an AP-tree ([AP-TREE], Section IV-E).
+"""Insertion, removal and adaptation to drift in a partition tree ([AP-TREE], Section IV-E).
 
 A subscription's leaves follow from its keywords and box alone, so insertion and removal walk the same paths. A leaf
 that outgrows θ_q is built anew as a subtree; an inner node that shrinks below half of that becomes a leaf.
@@ -18,26 +18,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contrada.spatial.storage.jit import kernel
-from contrada.spatial.textual.ap_tree.build import Settings, build_subtree
+from contrada.spatial.textual.ap_tree.build import build_subtree
 from contrada.spatial.textual.ap_tree.nodes import (
     DIRECTORY,
     HEADER,
-    KEYWORD,
-    MIRROR,
     QUERY,
     RECORD,
     RETRY,
     ROOT,
     SHAPE,
-    SPATIAL,
     UPDATES,
     WEIGHT,
     Arena,
     Meta,
-    cell_region,
     children,
-    find_cut,
-    find_line,
     free,
     gather,
     key_of,
@@ -45,13 +39,20 @@ from contrada.spatial.textual.ap_tree.nodes import (
     move_entry,
     new_leaf,
     put_entry,
-    spans,
-    word_at,
+)
+from contrada.spatial.textual.ap_tree.paths import (
+    Path,
+    Stack,
+    buckets_of,
+    grow_stack,
+    new_stack,
+    path_at,
+    path_below,
+    push,
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from contrada.spatial.textual.ap_tree.settings import Settings
     from contrada.spatial.textual.store import Rows
 
 
@@ -95,95 +96,7 @@ def _enter_leaf(
 
 
 @kernel
-def _down(
-    arena: Arena,
-    rows: Rows,
-    slot: int,
-    p: int,
-    offset: int,
-    refining: bool,
-    rare: bool,
-    region: NDArray[np.float64],
-    universe: NDArray[np.float64],
-    ats: NDArray[np.int64],
-    states: NDArray[np.int64],
-    regions: NDArray[np.float64],
-    top: int,
-) -> int:
-    """Push where in an inner node a slot belongs: the words that point there, with offsets and regions.
-
-    `states` holds 2·offset + refining.
-    """
-    shape = arena[p + SHAPE]
-    child, n = children(arena, p)
-    if kind_of(arena, p) == DIRECTORY:
-        ats[top], states[top] = child + MIRROR - word_at(rows, slot, 0, True), 2
-        regions[top] = region
-        return top + 1
-    if kind_of(arena, p) == KEYWORD:
-        bucket = shape
-        state = 2 * offset + (1 if refining else 0)
-        if rows.length[slot] > offset:
-            bucket = find_cut(arena, p, word_at(rows, slot, offset, rare))
-            if bucket < shape:
-                single = arena[p + HEADER + bucket] == arena[p + HEADER + shape + bucket]
-                state = 2 * (offset + 1) if single else 2 * offset + 1
-        ats[top], states[top] = child + bucket, state
-        regions[top] = region
-        return top + 1
-    state = 2 * offset + (1 if refining else 0)
-    if spans(rows.boxes, slot, region, universe):
-        ats[top], states[top] = child + n - 1, state
-        regions[top] = region
-        return top + 1
-    real = arena.view(np.float32)
-    columns, lines = shape & 0xFFFF, shape >> 16
-    xs, ys = p + HEADER, p + HEADER + columns - 1
-    box = rows.boxes[slot]
-    for c in range(find_line(real, xs, columns - 1, box[0]), find_line(real, xs, columns - 1, box[2]) + 1):
-        for r in range(find_line(real, ys, lines - 1, box[1]), find_line(real, ys, lines - 1, box[3]) + 1):
-            ats[top], states[top] = child + c * lines + r, state
-            regions[top] = cell_region(real, p, columns, lines, c, r, region)
-            top += 1
-    return top
-
-
-@kernel
-def _from_root() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int]:
-    """Return the stack of a walk that has the root pending, and its height; see `_down`."""
-    ats, states, regions = np.empty(256, np.int64), np.empty(256, np.int64), np.empty((256, 4))
-    ats[0], states[0] = ROOT, 0
-    regions[0, 0] = regions[0, 1] = -np.inf
-    regions[0, 2] = regions[0, 3] = np.inf
-    return ats, states, regions, 1
-
-
-@kernel
-def _grown_stack(
-    arena: Arena, p: int, top: int, ats: NDArray[np.int64], states: NDArray[np.int64], regions: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return the walk's stack, with room for all children of a node."""
-    _, n = children(arena, p)
-    if top + n <= ats.size or kind_of(arena, p) == DIRECTORY:
-        return ats, states, regions
-    size = 2 * (top + n)
-    more_ats, more_states, more_regions = np.empty(size, np.int64), np.empty(size, np.int64), np.empty((size, 4))
-    more_ats[:top], more_states[:top], more_regions[:top] = ats[:top], states[:top], regions[:top]
-    return more_ats, more_states, more_regions
-
-
-@kernel
-def _rebuild_gainers(
-    arena: Arena,
-    meta: Meta,
-    rows: Rows,
-    p: int,
-    offset: int,
-    refining: bool,
-    region: NDArray[np.float64],
-    universe: NDArray[np.float64],
-    settings: Settings,
-) -> Arena:
+def _rebuild_gainers(arena: Arena, meta: Meta, rows: Rows, p: int, path: Path, settings: Settings) -> Arena:
     """Rebuild the buckets of a large drifted node whose shares grew by a quarter or more, within the allowance."""
     first, n = children(arena, p)
     before = now = 1.0
@@ -191,8 +104,6 @@ def _rebuild_gainers(
         before += arena[n + i]
         now += arena[arena[i] + WEIGHT] if arena[i] else 0
     allowance = settings.rebuild
-    shape = arena[p + SHAPE]
-    columns, lines = shape & 0xFFFF, shape >> 16
     for b in range(n):
         q = arena[first + b]
         if q == 0:
@@ -200,44 +111,52 @@ def _rebuild_gainers(
         weight = arena[q + WEIGHT]
         if settings.leaf < weight <= allowance and weight / now > 1.25 * arena[first + n + b] / before:
             allowance -= weight
-            its_offset, its_refining, its_region = offset, refining, region
-            if kind_of(arena, p) == SPATIAL:
-                if b < n - 1:
-                    its_region = cell_region(arena.view(np.float32), p, columns, lines, b // lines, b % lines, region)
-            elif b < shape:
-                its_refining = arena[p + HEADER + b] != arena[p + HEADER + shape + b]
-                its_offset = offset if its_refining else offset + 1
             slots = gather(arena, meta, q)
-            arena = build_subtree(
-                arena, meta, rows, slots, first + b, its_offset, its_refining, its_region, universe, settings
-            )
+            arena = build_subtree(arena, meta, rows, slots, first + b, path_below(arena, p, b, path), settings)
     for i in range(first, first + n):
         arena[n + i] = arena[arena[i] + WEIGHT] if arena[i] else 0
     return arena
 
 
 @kernel
+def _root_pending() -> Stack:
+    """Make a stack that has the root pending."""
+    stack = new_stack()
+    push(stack, 0, ROOT, Path(0, False, np.array([-np.inf, -np.inf, np.inf, np.inf])), 0, 0)
+    return stack
+
+
+@kernel
+def _push_children(
+    arena: Arena, rows: Rows, slot: int, p: int, path: Path, settings: Settings, stack: Stack, top: int
+) -> tuple[Stack, int]:
+    """Push the children of an inner node that a slot belongs to; returns the stack, perhaps moved, and its height."""
+    child, _ = children(arena, p)
+    lines = arena[p + SHAPE] >> 16
+    c1, c2, r1, r2 = buckets_of(arena, p, rows, slot, path, settings)
+    stack = grow_stack(stack, top, (c2 - c1 + 1) * (r2 - r1 + 1))
+    for c in range(c1, c2 + 1):
+        for r in range(r1, r2 + 1):
+            b = c * lines + r
+            top = push(stack, top, child + b, path_below(arena, p, b, path), 0, 0)
+    return stack, top
+
+
+@kernel
 def insert_slot(
-    arena: Arena,
-    meta: Meta,
-    rows: Rows,
-    slot: int,
-    population: int,
-    universe: NDArray[np.float64],
-    settings: Settings,
+    arena: Arena, meta: Meta, rows: Rows, slot: int, population: int, settings: Settings
 ) -> tuple[Arena, int]:
     """Add one slot. Returns the arena, perhaps moved, and how many nodes were rebuilt because of drift."""
-    ats, states, regions, top = _from_root()
+    stack, top = _root_pending(), 1
     rebuilt = 0
     while top:
         top -= 1
-        at, offset, refining, region = ats[top], states[top] >> 1, (states[top] & 1) == 1, regions[top].copy()
+        at, path = stack.tasks[top, 0], path_at(stack, top)
         p = arena[at]
         if p == 0 or kind_of(arena, p) == QUERY:
-            arena, leaf = _enter_leaf(arena, meta, rows, at, slot, offset, settings)
+            arena, leaf = _enter_leaf(arena, meta, rows, at, slot, path.offset, settings)
             if arena[leaf + WEIGHT] > arena[leaf + RETRY]:
-                slots = gather(arena, meta, leaf)
-                arena = build_subtree(arena, meta, rows, slots, at, offset, refining, region, universe, settings)
+                arena = build_subtree(arena, meta, rows, gather(arena, meta, leaf), at, path, settings)
             continue
         weight = arena[p + WEIGHT]
         arena[p + UPDATES] += 1
@@ -251,27 +170,22 @@ def insert_slot(
                     with_slot = np.empty(slots.size + 1, np.int32)
                     with_slot[: slots.size] = slots
                     with_slot[slots.size] = slot
-                    arena = build_subtree(
-                        arena, meta, rows, with_slot, at, offset, refining, region, universe, settings
-                    )
+                    arena = build_subtree(arena, meta, rows, with_slot, at, path, settings)
                     continue
-                arena = _rebuild_gainers(arena, meta, rows, p, offset, refining, region, universe, settings)
+                arena = _rebuild_gainers(arena, meta, rows, p, path, settings)
         arena[p + WEIGHT] += 1
-        ats, states, regions = _grown_stack(arena, p, top, ats, states, regions)
-        top = _down(arena, rows, slot, p, offset, refining, settings.rare, region, universe, ats, states, regions, top)
+        stack, top = _push_children(arena, rows, slot, p, path, settings, stack, top)
     return arena, rebuilt
 
 
 @kernel
-def remove_slot(
-    arena: Arena, meta: Meta, rows: Rows, slot: int, universe: NDArray[np.float64], settings: Settings
-) -> tuple[Arena, int]:
+def remove_slot(arena: Arena, meta: Meta, rows: Rows, slot: int, settings: Settings) -> tuple[Arena, int]:
     """Take one slot out. Returns the arena, perhaps moved, and from how many leaves it was taken."""
-    ats, states, regions, top = _from_root()
+    stack, top = _root_pending(), 1
     taken = 0
     while top:
         top -= 1
-        at, offset, refining, region = ats[top], states[top] >> 1, (states[top] & 1) == 1, regions[top].copy()
+        at, path = stack.tasks[top, 0], path_at(stack, top)
         p = arena[at]
         if p == 0:
             continue
@@ -298,15 +212,12 @@ def remove_slot(
             count = 0
             for other in below:
                 if other != slot:
-                    put_entry(arena, leaf, count, other, key_of(rows, other, offset, settings.rare), rows.boxes)
+                    put_entry(arena, leaf, count, other, key_of(rows, other, path.offset, settings.rare), rows.boxes)
                     count += 1
             arena[leaf + WEIGHT] = count
             arena[at] = leaf
         else:
             arena[p + WEIGHT] = weight - 1
             arena[p + UPDATES] += 1
-            ats, states, regions = _grown_stack(arena, p, top, ats, states, regions)
-            top = _down(
-                arena, rows, slot, p, offset, refining, settings.rare, region, universe, ats, states, regions, top
-            )
+            stack, top = _push_children(arena, rows, slot, p, path, settings, stack, top)
     return arena, taken

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.textual.base import StoredIndex
+from contrada.spatial.textual.slot_index import Unindexed
 from contrada.spatial.textual.store import Rows, as_slots, has_all, meets, token_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
 
@@ -27,28 +26,10 @@ def _scan(rows: Rows, used: int, tokens: NDArray[np.int32], box: NDArray[np.floa
     return as_slots(found)
 
 
-class Scan(StoredIndex):
+class Scan(Unindexed, StoredIndex):
     """No structure at all: O(n) per message."""
 
     name = "scan"
 
-    def _build(self) -> None:
-        pass
-
-    def _insert(self, slot: int) -> None:
-        pass
-
-    def _remove(self, slot: int) -> None:
-        pass
-
     def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
         return _scan(self.store.rows, self.store.used, tokens, box), 0, len(self.store)
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {}
-
-    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        pass
-
-    def _check_structure(self) -> None:
-        pass

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.errors import CorruptFile, InvalidValue
+from contrada.spatial.textual.ap_tree.ap_tree import APTree
 from contrada.spatial.textual.ap_tree.nodes import DIRECTORY, KEYWORD, QUERY, ROOT, SPATIAL, WEIGHT, children, kind_of
 from contrada.spatial.textual.ap_tree.partition import (
     cut_cost,
@@ -19,12 +22,14 @@ from contrada.spatial.textual.ap_tree.partition import (
     strip_of,
 )
 from contrada.spatial.textual.ap_tree.rk_tree import RankedKeyTree
-from contrada.spatial.textual.ap_tree.tree import APTree
 from contrada.spatial.textual.ap_tree.update import divergence
 from contrada.spatial.textual.protocol import Subscription
 from tests.naive.keyword_cuts import least_cost
 from tests.naive.textual import NaiveTextual
 from tests.spatial.textual.workloads import messages, subscription_lists, zipf_messages, zipf_subscriptions
+
+if TYPE_CHECKING:
+    from contrada.spatial.textual.ap_tree.engine import PartitionTree
 
 SMALL = {"leaf": 2, "fanout": 9, "rebuild": 60}  # deep trees from few subscriptions
 VARIANTS = [
@@ -40,7 +45,7 @@ Message = tuple[frozenset[str], tuple[float, float, float, float]]
 masses = st.lists(st.tuples(st.integers(1, 50), st.integers(0, 50)), min_size=1, max_size=14)
 
 
-def kinds(tree: APTree) -> list[int]:
+def kinds(tree: PartitionTree) -> list[int]:
     """How many nodes there are of each kind."""
     counts, stack = [0, 0, 0, 0], [int(tree._arena[ROOT])]
     while stack:
@@ -53,7 +58,7 @@ def kinds(tree: APTree) -> list[int]:
     return counts
 
 
-def assert_same(tree: APTree, naive: NaiveTextual, asked: list[Message]) -> None:
+def assert_same(tree: PartitionTree, naive: NaiveTextual, asked: list[Message]) -> None:
     for tokens, box in asked:
         assert tree.search(tokens, box).tolist() == naive.search(tokens, box)
 
@@ -110,7 +115,7 @@ def test_grid_cost_is_the_definition(corners: list[tuple[int, int, int, int]], s
 @settings(max_examples=40)
 @given(subscriptions=subscription_lists(), asked=st.lists(messages, min_size=1, max_size=8))
 def test_deep_trees_on_hostile_input(
-    kind: type[APTree], options: dict[str, object], subscriptions: list[Subscription], asked: list[Message]
+    kind: type[PartitionTree], options: dict[str, object], subscriptions: list[Subscription], asked: list[Message]
 ) -> None:
     half = len(subscriptions) // 2
     tree, naive = kind.build(subscriptions[:half], **options), NaiveTextual(subscriptions)
@@ -126,7 +131,7 @@ def test_deep_trees_on_hostile_input(
 
 
 @pytest.mark.parametrize(("kind", "options"), DEEP)
-def test_deep_trees_through_a_long_history(kind: type[APTree], options: dict[str, object]) -> None:
+def test_deep_trees_through_a_long_history(kind: type[PartitionTree], options: dict[str, object]) -> None:
     first, later = zipf_subscriptions(900, 1), zipf_subscriptions(900, 2, words=1_000, first=10_000, side=0.4)
     asked = [*zipf_messages(20, 3), *zipf_messages(8, 4, tokens=150), *zipf_messages(15, 5, side=0.5)]
     tree, naive = kind.build(first, **options), NaiveTextual(first)
@@ -258,7 +263,7 @@ def test_a_large_drifted_node_is_mended_within_the_allowance() -> None:
 
 
 @pytest.mark.parametrize("kind", [APTree, RankedKeyTree])
-def test_freed_blocks_are_used_again(kind: type[APTree]) -> None:
+def test_freed_blocks_are_used_again(kind: type[PartitionTree]) -> None:
     first = zipf_subscriptions(800, 7)
     tree = kind.build(first, **SMALL)
     sizes = []

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contrada.spatial.textual.ap_tree.build import SAMPLE, sampled
+from contrada.spatial.textual.ap_tree.ap_tree import APTree
+from contrada.spatial.textual.ap_tree.build import SAMPLE, draw_sample
 from contrada.spatial.textual.ap_tree.rk_tree import RankedKeyTree
-from contrada.spatial.textual.ap_tree.tree import APTree
 from contrada.spatial.textual.protocol import Subscription
+
+if TYPE_CHECKING:
+    from contrada.spatial.textual.ap_tree.engine import PartitionTree
 
 Boxes = NDArray[np.float64]
 ASKED = 200
@@ -22,7 +27,7 @@ def in_turn(count: int, cities: int) -> tuple[Boxes, NDArray[np.int64]]:
     return np.hstack([xy - 0.005, xy + 0.005]), np.zeros(count, np.int64)
 
 
-def counted(kind: type[APTree], boxes: Boxes, words: NDArray[np.int64], *, again: bool = False) -> float:
+def counted(kind: type[PartitionTree], boxes: Boxes, words: NDArray[np.int64], *, again: bool = False) -> float:
     """Nodes visited and candidates verified by messages at some of the boxes."""
     tree = kind.build_arrays(np.arange(len(boxes)), np.arange(len(boxes) + 1), words, ["tea"], boxes)
     if again:
@@ -36,7 +41,7 @@ def counted(kind: type[APTree], boxes: Boxes, words: NDArray[np.int64], *, again
 
 @pytest.mark.parametrize("kind", [APTree, RankedKeyTree])
 @pytest.mark.parametrize("cities", [16, 17, 32, 1_000])
-def test_any_order_costs_at_most_half_as_much_again_as_shuffled(kind: type[APTree], cities: int) -> None:
+def test_any_order_costs_at_most_half_as_much_again_as_shuffled(kind: type[PartitionTree], cities: int) -> None:
     count = 16 * SAMPLE if cities == 1_000 else cities * SAMPLE  # every count-th-of-the-sample is of one city
     boxes, words = in_turn(count, cities)
     shuffled = np.random.default_rng(2).permutation(count)
@@ -55,7 +60,7 @@ def test_any_order_costs_at_most_half_as_much_again_as_shuffled(kind: type[APTre
 
 
 @pytest.mark.parametrize("kind", [APTree, RankedKeyTree])
-def test_grown_from_empty_is_nearly_as_good_as_built(kind: type[APTree]) -> None:
+def test_grown_from_empty_is_nearly_as_good_as_built(kind: type[PartitionTree]) -> None:
     rng = np.random.default_rng(3)
     centres, halves = 100 + rng.random((4_000, 2)), rng.uniform(0.01, 0.1, (4_000, 2))
     tree = kind()
@@ -77,10 +82,10 @@ def test_grown_from_empty_is_nearly_as_good_as_built(kind: type[APTree]) -> None
 @pytest.mark.parametrize("count", [SAMPLE + 1, 16 * SAMPLE, 17 * SAMPLE, 100_000, 1_000 * SAMPLE])
 def test_a_sample_has_of_every_period_its_share(count: int) -> None:
     slots = np.arange(count, dtype=np.int32)
-    sample = sampled(slots)
+    sample = draw_sample(slots)
     assert sample.size == SAMPLE
     assert (np.diff(sample) > 0).all()
     for period in (2, 3, 7, 16, 17, 32):
         shares = np.bincount(sample % period, minlength=period)
         assert shares.max() < 2 * SAMPLE / period + 12, period
-    assert np.array_equal(sampled(slots[:SAMPLE]), slots[:SAMPLE])
+    assert np.array_equal(draw_sample(slots[:SAMPLE]), slots[:SAMPLE])
