@@ -1,4 +1,4 @@
-"""Refuses a loaded CR-tree whose arrays would lead kernels astray: what `cr_check` asserts, as far as safety needs it.
+"""Refuses a loaded CR-tree whose arrays would lead kernels astray: what `check.py` asserts, as far as safety needs it.
 
 Vectorised, a few passes over each array. Of the lists, what is held against the tree is how long they are: searches
 copy them into room for as many constraints as there are.

@@ -64,7 +64,7 @@ _FOR_KERNELS: Final = ("C", "W", "E")  # kernels are compiled anew for read-only
 
 
 @dataclass(frozen=True)
-class Counters:
+class RegionCounters:
     """What searches have cost since the tree was made."""
 
     searches: int
@@ -170,10 +170,10 @@ class CRTree:
         return [out[start:end] for start, end in pairwise([0, *ends.tolist()])]
 
     @property
-    def counters(self) -> Counters:
+    def counters(self) -> RegionCounters:
         """What searches have cost since the tree was made."""
         visited, evaluated, accepted, searches = self._tally.tolist()
-        return Counters(searches, visited, evaluated, accepted)
+        return RegionCounters(searches, visited, evaluated, accepted)
 
     def region_of(self, id: int) -> Region:
         """Return the region of the constraint with that id; NotFound when there is none."""

@@ -121,7 +121,7 @@ class RoadNetwork:
         self._xy, self._ends, self._lengths = arrays["xy"], arrays["edges"], arrays["lengths"]
         self._grain = float(arrays["grain"][0])
         if "order" not in arrays:
-            arrays = arrays | _derived(self._xy, self._ends, self._lengths)
+            arrays = arrays | _derive(self._xy, self._ends, self._lengths)
         self._arrays = arrays
         xy = self._xy[self._ends].reshape(-1, 4)
         order = arrays["order"]
@@ -189,11 +189,11 @@ class RoadNetwork:
 
     def snap(self, place: Place) -> Snapped:
         """Put a point on its nearest edge; of several, on the one of the lowest number."""
-        edges, facts = self._snapped([place])
+        edges, facts = self._snap([place])
         offset, x, y = facts[0].tolist()
         return Snapped(int(edges[0]), offset, Point(x, y))
 
-    def _snapped(self, given: Iterable[Place]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    def _snap(self, given: Iterable[Place]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         points = np.array([tuple(Point.of(each)) for each in given], np.float64).reshape(-1, 2)
         edges, facts = np.empty(len(points), np.int32), np.empty((len(points), 3))
         places.locate(self.places_on, self._grain, points, edges, facts)
@@ -314,7 +314,7 @@ class RoadNetwork:
             assert not scratch.wanted.any()
 
 
-def _derived(xy: NDArray[np.float64], ends: NDArray[np.int32], lengths: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+def _derive(xy: NDArray[np.float64], ends: NDArray[np.int32], lengths: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
     """Everything that follows from nodes, edges and lengths, but the bounds of cells."""
     pairs = xy[ends]
     boxes = np.concatenate([pairs.min(axis=1), pairs.max(axis=1)], axis=1)

@@ -53,7 +53,7 @@ _NUMBERS = "biufcmM"  # kinds of arrays without references
 _ROOM = 256 << 20  # bytes of address space that a growing array is given besides four times its size
 
 
-def _aligned(offset: int, to: int = _ALIGN) -> int:
+def _align(offset: int, to: int = _ALIGN) -> int:
     return (offset + to - 1) // to * to
 
 
@@ -80,15 +80,15 @@ def save_arrays(
     end = 0
     for name, array in packed.items():
         alignment = _PAGE if array.nbytes >= _LARGE else _ALIGN
-        start = _aligned(end, alignment)
+        start = _align(end, alignment)
         directory[name] = [array.dtype.str, list(array.shape), start, _crc(array)]
-        end = _aligned(start + array.nbytes, alignment)
+        end = _align(start + array.nbytes, alignment)
     header = json.dumps(
         {"kind": kind, "version": version, "size": end, "meta": dict(meta or {}), "arrays": directory}
     ).encode()
     if any(array.nbytes >= _LARGE for array in packed.values()):
         header += b" " * (-(_PREFIX + len(header)) % _PAGE)  # which JSON does not mind
-    first = _aligned(_PREFIX + len(header))
+    first = _align(_PREFIX + len(header))
     prefix = MAGIC + np.array([FORMAT, len(header), zlib.crc32(header), 0], dtype="<u4").tobytes()
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -144,7 +144,7 @@ def load_arrays(
                 raise CorruptFile(f"{path}: holds a {header['kind']}, not a {kind}")
             if header["version"] != version:
                 raise CorruptFile(f"{path}: {kind} layout {header['version']}, this version reads {version}")
-            whole = _mapped(file, first + header["size"])
+            whole = _map(file, first + header["size"])
             arrays: Arrays = {}
             for name, (kind_of, shape, offset, crc) in _directory(header, path).items():
                 count = prod(shape)
@@ -211,7 +211,7 @@ def _read_header(file: BinaryIO, path: Path) -> tuple[dict[str, Any], int]:
     expected = {"kind": str, "version": int, "size": int, "meta": dict, "arrays": dict}
     if not isinstance(header, dict) or any(type(header.get(name)) is not kind for name, kind in expected.items()):
         raise CorruptFile(f"{path}: a header without what every file says of itself")
-    first = _aligned(_PREFIX + length)
+    first = _align(_PREFIX + length)
     total = os.fstat(file.fileno()).st_size
     if total != first + header["size"]:
         raise CorruptFile(f"{path}: {total} bytes where {first + header['size']} were written: truncated or damaged")
@@ -242,7 +242,7 @@ def _directory(header: dict[str, Any], path: Path) -> dict[str, tuple[np.dtype[A
     return found
 
 
-def _mapped(file: BinaryIO, size: int) -> NDArray[np.uint8]:
+def _map(file: BinaryIO, size: int) -> NDArray[np.uint8]:
     if not size:
         return np.empty(0, np.uint8)
     return np.frombuffer(mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY), np.uint8)

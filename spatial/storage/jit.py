@@ -25,7 +25,7 @@ _BARE: Final[dict[str, Any]] = {"_nrt": False, **_PLAIN}
 _INNER: Final[dict[str, Any]] = {"no_cpython_wrapper": True, **_BARE}
 
 
-def _compiled(function: _F, **options: Any) -> _F:
+def _compile(function: _F, **options: Any) -> _F:
     dispatcher = njit(nogil=True, **options)(function)
     if (
         dispatcher is function
@@ -37,12 +37,12 @@ def _compiled(function: _F, **options: Any) -> _F:
 
 def kernel(function: _F) -> _F:
     """Compile lazily, keep the machine code in the kernel cache, and release the GIL while running."""
-    return _compiled(function, **_PLAIN)
+    return _compile(function, **_PLAIN)
 
 
 def inline_kernel(function: _F) -> _F:
     """As `kernel`, for small helpers that must be inlined into the loops that call them."""
-    return _compiled(function, inline="always", **_PLAIN)
+    return _compile(function, inline="always", **_PLAIN)
 
 
 def bare_kernel(function: _F) -> _F:
@@ -51,14 +51,14 @@ def bare_kernel(function: _F) -> _F:
     Taking an array out of a tuple, or a row out of an array, counts references up and down, atomically; in loops over
     records that is most of the time.
     """
-    return _compiled(function, **_BARE)
+    return _compile(function, **_BARE)
 
 
 def inner_kernel(function: _F) -> _F:
     """As `bare_kernel`, for what only such kernels call; calling it from Python crashes."""
-    return _compiled(function, **_INNER)
+    return _compile(function, **_INNER)
 
 
 def inlined_kernel(function: _F) -> _F:
     """As `inner_kernel`, for small helpers that must be inlined into the loops that call them."""
-    return _compiled(function, inline="always", **_INNER)
+    return _compile(function, inline="always", **_INNER)

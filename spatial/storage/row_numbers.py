@@ -83,7 +83,7 @@ def check_met_once(what: str, numbers: NDArray[Any], size: int) -> None:
         raise CorruptFile(f"{what}: a row in two places")
 
 
-def check_probed(what: str, cells: NDArray[Any]) -> None:
+def check_probing(what: str, cells: NDArray[Any]) -> None:
     """An open-addressing table, -1 in empty cells: a power of two, not full, or probing would never end."""
     if not cells.size or cells.size & (cells.size - 1) or int(cells.min()) >= 0:
         raise CorruptFile(f"{what}: a hash table of {cells.size} cells, none of them empty or not a power of two")

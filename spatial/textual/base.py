@@ -17,8 +17,8 @@ import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spatial.storage.arrays_file import load_arrays, save_arrays
-from contrada.spatial.textual.protocol import Counters, Subscription
-from contrada.spatial.textual.slot_index import SlotIndex, checked_id, checked_runs, checked_words, name_arrays
+from contrada.spatial.textual.protocol import Subscription, TextCounters
+from contrada.spatial.textual.slot_index import SlotIndex, check_id, check_runs, check_words, name_arrays
 from contrada.spatial.textual.store import SubscriptionStore
 from contrada.spatial.textual.vocabulary import WILDCARD, Vocabulary
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     BoxTuple = tuple[float, float, float, float]
 
 
-def checked_box(box: Collection[float], whose: str) -> BoxTuple:
+def check_box(box: Collection[float], whose: str) -> BoxTuple:
     """Return the box as four finite floats with x1 <= x2 and y1 <= y2, else raise `InvalidValue`."""
     try:
         x1, y1, x2, y2 = map(float, box)
@@ -59,7 +59,7 @@ class StoredIndex(SlotIndex):
             known = ", ".join(self.defaults) or "none"
             raise InvalidValue(f"{self.name}: unknown option {unknown[0]!r}; there are: {known}")
         self.options: dict[str, Any] = {**self.defaults, **options}
-        self.counters = Counters(0, 0, 0)
+        self.counters = TextCounters(0, 0, 0)
         self.vocabulary = Vocabulary()
         self.store = SubscriptionStore()
 
@@ -72,11 +72,11 @@ class StoredIndex(SlotIndex):
         boxes: list[BoxTuple] = []
         words: dict[str, int] = {}
         for subscription in subscriptions:
-            id, its_words, box = _checked_subscription(subscription)
+            id, its_words, box = _check_subscription(subscription)
             whose = f"subscription {id}"
-            ids.append(checked_id(id))
-            boxes.append(checked_box(box, whose))
-            keywords.extend(words.setdefault(word, len(words)) for word in checked_words(its_words, whose))
+            ids.append(check_id(id))
+            boxes.append(check_box(box, whose))
+            keywords.extend(words.setdefault(word, len(words)) for word in check_words(its_words, whose))
             ends.append(len(keywords))
         return cls.build_arrays(
             ids, ends, np.array(keywords, np.int32), list(words), np.array(boxes).reshape(-1, 4), **options
@@ -97,7 +97,7 @@ class StoredIndex(SlotIndex):
         Subscription `ids[i]` has the words `vocabulary[k] for k in keywords[offsets[i]:offsets[i + 1]]`, repeats
         allowed, and the box `boxes[i]`.
         """
-        ids, offsets, keywords = checked_runs(ids, offsets, keywords, vocabulary)
+        ids, offsets, keywords = check_runs(ids, offsets, keywords, vocabulary)
         try:
             boxes = np.array(boxes, np.float64, order="C").reshape(-1, 4)  # a copy: the store goes on changing
         except (TypeError, ValueError) as error:
@@ -118,11 +118,11 @@ class StoredIndex(SlotIndex):
 
     def insert(self, subscription: Subscription) -> None:
         """Add one subscription. `InvalidValue` when its id is in use or its box is not a finite box."""
-        id, words, box = _checked_subscription(subscription)
+        id, words, box = _check_subscription(subscription)
         whose = f"subscription {id}"
-        box = checked_box(box, whose)
-        words = checked_words(words, whose)
-        if self.store.slot(checked_id(id)) >= 0:
+        box = check_box(box, whose)
+        words = check_words(words, whose)
+        if self.store.slot(check_id(id)) >= 0:
             raise InvalidValue(f"{whose}: the id is in use; remove it first")
         self._insert(self.store.add(id, self.vocabulary.acquire(words), box))
 
@@ -130,13 +130,13 @@ class StoredIndex(SlotIndex):
         """Ids of the subscriptions that match, each once, in ascending order."""
         if isinstance(tokens, str):
             raise InvalidValue(f"message: tokens are a collection of strings, not {tokens!r}")
-        place = np.array(checked_box(box, "message"))
+        place = np.array(check_box(box, "message"))
         try:
             known = self.vocabulary.lookup(tokens)
         except TypeError as error:
             raise InvalidValue(f"message: tokens are a collection of strings, not {tokens!r}") from error
         slots, nodes, verified = self._search(known, place)
-        self.counters = Counters(nodes, verified, slots.size)
+        self.counters = TextCounters(nodes, verified, slots.size)
         found = self.store.rows.ids[slots].astype(np.int64)
         found.sort()
         return found
@@ -202,7 +202,7 @@ class StoredIndex(SlotIndex):
         """
 
 
-def _checked_subscription(subscription: Subscription) -> Subscription:
+def _check_subscription(subscription: Subscription) -> Subscription:
     if not isinstance(subscription, tuple) or len(subscription) != 3:
         raise InvalidValue(f"a subscription is (id, keywords, box), not {subscription!r}")
     return Subscription(*subscription)
@@ -212,4 +212,4 @@ def _refuse_bad_boxes(ids: NDArray[np.int64], boxes: NDArray[np.float64]) -> Non
     bad = ~np.isfinite(boxes).all(axis=1) | (boxes[:, 0] > boxes[:, 2]) | (boxes[:, 1] > boxes[:, 3])
     if bad.any():
         first = int(np.argmax(bad))
-        checked_box(boxes[first].tolist(), f"subscription {ids[first]}")
+        check_box(boxes[first].tolist(), f"subscription {ids[first]}")

@@ -65,13 +65,13 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     while True:
-        folded = normalize("NFKC", _normalised(text).casefold())
+        folded = normalize("NFKC", _normalise(text).casefold())
         if folded == text:
             return folded
         text = folded
 
 
-def _normalised(text: str) -> str:
+def _normalise(text: str) -> str:
     """NFKC, in time linear in the text: of more than `MOST_MARKS` marks in a row, which Python sorts, the rest goes."""
     if is_normalized("NFKC", text):
         return text

@@ -16,7 +16,7 @@ from contrada.spatial.storage.row_numbers import (
     check_lengths,
     check_met_once,
     check_offsets,
-    check_probed,
+    check_probing,
     check_rows,
     check_runs,
     check_shapes,
@@ -88,7 +88,7 @@ def guard_store(rows: Rows, table: NDArray[np.int32], words: int) -> None:
     check_rows(f"{what}: words", rows.keywords, words)
     boxes = rows.boxes[live]
     check_that(f"{what}: what is no box", np.isfinite(boxes) & (boxes <= boxes[:, [2, 3, 2, 3]]))
-    check_probed(f"{what}: ids", table)
+    check_probing(f"{what}: ids", table)
     check_rows(f"{what}: ids", table, used, -1)
     met = np.bincount(table[table >= 0], minlength=used)
     check_that(f"{what}: the map of ids is not of these", met == live)
@@ -99,7 +99,7 @@ def guard_postings(lists: Postings, what: str) -> tuple[NDArray[np.int64], NDArr
     check_shapes(what, lists._asdict(), LISTS)
     table, pool, head = lists
     check_lengths(what, 3, head)
-    check_probed(what, np.ascontiguousarray(table[:, 0]))
+    check_probing(what, np.ascontiguousarray(table[:, 0]))
     rows = table[table[:, 0] >= 0]
     check_that(f"{what}: keys below -1", table[:, 0] >= -1)
     check_rows(f"{what}: room", head[1:2], pool.size + 1)

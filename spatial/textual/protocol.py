@@ -29,7 +29,7 @@ class Subscription(NamedTuple):
     box: tuple[float, float, float, float]
 
 
-class Counters(NamedTuple):
+class TextCounters(NamedTuple):
     """Work done by the last search: what the papers plot, and what tests can hold an index to."""
 
     nodes: int  # nodes, cells or lists visited
@@ -40,7 +40,7 @@ class Counters(NamedTuple):
 class TextualIndex(Protocol):
     """An index over subscriptions. `search` is read-only; `insert` and `remove` take effect before they return."""
 
-    counters: Counters
+    counters: TextCounters
 
     @classmethod
     def build(cls, subscriptions: Iterable[Subscription]) -> Self:

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 ID_LIMIT = 2**31
 
 
-def checked_id(id: int) -> int:
+def check_id(id: int) -> int:
     """Return the id as an int if it is one that a subscription may have, else raise `InvalidValue`."""
     if isinstance(id, bool) or not isinstance(id, (int, np.integer)) or not 0 <= id < ID_LIMIT:
         raise InvalidValue(f"subscription id {id!r}: must be an integer in 0..2**31 - 1")
     return int(id)
 
 
-def checked_words(words: Iterable[str], whose: str) -> frozenset[str]:
+def check_words(words: Iterable[str], whose: str) -> frozenset[str]:
     """Return the words as a set if they are strings and not one string, else raise `InvalidValue`."""
     held = None
     if not isinstance(words, (str, bytes)):
@@ -48,13 +48,13 @@ def checked_words(words: Iterable[str], whose: str) -> frozenset[str]:
     return held
 
 
-def checked_runs(
+def check_runs(
     ids: ArrayLike, offsets: ArrayLike, keywords: ArrayLike, vocabulary: Sequence[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
     """Return ids and runs of keywords as arrays, if they fit together and into the vocabulary."""
-    ids = _checked_integers(ids, "ids").astype(np.int64)
-    offsets = _checked_integers(offsets, "offsets").astype(np.int64)
-    keywords = _checked_integers(keywords, "keywords")
+    ids = _check_integers(ids, "ids").astype(np.int64)
+    offsets = _check_integers(offsets, "offsets").astype(np.int64)
+    keywords = _check_integers(keywords, "keywords")
     n = ids.size
     if offsets.size != n + 1 or offsets[0] != 0 or offsets[-1] != keywords.size or (np.diff(offsets) < 0).any():
         raise InvalidValue(f"offsets must be {n + 1} ascending numbers from 0 to the number of keywords")
@@ -62,12 +62,12 @@ def checked_runs(
         raise InvalidValue(f"subscription ids must lie in 0..2**31 - 1, found {ids.min()} and {ids.max()}")
     if keywords.size and not 0 <= keywords.min() <= keywords.max() < len(vocabulary):
         raise InvalidValue(f"keywords must be positions in the vocabulary of {len(vocabulary)} words")
-    if len(checked_words(vocabulary, "the vocabulary")) != len(vocabulary):
+    if len(check_words(vocabulary, "the vocabulary")) != len(vocabulary):
         raise InvalidValue("the vocabulary has a word twice")
     return ids, offsets, keywords
 
 
-def _checked_integers(values: ArrayLike, what: str) -> NDArray[Any]:
+def _check_integers(values: ArrayLike, what: str) -> NDArray[Any]:
     array = np.asarray(values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InvalidValue(f"{what} must be a flat array of integers, not {array.dtype} of {array.ndim} dimensions")

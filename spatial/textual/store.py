@@ -168,7 +168,7 @@ def _compact(rows: Rows, used: int, keywords: NDArray[np.int32]) -> int:
     return written
 
 
-def grown(array: NDArray[Any], needed: int, fill: int = 0) -> NDArray[Any]:
+def grow(array: NDArray[Any], needed: int, fill: int = 0) -> NDArray[Any]:
     """`array` itself, or a copy with room for `needed` rows and half as many again, new rows filled."""
     if needed <= len(array):
         return array
@@ -255,7 +255,7 @@ class SubscriptionStore:
             if slot >= ids.size:
                 needed = slot + 1
                 self.rows = Rows(
-                    grown(ids, needed, -1), grown(boxes, needed), grown(start, needed), grown(length, needed), words
+                    grow(ids, needed, -1), grow(boxes, needed), grow(start, needed), grow(length, needed), words
                 )
         self._make_room(keywords.size)
         rows, end = self.rows, self._words_used
@@ -283,7 +283,7 @@ class SubscriptionStore:
         if self._words_used + words <= self.rows.keywords.size:
             return
         if 3 * (self._words_used - self._words_alive) < self._words_used:
-            self.rows = self.rows._replace(keywords=grown(self.rows.keywords, self._words_used + words))
+            self.rows = self.rows._replace(keywords=grow(self.rows.keywords, self._words_used + words))
             return
         fresh = np.zeros(max(64, (self._words_alive + words) * 3 // 2), np.int32)
         # A slot just taken from the free list still has a dead run and a free mark, so it is not copied.

@@ -21,8 +21,8 @@ from contrada.spatial.geometry.point import Point, check_coordinates
 from contrada.spatial.road.index.verification import ALPHA, FACTS, TAU, TOTAL, Candidates, Message, Placed, verify
 from contrada.spatial.storage.arrays_file import load_arrays, save_arrays
 from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes, check_that
-from contrada.spatial.textual.slot_index import SlotIndex, checked_id, checked_runs, checked_words, name_arrays
-from contrada.spatial.textual.store import SubscriptionStore, grown
+from contrada.spatial.textual.slot_index import SlotIndex, check_id, check_runs, check_words, name_arrays
+from contrada.spatial.textual.store import SubscriptionStore, grow
 from contrada.spatial.textual.vocabulary import WILDCARD, Vocabulary
 
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ class RoadIndex(SlotIndex):
         keywords: list[int] = []
         ends = [0]
         for id, its_words, _, _, _ in given:
-            keywords += [words.setdefault(word, len(words)) for word in checked_words(its_words, f"subscription {id}")]
+            keywords += [words.setdefault(word, len(words)) for word in check_words(its_words, f"subscription {id}")]
             ends.append(len(keywords))
         return cls.build_arrays(
             network,
-            np.array([checked_id(each.id) for each in given], np.int64),
+            np.array([check_id(each.id) for each in given], np.int64),
             ends,
             np.array(keywords, np.int32),
             list(words),
@@ -107,7 +107,7 @@ class RoadIndex(SlotIndex):
         Subscription `ids[i]` has the words `vocabulary[k] for k in keywords[offsets[i]:offsets[i + 1]]`, folded, at
         `points[i]`.
         """
-        ids, offsets, keywords = checked_runs(ids, offsets, keywords, vocabulary)
+        ids, offsets, keywords = check_runs(ids, offsets, keywords, vocabulary)
         n = ids.size
         if points.shape != (n, 2) or alpha.shape != (n,) or tau.shape != (n,):
             raise InvalidValue(f"{n} ids need as many points, alphas and taus")
@@ -144,7 +144,7 @@ class RoadIndex(SlotIndex):
 
     def _weigh(self, ids: Iterable[int]) -> None:
         """Look up what words weigh."""
-        self._weights = grown(self._weights, self.vocabulary.size)
+        self._weights = grow(self._weights, self.vocabulary.size)
         of, word = self.network.weights.of, self.vocabulary.word
         for id in ids:
             if id != WILDCARD:
@@ -153,19 +153,19 @@ class RoadIndex(SlotIndex):
     def insert(self, subscription: RoadSubscription) -> None:
         """Add one subscription. `InvalidValue` when its id is in use, or it is not one."""
         id, words, at, alpha, tau = RoadSubscription(*subscription)
-        words = checked_words(words, f"subscription {id}")
+        words = check_words(words, f"subscription {id}")
         point = np.array([tuple(Point.of(at))])
         if not (0 <= alpha <= 1 and 0 <= tau <= 1):
             raise InvalidValue(f"subscription {id}: alpha and tau are from 0 to 1, not {alpha!r} and {tau!r}")
-        if self.store.slot(checked_id(id)) >= 0:
+        if self.store.slot(check_id(id)) >= 0:
             raise InvalidValue(f"subscription {id}: the id is in use; remove it first")
         road, placed = self.network.on_roads(point)
         _, x, y = placed[0].tolist()
         keywords = self.vocabulary.acquire(words)
         self._weigh(keywords.tolist())
         slot = self.store.add(id, keywords, (x, y, x, y))
-        self.roads = grown(self.roads, slot + 1, -1)
-        self.facts = grown(self.facts, slot + 1)
+        self.roads = grow(self.roads, slot + 1, -1)
+        self.facts = grow(self.facts, slot + 1)
         self.roads[slot] = road[0]
         self.facts[slot, :3] = placed[0]
         self.facts[slot, 3:] = alpha, tau, self._weights[keywords].sum()

@@ -22,7 +22,7 @@ from contrada.errors import CorruptFile
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.storage.row_numbers import check_rows, check_shapes
 from contrada.spatial.textual.base import StoredIndex
-from contrada.spatial.textual.store import grown, has_token, token_table, verify
+from contrada.spatial.textual.store import grow, has_token, token_table, verify
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -143,8 +143,8 @@ class LayeredIndex(StoredIndex):
         self._where[self.order] = np.arange(self.order.size, dtype=np.int32)
 
     def _insert(self, slot: int) -> None:
-        self._where = grown(self._where, slot + 1)
-        self._later = grown(self._later, self._later_count + 1)
+        self._where = grow(self._where, slot + 1)
+        self._later = grow(self._later, self._later_count + 1)
         self._later[self._later_count] = slot
         self._later_count += 1
         self._where[slot] = -self._later_count

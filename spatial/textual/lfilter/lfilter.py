@@ -38,7 +38,7 @@ from contrada.spatial.textual.lfilter.mbr_trie import (
     build_trie,
     check_trie,
     overlaps_node,
-    restored_trie,
+    restore_trie,
     select_pairs,
     verify_run,
     walk_trie,
@@ -47,10 +47,11 @@ from contrada.spatial.textual.lfilter.pt_quadtree import (
     built_quadtree,
     check_quadtree,
     filter_quadtree,
-    restored_quadtree,
+    restore_quadtree,
     verify_entries,
 )
 from contrada.spatial.textual.lfilter.pt_quadtree_build import Quadtree
+from contrada.spatial.textual.slot_index import name_arrays
 from contrada.spatial.textual.store import token_table
 
 if TYPE_CHECKING:
@@ -304,16 +305,15 @@ class LFilter(LayeredIndex):
         return found, nodes, verified
 
     def _layer_arrays(self) -> dict[str, NDArray[Any]]:
-        parts = {"trie": self.trie._asdict(), "quadtree": self.quadtree._asdict()}
-        return {f"{part}.{name}": array for part, arrays in parts.items() for name, array in arrays.items()}
+        return name_arrays(trie=self.trie._asdict(), quadtree=self.quadtree._asdict())
 
     def _restore_layer(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         parts: dict[str, dict[str, NDArray[Any]]] = {"trie": {}, "quadtree": {}}
         for name, array in arrays.items():
             part, _, rest = name.partition(".")
             parts.setdefault(part, {})[rest] = array
-        self.trie = restored_trie(parts["trie"], self.order.size)
-        self.quadtree = restored_quadtree(parts["quadtree"], self.order.size, self.vocabulary.size)
+        self.trie = restore_trie(parts["trie"], self.order.size)
+        self.quadtree = restore_quadtree(parts["quadtree"], self.order.size, self.vocabulary.size)
         live = self.order[self.order >= 0]
         self._average = float(self.store.rows.length[live].mean()) if live.size else 1.0
         self._at_root = entries_at_root(self.quadtree, self.vocabulary.size)

@@ -266,13 +266,13 @@ class MBRTrie(LayeredIndex):
         return self.trie._asdict()
 
     def _restore_layer(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.trie = restored_trie(arrays, self.order.size)
+        self.trie = restore_trie(arrays, self.order.size)
 
     def _check_layer(self) -> None:
         check_trie(self.trie, self)
 
 
-def restored_trie(arrays: Mapping[str, NDArray[Any]], size: int) -> Trie:
+def restore_trie(arrays: Mapping[str, NDArray[Any]], size: int) -> Trie:
     """Return the trie of a file's arrays, refused when it is not over `size` subscriptions."""
     trie = Trie(*(arrays[name] for name in Trie._fields))
     guard_trie(trie, size)

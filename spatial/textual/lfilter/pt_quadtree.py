@@ -167,7 +167,7 @@ class PTQuadtree(LayeredIndex):
         return self.quadtree._asdict()
 
     def _restore_layer(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.quadtree = restored_quadtree(arrays, self.order.size, self.vocabulary.size)
+        self.quadtree = restore_quadtree(arrays, self.order.size, self.vocabulary.size)
 
     def _check_layer(self) -> None:
         check_quadtree(self.quadtree, self)
@@ -185,7 +185,7 @@ def built_quadtree(index: LayeredIndex, order: NDArray[np.int32]) -> Quadtree:
     return build_quadtree(index.store.rows, order, index.vocabulary.size, universe, leaf)
 
 
-def restored_quadtree(arrays: Mapping[str, NDArray[Any]], size: int, words: int) -> Quadtree:
+def restore_quadtree(arrays: Mapping[str, NDArray[Any]], size: int, words: int) -> Quadtree:
     """Return the quadtree of a file's arrays, refused when it is not over `size` subscriptions."""
     tree = Quadtree(*(arrays[name] for name in Quadtree._fields))
     guard_quadtree(tree, size, words)

@@ -24,7 +24,7 @@ from contrada.spatial.textual.guard import guard_order
 from contrada.spatial.textual.postings import Postings, find_list, shorter_side
 from contrada.spatial.textual.rt.token_order import TokenOrder, measured_order, ordered_tokens
 from contrada.spatial.textual.rt.token_rtree import TokenRTreeIndex
-from contrada.spatial.textual.store import Rows, as_slots, grown, has_all, has_token, meets, token_table
+from contrada.spatial.textual.store import Rows, as_slots, grow, has_all, has_token, meets, token_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,7 +127,7 @@ class RtPlusTree(RtTree):
                 heapq.heappush(waiting, (-len(left), word))
 
     def _representative(self, slot: int) -> None:
-        self.representative = grown(self.representative, slot + 1, -1)
+        self.representative = grow(self.representative, slot + 1, -1)
         _first_tokens(self.order, self.store.rows, np.array([slot], np.int32), self.representative)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:

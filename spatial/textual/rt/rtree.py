@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contrada.spatial.storage.jit import kernel
-from contrada.spatial.textual.store import grown
+from contrada.spatial.textual.store import grow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -122,9 +122,9 @@ def with_room(tree: RTree, slot: int) -> RTree:
     needed = int(tree.head[_USED] + tree.level[tree.head[_ROOT]]) + 2
     box, child, filled, parent, level, home, head = tree
     if needed > filled.size:
-        box, child, filled = grown(box, needed), grown(child, needed, -1), grown(filled, needed)
-        parent, level = grown(parent, needed, -1), grown(level, needed)
-    return RTree(box, child, filled, parent, level, grown(home, slot + 1, -1), head)
+        box, child, filled = grow(box, needed), grow(child, needed, -1), grow(filled, needed)
+        parent, level = grow(parent, needed, -1), grow(level, needed)
+    return RTree(box, child, filled, parent, level, grow(home, slot + 1, -1), head)
 
 
 @kernel
