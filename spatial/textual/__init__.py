@@ -1,1 +1,6 @@
-"""Spatio-textual indexes: which keyword-and-place subscriptions does a message satisfy? One protocol, many answers."""
+"""Spatio-textual indexes: which subscriptions of keywords within a box does a message satisfy?
+
+Values first: `geotext`. Then what every index is: `protocol`, `slot_index`, `base`; what they keep subscriptions in:
+`store`, `slot_map`, `vocabulary`; what several are made of: `postings`, `tally`; `guard` refuses bad files; `registry`
+has the indexes by name. The indexes: `ap_tree` (with rk-tree, the default), `lfilter`, `rt`, `baselines`.
+"""

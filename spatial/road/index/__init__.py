@@ -1,1 +1,5 @@
-"""Indexes of `similar` subscriptions: `base` is what EIA, BIA and the scan share."""
+"""Indexes of `similar` subscriptions: `eia`, which is used, and `bia` and `scan`, which it is compared with.
+
+Read `similarity` (the definition), `base` (what an index is), `verification` (from candidates to answers), `lists`
+(inverted lists, which EIA and BIA are made of), then the three.
+"""
