@@ -1,4 +1,4 @@
-"""Spatio-textual indexes: which subscriptions of keywords within a box does a message satisfy?
+"""Spatio-textual indexes: they find the subscriptions, keywords within a box, that a message satisfies.
 
 Values first: `geotext`. Then what every index is: `protocol`, `slot_index`, `base`; what they keep subscriptions in:
 `store`, `slot_map`, `vocabulary`; what several are made of: `postings`, `tally`; `guard` refuses bad files; `registry`

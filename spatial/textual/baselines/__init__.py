@@ -1,1 +1,1 @@
-"""What the papers measure themselves against: `iq_tree` (also RQ), `ir_tree`, `keyword_first`, `spatial_first`; a `scan`."""
+"""What the papers compare with: `iq_tree` (also RQ), `ir_tree`, `keyword_first`, `spatial_first`; and a `scan`."""

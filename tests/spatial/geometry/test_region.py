@@ -458,7 +458,7 @@ def test_no_text_breaks_the_reader(text):
 
 
 def test_documentation():
-    page = Path(__file__).parents[2] / "docs" / "regions.md"
+    page = Path(__file__).parents[3] / "docs" / "regions.md"
     failed, tried = doctest.testfile(str(page), module_relative=False)
     assert (failed, tried > 10) == (0, True)
     assert doctest.testmod(importlib.import_module("contrada.spatial.geometry.region")).failed == 0
