@@ -140,14 +140,15 @@ def guard_tree_lists(lists: Postings, tree: RTree, what: str, *, doubled: bool) 
         check_that(f"{what}: a child of another node", tree.parent[inner] == node[~leaf])
 
 
-def guard_rtree(tree: RTree, slots: int) -> None:
-    """An R-tree over slots."""
+def guard_rtree(tree: RTree, live: NDArray[np.bool_]) -> None:
+    """An R-tree over the slots that are live."""
+    slots = live.size
     what = "R-tree"
     check_shapes(what, tree._asdict(), TREE)
     nodes = len(tree.box)
     check_lengths(what, nodes, tree.child, tree.filled, tree.parent, tree.level)
     check_lengths(what, 4, tree.head)
-    root, used, free, _ = tree.head.tolist()
+    root, used, free, entries = tree.head.tolist()
     check_that(f"{what}: no root", 0 <= root < used <= nodes and -1 <= free < used and tree.parent[root] == -1)
     check_that(f"{what}: slots without a leaf", tree.home.size >= slots)
     check_rows(f"{what}: children", tree.filled, tree.child.shape[1] + 1)
@@ -163,6 +164,19 @@ def guard_rtree(tree: RTree, slots: int) -> None:
     check_that(f"{what}: a child that is not one level below", fits)
     check_rows(f"{what}: slots", child[~inner], slots)
     check_that(f"{what}: a slot of another leaf", tree.home[child[~inner]] == owner[~inner])
+    indexed = np.bincount(child[~inner], minlength=slots)
+    check_that(f"{what}: slots that are not in one leaf each", (indexed == live) & ((tree.home[:slots] >= 0) == live))
+    check_that(f"{what}: entries that do not add up", entries == np.count_nonzero(live))
+    # Every node hangs in one place, or is free, and free ones lead to free ones.
+    taken = np.arange(nodes) < used
+    idle = taken & (tree.filled == 0)
+    idle[root] = False
+    taken[root] = False
+    check_that(
+        f"{what}: a node that does not hang in one place", np.bincount(child[inner], minlength=nodes) == (taken & ~idle)
+    )
+    behind = np.append(tree.parent[idle], free)
+    check_that(f"{what}: a free node that is in use", idle[behind[behind >= 0]])
 
 
 def guard_order(order: TokenOrder) -> None:

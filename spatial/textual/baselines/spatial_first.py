@@ -61,7 +61,7 @@ class RTreeIndex(StoredIndex):
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self.tree = RTree(*(arrays[name] for name in RTree._fields))
-        guard_rtree(self.tree, self.store.used)
+        guard_rtree(self.tree, self.store.rows.ids >= 0)
         check_shapes(self.name, arrays, {"peak": (np.int64, ())})
         check_lengths(self.name, 1, arrays["peak"])
         self._peak = int(arrays["peak"][0])
