@@ -20,7 +20,9 @@ reads encoded notifications (`match_bodies`), and its index in a SegmentedTable.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
@@ -66,6 +68,7 @@ __all__ = [
 
 _T = TypeVar("_T")
 _ROW: Final = (1 << 32) - 1
+_TOGETHER: Final = 4  # segments that are opened at a time
 
 
 class Segment:
@@ -164,7 +167,10 @@ class SegmentedTable(Generic[InterfaceT]):
             manifest = read_manifest(path)
             chosen = manifest.segments if shard is None else manifest.shard(*shard)
             try:
-                opened = [Segment.open(path, info, road_network=self._roads, verify=verify) for info in chosen]
+                # What takes the time, looking at arrays and reading checksums, leaves the interpreter to others.
+                with ThreadPoolExecutor(_TOGETHER) as pool:
+                    opening = partial(Segment.open, path, road_network=self._roads, verify=verify)
+                    opened = list(pool.map(opening, chosen))
                 break
             except CorruptFile:
                 # A build that was committed meanwhile may have swept up what this manifest speaks of.
