@@ -89,7 +89,7 @@ class Broker:
 
         `ready` is called once both signals are heeded, for whoever waits to hear that the broker is up.
         """
-        _settle_in()
+        _tune_process()
         self._serve_metrics()
         before = {s: signal.signal(s, lambda *_: self._node.stop()) for s in (signal.SIGTERM, signal.SIGINT)}
         try:
@@ -133,7 +133,7 @@ def _new_table(roads: RoadNetwork | None) -> Table:
     return table
 
 
-def _settle_in() -> None:
+def _tune_process() -> None:
     """Make the process a server's: room for many connections, and a garbage collector that seldom runs.
 
     It would find next to nothing (only closed sessions are cyclic), and a full pass over a large table is a pause of

@@ -108,7 +108,7 @@ class Show:
                 await self._publish(weather)
                 asker.cancel()
                 expected = self._expected()
-                await self._settle(expected)
+                await self._await_deliveries(expected)
                 for listener in listeners:
                     listener.cancel()
         names = expected.keys() | self._received.keys()
@@ -210,7 +210,7 @@ class Show:
                     expected[subscriber.name] += 1
         return expected
 
-    async def _settle(self, expected: Counter[str]) -> None:
+    async def _await_deliveries(self, expected: Counter[str]) -> None:
         """Wait for the last deliveries to arrive."""
         deadline = time.monotonic() + 5.0
         while self._received != expected and time.monotonic() < deadline:

@@ -208,8 +208,8 @@ def paced(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[list[Event]]:
-    """Events in parcels, each when its time has come; those that lie before an earlier one go with it."""
-    parcel: list[Event] = []
+    """Events in chunks, each when its time has come; those that lie before an earlier one go with it."""
+    chunk: list[Event] = []
     start = first = None
     for event in events:
         when = event.time / 1e6
@@ -218,15 +218,15 @@ def paced(
                 start, first = clock(), when
             ahead = start + (when - first) / rate - clock()
             if ahead > 0:
-                if parcel:
-                    yield parcel
-                    parcel = []
+                if chunk:
+                    yield chunk
+                    chunk = []
                 ahead = start + (when - first) / rate - clock()
                 if ahead > 0:
                     sleep(ahead)
-        parcel.append(event)
-        if len(parcel) >= _CHUNK:
-            yield parcel
-            parcel = []
-    if parcel:
-        yield parcel
+        chunk.append(event)
+        if len(chunk) >= _CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

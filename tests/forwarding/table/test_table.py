@@ -93,7 +93,7 @@ class TableMachine(RuleBasedStateMachine):
         """Filters go wherever whatever estimates send them."""
         rng = np.random.default_rng(seed)
         for plugged in self.table._types.values():
-            plugged.shares = lambda handles: rng.random(len(handles)) ** 16  # type: ignore[method-assign]
+            plugged.shares = lambda handles: rng.random(len(handles)) ** 16
         rows = np.arange(1, self.table._store.state[layout.S_FILTERS])
         with self.table._lock.writing():
             self.table._changer.reconsider(rows, 1000)
