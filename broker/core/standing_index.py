@@ -37,7 +37,8 @@ from contrada.errors import ContradaError
 from contrada.forwarding.codec.msgpack import encode_filter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from contrada.broker.core.delivery import Delivery, Matched, Refused
     from contrada.broker.core.ports import Codec, Interest
@@ -71,8 +72,8 @@ class Index(Protocol):
     def __len__(self) -> int:
         """How many filters it has."""
 
-    def match_many(self, notifications: list[Any]) -> Sequence[set[Any]]:
-        """Find the names of the matching interfaces of each notification."""
+    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[Any]], Mapping[int, ContradaError]]:
+        """Find the names of the matching interfaces of each encoded notification, and why some are refused."""
 
     def interface_filters(self, interface: str, most: int | None = None) -> list[int]:
         """Return the ids of the filters of a name, or of `most` of them."""
@@ -155,14 +156,15 @@ class StandingIndex:
     # -- matching ----------------------------------------------------------------------------------------
 
     def match(self, bodies: Sequence[bytes], found: Matched, refused: Refused) -> Matched:
-        """Add to what was found for each notification the interfaces of the index, and those attached to them."""
+        """Add to what was found for each notification the interfaces of the index, and those attached to them.
+
+        What the table has refused, the index refuses too: both ask the codec.
+        """
         if self.loaded is None:
             return found
-        read = self.codec.notification
-        notifications = [{} if place in refused else read(body) for place, body in enumerate(bodies)]
         matches = unattended = 0
         both = [set(interfaces) for interfaces in found]
-        for interfaces, names in zip(both, self.loaded.table.match_many(notifications), strict=True):
+        for interfaces, names in zip(both, self.loaded.table.match_bodies(bodies)[0], strict=True):
             for name in names:
                 standing = self._names.get(name) or self._name(name)
                 interfaces.add(standing.interface or self._number(standing))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -153,9 +153,11 @@ class Values:
 
 
 _NO_VALUES: Final = Values()
+Encoded: TypeAlias = tuple[Batch, Values, int]
+"""A batch, its plugged-in values, and how many attributes the widest notification in it has."""
 
 
-def encode_notifications(notifications: Sequence[Any], names: Mapping[str, int]) -> tuple[Batch, Values, int]:
+def encode_notifications(notifications: Sequence[Any], names: Mapping[str, int]) -> Encoded:
     """The batch of some notifications, the plugged-in values in them, and how many attributes the widest has."""
     rows: list[int] = []
     ends: list[int] = []

@@ -144,10 +144,15 @@ def _bounds(box: Sequence[float]) -> Bounds:
     return x1, y1, x2, y2
 
 
+def bounds_of(value: Any) -> Bounds | None:
+    """The box of a value's place: of a geotext's, or of a point or region itself; None of what has no place."""
+    found: Bounds | None = getattr(getattr(value, "place", value), "bounds", None)
+    return found
+
+
 def _meets(value: Any, box: Bounds) -> bool:
     """Whether a value has a place and its box meets this one. Whatever else it is, no constraint on a place holds."""
-    place = getattr(value, "place", value)  # a geotext's, or a point or region itself
-    bounds = getattr(place, "bounds", None)
+    bounds = bounds_of(value)
     return bounds is not None and (
         bounds[0] <= box[2] and box[0] <= bounds[2] and bounds[1] <= box[3] and box[1] <= bounds[3]
     )

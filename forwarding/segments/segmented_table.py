@@ -12,10 +12,9 @@ Ids of filters are integers as in a ForwardingTable, those of segments negative:
 number counted from 0 in order of loading. A subscription, the row that an index was built from, has a string for an
 id and one or more filters; filters added without one belong to no subscription.
 
-`match`, `match_many`, `match_filters`, `match_many_filters`, `add`, `remove`, `remove_interface`, `filter`, `explain`,
-`stats` and `len` are those of ForwardingTable. Beyond them, `match_many_subscriptions` says who is notified:
-(interface, subscription) pairs. A broker keeps one of each: its clients' subscriptions in a ForwardingTable, which also
-reads encoded notifications (`match_bodies`), and its index in a SegmentedTable.
+It is a Table (table/contract.py), as a ForwardingTable is. Beyond that, `match_many_subscriptions` says who is
+notified: (interface, subscription) pairs. Encoded notifications and columns are read once for all segments
+(shared_batch.py).
 """
 
 from __future__ import annotations
@@ -26,7 +25,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
+import numpy as np
+
 from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
+from contrada.forwarding.batches.bodies import read_plain
+from contrada.forwarding.batches.encode import as_ints
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.values import with_own_shapes
@@ -39,19 +42,27 @@ from contrada.forwarding.segments.index_directory import (
     write_index,
     write_segment,
 )
+from contrada.forwarding.segments.shared_batch import SharedBatch, SharedNames, TableNames, extend
 from contrada.forwarding.segments.subscription_ids import SubscriptionIds, check_id
 from contrada.forwarding.table.interfaces import InterfaceT
+from contrada.forwarding.table.matcher import match_by_pieces
 from contrada.forwarding.table.state import TableStats
-from contrada.forwarding.table.table import ForwardingTable, listed
+from contrada.forwarding.table.table import ForwardingTable, encode_given, listed
 from contrada.spatial.storage.arrays_file import verify_arrays
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 
+    from contrada.errors import CodecError
+    from contrada.forwarding.batches.columns import Columns
+    from contrada.forwarding.batches.encode import Encoded
+    from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.language.explain import Explanation
     from contrada.forwarding.language.filter import Expression
+    from contrada.forwarding.table.contract import Table
+    from contrada.forwarding.table.numbering import NameRegister
     from contrada.spatial.road.network import RoadNetwork
 
 __all__ = [
@@ -74,7 +85,7 @@ _TOGETHER: Final = 4  # segments that are opened at a time
 class Segment:
     """One packed table of an index, open. `damage` is what `verify` found wrong with it: it is not asked any more."""
 
-    __slots__ = ("damage", "directory", "ids", "info", "table", "verified")
+    __slots__ = ("damage", "directory", "ids", "info", "names", "table", "verified")
 
     def __init__(
         self, info: SegmentInfo, table: ForwardingTable[Any], ids: SubscriptionIds, directory: Path, verified: bool
@@ -85,6 +96,7 @@ class Segment:
         self.directory = directory
         self.verified = verified
         self.damage: CorruptFile | None = None
+        self.names: TableNames | None = None  # in the numbers of the SegmentedTable it is in
 
     def verify(self) -> CorruptFile | None:
         """Check every byte on disk, at about a gigabyte per second; what is wrong, if something is.
@@ -133,6 +145,8 @@ class SegmentedTable(Generic[InterfaceT]):
         )
         self._roads = road_network
         self._segments: tuple[Segment, ...] = ()
+        self._segment_names: dict[str, int] = {}  # shared numbers of the names in segments: none ever goes
+        self._shared = SharedNames(self._segments, self._segment_names, self._added.names)
         self._subscription_of: dict[int, str] = {}  # of filters added with one
         self._filters_of: dict[str, list[int]] = {}
         self.strict = True
@@ -176,6 +190,9 @@ class SegmentedTable(Generic[InterfaceT]):
                 # A build that was committed meanwhile may have swept up what this manifest speaks of.
                 if attempt == 2 or read_manifest(path) == manifest:
                     raise
+        for segment in opened:
+            extend(self._segment_names, (*segment.table.names.numbers, *(segment.info.gate.attributes or ())))
+            segment.names = TableNames.of(self._segment_names, segment.table.names.numbers, segment.info.gate)
         self._segments += tuple(opened)
         return opened
 
@@ -244,6 +261,10 @@ class SegmentedTable(Generic[InterfaceT]):
         """As `add` of each (interface, filter) pair, at a fraction of the cost."""
         return self._added.add_many(pairs)
 
+    def adding(self, interface: InterfaceT, filter: Expression | str) -> Iterator[list[int]]:
+        """As `add`, a piece at each step: the ids of the piece. For callers who have others to serve in between."""
+        return self._added.adding(interface, filter)
+
     def remove(self, id: int) -> None:
         """Take a filter out. `NotFound` when there is none of that id."""
         self._ask(id, ForwardingTable.remove)
@@ -299,6 +320,77 @@ class SegmentedTable(Generic[InterfaceT]):
                 if found:
                     answers[n] |= found
         return answers
+
+    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], dict[int, CodecError]]:
+        """As `match_many` of notifications as `encode_notification` writes them, most of which are never made objects.
+
+        What the codec refuses matches nothing; its place, and the reason, are in the second answer. Equal answers may
+        be one object.
+        """
+        return match_by_pieces(bodies, self._match_plain, self.match_many)
+
+    def _match_plain(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], list[int]]:
+        """The interfaces of the bodies that compiled code reads, and the places of the others."""
+        left: list[int] = []
+
+        def read(names: NameRegister) -> Encoded:
+            batch, values, widest, others = read_plain(bodies, names.names)
+            left.extend(others)
+            return batch, values, widest
+
+        answers: list[Set[InterfaceT]] = [frozenset()] * len(bodies)
+        for _, which, matched in self._offer(read, ForwardingTable.match_batch):
+            for n, found in zip(which, matched, strict=True):
+                if found:
+                    answers[n] = {*answers[n], *found} if answers[n] else found
+        del answers[len(bodies) - len(left) :]
+        return answers, left
+
+    def match_pairs(self, notifications: Columns | Sequence[Mapping[str, object]]) -> tuple[Ints, Ints]:
+        """As `match_many_filters`, in arrays: places of notifications, ascending, and ids of filters they match.
+
+        Notifications may be given by columns, as analytical files hold them. The filters of one notification come in no
+        order. The whole batch is matched in one piece.
+        """
+        all_places, all_ids = [], []
+
+        def read(names: NameRegister) -> Encoded:
+            return encode_given(notifications, names)
+
+        for segment, which, (places, ids) in self._offer(read, ForwardingTable.match_batch_pairs):
+            all_places.append(as_ints(which)[places])
+            all_ids.append(ids if segment is None else -(segment << 32 | ids))
+        places = np.concatenate(all_places)
+        order = np.argsort(places, kind="stable")
+        return places[order], np.concatenate(all_ids)[order]
+
+    def _offer(
+        self,
+        read: Callable[[NameRegister], Encoded],
+        ask: Callable[[ForwardingTable[Any], Callable[[], Encoded]], _T],
+    ) -> Iterator[tuple[int | None, Sequence[int], _T]]:
+        """Read notifications once, and ask every table about those that it admits.
+
+        The number of each segment, None for the additions; the places of the notifications in question; the answer.
+        """
+        names, batch = self._shared, None
+
+        def first() -> Encoded:  # while additions stay as they are
+            nonlocal names, batch
+            if names.segments is not self._segments or names.changes != self._added.names.changes:
+                names = self._shared = SharedNames(self._segments, self._segment_names, self._added.names)
+            batch = SharedBatch(*read(names.register))
+            return batch.select(names.added, batch.admitted(names.added))
+
+        answer = ask(self._added, first)
+        assert batch is not None
+        yield None, range(len(batch)), answer
+        for number, segment in enumerate(names.segments):
+            assert segment.names is not None
+            admitted = batch.admitted(segment.names)
+            which = np.flatnonzero(admitted).tolist()
+            if which and self._usable(segment, len(which)):
+                yield number, which, ask(segment.table, partial(batch.select, segment.names, admitted))
 
     def match_filters(self, notification: Mapping[str, object]) -> list[int]:
         """The ids of the filters that match, in ascending order."""
@@ -419,6 +511,14 @@ class SegmentedTable(Generic[InterfaceT]):
                 found.update(dict.fromkeys(Filter((Constraint(name, Operator.EXISTS),)) for name in names))
         return list(found)
 
+    def __contains__(self, id: object) -> bool:
+        """Whether there is a filter of that id."""
+        try:
+            table, local = self._find(id)  # type: ignore[arg-type]  # it judges whatever it is given
+        except NotFound:
+            return False
+        return local in table
+
     def stats(self) -> TableStats:
         """How much the table holds. A name or interface counts once for every segment it is in."""
         all_stats = [table.stats() for table in self._tables()]
@@ -461,3 +561,10 @@ class SegmentedTable(Generic[InterfaceT]):
 
 def _no_filter(id: object) -> NotFound:
     return NotFound(f"there is no filter of id {shown(id)}, or no longer")
+
+
+if TYPE_CHECKING:
+
+    def _both_are_tables(one: ForwardingTable[str], other: SegmentedTable[str]) -> tuple[Table[str], Table[str]]:
+        """Type checkers prove it here."""
+        return one, other

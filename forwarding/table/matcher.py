@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
+from contrada.forwarding.batches.bodies import decode_some
 from contrada.forwarding.batches.encode import Values, encode_notifications
 from contrada.forwarding.kernels.match.matching import match_batch
 from contrada.forwarding.kernels.match.verifying import C_FOUND, C_PAIRS, C_PENDING, C_SUSPECTS
 from contrada.forwarding.kernels.memory import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Set
 
+    from contrada.errors import CodecError
     from contrada.forwarding.kernels.match.batch import Batch
     from contrada.forwarding.kernels.match.verifying import Scratch
     from contrada.forwarding.kernels.memory.layout import Ints
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
     Types: TypeAlias = Mapping[int, PluggedType]
 
+_T = TypeVar("_T")
+MATCH_AT_ONCE: Final = 1024  # notifications matched before others get their turn
+_FEW: Final = 4  # bodies below which entering compiled code once more costs more than it saves
 _NO_HITS: Final = np.zeros(0, np.int64)
 
 
@@ -61,6 +66,29 @@ def match_encoded(
         return found, ends, late, filters
     finally:
         store.give_scratch(scratch)
+
+
+def match_by_pieces(
+    bodies: Sequence[bytes],
+    match_plain: Callable[[Sequence[bytes]], tuple[list[Set[_T]], list[int]]],
+    match_many: Callable[[Sequence[Mapping[str, object]]], Sequence[Set[_T]]],
+) -> tuple[list[Set[_T]], dict[int, CodecError]]:
+    """Match encoded notifications: by `match_plain`, which says what it left, and the rest decoded.
+
+    What each matches, nothing if the codec refuses it; and the places of those with the reasons.
+    """
+    answers: list[Set[_T]] = []
+    refused: dict[int, CodecError] = {}
+    for start in range(0, len(bodies), MATCH_AT_ONCE):
+        piece = bodies[start : start + MATCH_AT_ONCE]
+        found, left = match_plain(piece) if len(piece) >= _FEW else ([], [*range(len(piece))])
+        if left:
+            notifications, wrong = decode_some(piece, left)
+            for place, matched in zip(left, match_many(notifications), strict=True):
+                found.insert(place, matched)
+            refused |= {start + place: error for place, error in wrong.items()}
+        answers += found
+    return answers, refused
 
 
 def _run(batch: Batch, values: Values, widest: int, store: Store, types: Types, whole: bool) -> tuple[Scratch, Ints]:

@@ -63,6 +63,7 @@ class NameRegister(Register[str]):
     def __init__(self) -> None:
         super().__init__()
         self._index: NameIndex | None = None
+        self.changes = 0  # how often a number was given or released
 
     @property
     def names(self) -> Names:
@@ -75,13 +76,16 @@ class NameRegister(Register[str]):
         """Its number, given when it is new."""
         before = len(self.numbers)
         number = super().number(thing)
-        if self._index is not None and len(self.numbers) > before:
-            self._index.add(number, thing)
+        if len(self.numbers) > before:
+            self.changes += 1
+            if self._index is not None:
+                self._index.add(number, thing)
         return number
 
     def release(self, number: int) -> None:
         """Forget the name of a number."""
         super().release(number)
+        self.changes += 1
         if self._index is not None:
             self._index.discard(number)
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 import numpy as np
 
 from contrada.errors import InvalidValue, NotFound, shown
-from contrada.forwarding.batches.bodies import decode_some, read_plain
+from contrada.forwarding.batches.bodies import read_plain
 from contrada.forwarding.batches.columns import Columns, encode_columns
 from contrada.forwarding.batches.encode import as_ints, encode_notifications
 from contrada.forwarding.kernels.change.adding import I_FIRST
@@ -35,7 +35,7 @@ from contrada.forwarding.table.changer import Changer
 from contrada.forwarding.table.file import load_table, save_table
 from contrada.forwarding.table.interfaces import InterfaceT
 from contrada.forwarding.table.lock import ReadersWriter
-from contrada.forwarding.table.matcher import match_encoded, match_notifications
+from contrada.forwarding.table.matcher import MATCH_AT_ONCE, match_by_pieces, match_encoded, match_notifications
 from contrada.forwarding.table.rebuild import Rebuilder
 from contrada.forwarding.table.state import Parts, TableStats, table_stats
 from contrada.forwarding.types.plugged import Settings, check_roads
@@ -44,18 +44,18 @@ from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Hashable, Iterator, Set
+    from collections.abc import Callable, Hashable, Iterator, Set
 
     from contrada.errors import CodecError
+    from contrada.forwarding.batches.encode import Encoded
     from contrada.forwarding.batches.packed_columns import Filters
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.language.filter import Expression, Filter
+    from contrada.forwarding.table.numbering import NameRegister
     from contrada.spatial.road.network import RoadNetwork
 
 _T = TypeVar("_T")
-_ADD: Final = 256  # filters added, and
-_MATCH: Final = 1024  # notifications matched, before others get their turn
-_FEW: Final = 4  # bodies below which entering compiled code once more costs more than it saves
+_ADD: Final = 256  # filters added before others get their turn
 PIECE: Final = 64  # filters that one step of `adding` adds, and
 _VERTICES: Final = 256  # vertices that count as one filter more
 _SLOT: Final = (1 << 32) - 1
@@ -215,8 +215,8 @@ class ForwardingTable(Generic[InterfaceT]):
         """As `match` of each, much cheaper per notification."""
         answers: list[set[InterfaceT]] = []
         given = listed(notifications)
-        for start in range(0, len(given), _MATCH):
-            answers += self._interfaces_of(given[start : start + _MATCH])
+        for start in range(0, len(given), MATCH_AT_ONCE):
+            answers += self._interfaces_of(given[start : start + MATCH_AT_ONCE])
         return answers
 
     def match_bodies(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], dict[int, CodecError]]:
@@ -225,18 +225,7 @@ class ForwardingTable(Generic[InterfaceT]):
         What the codec refuses matches nothing; its place, and the reason, are in the second answer. Equal answers may
         be one object.
         """
-        answers: list[Set[InterfaceT]] = []
-        refused: dict[int, CodecError] = {}
-        for start in range(0, len(bodies), _MATCH):
-            piece = bodies[start : start + _MATCH]
-            found, left = self._match_plain(piece) if len(piece) >= _FEW else ([], [*range(len(piece))])
-            if left:
-                notifications, wrong = decode_some(piece, left)
-                for place, matched in zip(left, self._interfaces_of(notifications), strict=True):
-                    found.insert(place, matched)
-                refused |= {start + place: error for place, error in wrong.items()}
-            answers += found
-        return answers, refused
+        return match_by_pieces(bodies, self._match_plain, self._interfaces_of)
 
     def match_filters(self, notification: Mapping[str, object]) -> list[int]:
         """The ids of the filters that match, in ascending order."""
@@ -246,8 +235,8 @@ class ForwardingTable(Generic[InterfaceT]):
         """As `match_filters` of each, much cheaper per notification."""
         answers: list[list[int]] = []
         given = listed(notifications)
-        for start in range(0, len(given), _MATCH):
-            answers += self._filters_of(given[start : start + _MATCH])
+        for start in range(0, len(given), MATCH_AT_ONCE):
+            answers += self._filters_of(given[start : start + MATCH_AT_ONCE])
         return answers
 
     def match_pairs(self, notifications: Columns | Sequence[Mapping[str, object]]) -> tuple[Ints, Ints]:
@@ -256,23 +245,7 @@ class ForwardingTable(Generic[InterfaceT]):
         Notifications may be given by columns, as analytical files hold them. The filters of one notification come in no
         order. The whole batch is matched in one piece.
         """
-        names = self._names.numbers
-        self._lock.enter()
-        try:
-            if isinstance(notifications, Columns):
-                batch, values, widest = encode_columns(notifications, names)
-            else:
-                batch, values, widest = encode_notifications(notifications, names)
-            found, ends, late, filters = match_encoded(batch, values, widest, self._store, self._types, whole=True)
-            places = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
-            rows = found
-            if len(late):
-                places, rows = np.concatenate((places, late)), np.concatenate((found, filters))
-                order = np.argsort(places, kind="stable")
-                places, rows = places[order], rows[order]
-            return places, (self._store.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows
-        finally:
-            self._leave()
+        return self.match_batch_pairs(lambda: encode_given(notifications, self._names))
 
     def interface_numbers(self, ids: Ints) -> tuple[Ints, Sequence[InterfaceT]]:
         """The interfaces of filters that were just matched: places in a list of names, and that list."""
@@ -289,11 +262,45 @@ class ForwardingTable(Generic[InterfaceT]):
 
     def _match_plain(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], list[int]]:
         """The interfaces of the bodies that compiled code reads, and the places of the others."""
+        left: list[int] = []
+
+        def read() -> Encoded:
+            batch, values, widest, others = read_plain(bodies, self._names.names)
+            left.extend(others)
+            return batch, values, widest
+
+        return self.match_batch(read), left
+
+    # -- for a table that is made of tables: batches in numbers of this one -------------------------------
+
+    @property
+    def names(self) -> NameRegister:
+        """The numbers of attributes' names, which change when filters do: read it where a batch is made."""
+        return self._names
+
+    def match_batch(self, make: Callable[[], Encoded]) -> list[Set[InterfaceT]]:
+        """The interfaces of each notification of the batch that `make` gives. No filter changes meanwhile.
+
+        Equal answers may be one object.
+        """
         self._lock.enter()
         try:
-            batch, values, widest, left = read_plain(bodies, self._names.names)
-            found, ends, late, filters = match_encoded(batch, values, widest, self._store, self._types, whole=False)
-            return self._shared_sets(found.tolist(), ends.tolist(), late.tolist(), filters), left
+            found, ends, late, filters = match_encoded(*make(), self._store, self._types, whole=False)
+            return self._shared_sets(found.tolist(), ends.tolist(), late.tolist(), filters)
+        finally:
+            self._leave()
+
+    def match_batch_pairs(self, make: Callable[[], Encoded]) -> tuple[Ints, Ints]:
+        """As `match_pairs`, of the batch that `make` gives. No filter changes meanwhile."""
+        self._lock.enter()
+        try:
+            found, ends, late, filters = match_encoded(*make(), self._store, self._types, whole=True)
+            places, rows = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0)), found
+            if len(late):
+                places, rows = np.concatenate((places, late)), np.concatenate((found, filters))
+                order = np.argsort(places, kind="stable")
+                places, rows = places[order], rows[order]
+            return places, (self._store.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows
         finally:
             self._leave()
 
@@ -449,6 +456,13 @@ class ForwardingTable(Generic[InterfaceT]):
             self._names._check()
             for plugged in self._types.values():
                 plugged._check()
+
+
+def encode_given(notifications: Columns | Sequence[Mapping[str, object]], names: NameRegister) -> Encoded:
+    """Notifications, by columns or one by one, into the batch that kernels read."""
+    if isinstance(notifications, Columns):
+        return encode_columns(notifications, names.numbers)
+    return encode_notifications(notifications, names.numbers)
 
 
 def _pairs(pairs: Iterable[tuple[_T, Expression | str]]) -> Iterator[tuple[_T, Expression | str]]:
