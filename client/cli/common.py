@@ -5,17 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable
 from contextlib import contextmanager
 from enum import IntEnum
+from functools import partial, wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
 from contrada.client.cli.settings import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from contrada.client.blocking import Client
 
@@ -34,8 +38,7 @@ class Exit(IntEnum):
 
 
 Url = Annotated[
-    str | None,
-    typer.Option("--url", "-u", envvar="CONTRADA_URL", help="The broker's address (tcp://127.0.0.1:7400)."),
+    str | None, typer.Option("--url", "-u", envvar="CONTRADA_URL", help="The broker's address (tcp://127.0.0.1:7400).")
 ]
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", envvar="CONTRADA_CONFIG", help="A TOML file of settings: see docs/cli.md.")
@@ -50,24 +53,62 @@ ConnectTimeout = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors.")]
 
 
+class ClientOptions(NamedTuple):
+    """The options of every command that is a client."""
+
+    url: Url = None
+    config: ConfigFile = None
+    key: Key = None
+    server_key: ServerKey = None
+    connect_timeout: ConnectTimeout = None
+    quiet: Quiet = False
+
+
+Connect = Callable[[], "AbstractContextManager[Client]"]
+
+
+def with_client(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command that is a client: its first parameter connects it, `with connect() as client`.
+
+    The options of a client are added to the command's own. One that the command has itself, it gets too.
+    """
+    hints = get_type_hints(ClientOptions, include_extras=True)
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        _, *own = signature(command, eval_str=True).parameters.values()
+        names = {parameter.name for parameter in own}
+        added = [
+            Parameter(option, Parameter.KEYWORD_ONLY, default=default, annotation=hints[option])
+            for option, default in ClientOptions._field_defaults.items()
+            if option not in names
+        ]
+
+        @wraps(command)
+        def run(**given: Any) -> None:
+            options = ClientOptions(**{option: given[option] for option in ClientOptions._fields})
+            command(partial(connected, options, name), **{option: given[option] for option in names})
+
+        parameters = [*(parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own), *added]
+        run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
 @contextmanager
-def connected(
-    url: str | None,
-    config: Path | None,
-    *,
-    key: Path | None = None,
-    server_key: str | None = None,
-    connect_timeout: float | None = None,
-    quiet: bool = False,
-    **defaults: Any,
-) -> Iterator[Client]:
+def connected(options: ClientOptions, command: str) -> Iterator[Client]:
     """Connect as options, environment and file say; tell how that goes."""
     from contrada.client.blocking import Client
 
-    settings = load(config)
-    given = {"key": key, "server_key": server_key, "connect_timeout": connect_timeout}
-    options = {**defaults, **settings.client, **{name: value for name, value in given.items() if value is not None}}
-    with _telling(quiet), Client(settings.address(url), **options) as client:
+    settings = load(options.config)
+    given = {name: getattr(options, name) for name in ("key", "server_key", "connect_timeout")}
+    keywords: dict[str, Any] = {
+        "name": f"contrada-{command}-{os.getpid()}",  # for `contrada status`
+        **settings.client,
+        **{name: value for name, value in given.items() if value is not None},
+    }
+    with _telling(options.quiet), Client(settings.address(options.url), **keywords) as client:
         yield client
 
 
@@ -106,8 +147,3 @@ def teller(quiet: bool) -> Callable[[str], None]:
 def say(message: str) -> None:
     """Tell the person, not the pipe."""
     print(message, file=sys.stderr, flush=True)
-
-
-def default_name(command: str) -> str:
-    """Name a client for `contrada status`."""
-    return f"contrada-{command}-{os.getpid()}"

@@ -1,6 +1,6 @@
 """The command line: `contrada COMMAND`. Each command is a function in `contrada.client.cli.commands`.
 
-Messages go to stderr and results to stdout. Exit codes are `commands.common.Exit`.
+Messages go to stderr and results to stdout. Exit codes are `common.Exit`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,3 @@ def main() -> None:
     except OSError as error:  # standard output on a full disk, say
         say(f"contrada: {error}")
         sys.exit(Exit.FAILURE)
-
-
-if __name__ == "__main__":
-    main()

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import contrada
 from contrada.client.cli import main as cli
 from contrada.client.cli import settings
-from contrada.client.cli.reading import Source, batches
+from contrada.client.cli.json_input import Lines, batches
 from contrada.forwarding.segments.segmented_table import write_index
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def shell(tmp_path: Path, url: str) -> dict[str, str]:
     """An environment in which `contrada` is this package's, and finds the test's broker."""
     program = tmp_path / "bin" / "contrada"
     program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m contrada.client.cli.main "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m contrada "$@"\n')
     program.chmod(0o755)
     path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path if entry and Path(entry).exists())
     home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
@@ -257,7 +257,7 @@ def test_exit_codes_and_messages(
 
 
 def test_ctrl_c_ends_sub_with_130(shell: dict[str, str], tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "contrada.client.cli.main", "sub", "n exists"]
+    command = [sys.executable, "-m", "contrada", "sub", "n exists"]
     with subprocess.Popen(command, env=shell, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "subscription 1" in process.stderr.readline()
@@ -294,7 +294,7 @@ def test_version() -> None:
 
 
 def read(text: str, geometry: str = "area") -> list[dict[str, Any]]:
-    return [n for batch in batches([Source("here", text.encode())], geometry) for n in batch]
+    return [n for batch in batches([Lines("here", text.encode())], geometry) for n in batch]
 
 
 def test_pub_reads_lines_arrays_documents_and_collections() -> None:
@@ -349,7 +349,7 @@ def test_pub_loses_nothing_that_comes_before_a_mistake(shell: dict[str, str], tm
 
 def test_pub_does_not_wait_for_the_end_of_its_input(shell: dict[str, str], tmp_path: Path) -> None:
     """At the end of a pipe, or of a person's patience, each line is published when it comes."""
-    command = [sys.executable, "-m", "contrada.client.cli.main", "pub"]
+    command = [sys.executable, "-m", "contrada", "pub"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, env=shell, cwd=tmp_path, text=True, **pipes) as process:
         for _ in range(3):

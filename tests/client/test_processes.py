@@ -97,9 +97,7 @@ def test_examples_of_bench_and_demo(example: str) -> None:
         words += ["--notifications", "500", "--subscriptions", "20"]
     if words == ["demo"]:
         words += ["--seconds", "2"]
-    result = subprocess.run(
-        [sys.executable, "-m", "contrada.client.cli.main", *words], capture_output=True, text=True, timeout=110
-    )
+    result = subprocess.run([sys.executable, "-m", "contrada", *words], capture_output=True, text=True, timeout=110)
     assert result.returncode == 0, result.stderr
     assert ("end to end" if "bench" in words else "every delivery agrees") in result.stdout
     assert "Traceback" not in result.stderr

@@ -192,12 +192,12 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def contrada(arguments: list[str], **more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "contrada.client.cli.main", *arguments]
+    command = [sys.executable, "-m", "contrada", *arguments]
     result = subprocess.run(command, env=environment(**more), capture_output=True, text=True, timeout=200)
     assert result.returncode == 0, f"{shlex.join(command)}: {result.stderr}"
     return result
 
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "contrada.client.cli.main", *arguments]
+    command = [sys.executable, "-m", "contrada", *arguments]
     return subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

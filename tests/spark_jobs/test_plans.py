@@ -122,7 +122,7 @@ def test_quiet_is_quiet(tmp_path: Path) -> None:
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)  # noqa: PTH100  # a link stays a link
     arguments = ["build-index", "s.jsonl", "index", "--quiet", "--json", "--master", "local[1]"]
     done = subprocess.run(
-        [sys.executable, "-m", "contrada.client.cli.main", *arguments],
+        [sys.executable, "-m", "contrada", *arguments],
         env={**os.environ, "PYTHONPATH": path},
         cwd=tmp_path,
         capture_output=True,

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 
 import contrada
 from contrada.client.cli.commands import replay as command
-from contrada.client.cli.commands.replay import bytes_of, paced, rate_of
+from contrada.client.cli.commands.replay import bytes_of, rate_of
+from contrada.client.cli.event_publisher import paced
 from contrada.client.cli.main import app
 from contrada.errors import InvalidValue
 from contrada.forwarding.segments.segmented_table import write_index
@@ -209,7 +210,7 @@ def test_a_killed_job_leaves_the_old_output(tmp_path: Path, shared: None) -> Non
     before = sorted(str(each) for each in (tmp_path / "out").rglob("*"))
     path = os.pathsep.join(each for each in sys.path if each)
     process = subprocess.Popen(
-        [sys.executable, "-m", "contrada.client.cli.main", "replay", *map(str, arguments), "--master", "local[1]"],
+        [sys.executable, "-m", "contrada", "replay", *map(str, arguments), "--master", "local[1]"],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,

@@ -18,10 +18,7 @@ from contrada.errors import ContradaError, InvalidValue
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-EXAMPLES = (
-    "contrada cluster examples/cluster.toml",
-    "contrada cluster examples/cluster.toml --demo",
-)
+EXAMPLES = ("contrada cluster examples/cluster.toml", "contrada cluster examples/cluster.toml --demo")
 _PATIENCE = 60.0
 
 
@@ -127,7 +124,7 @@ def _show(brokers: dict[str, dict[str, Any]]) -> None:
     from rich.console import Console
 
     from contrada.client.blocking import Client
-    from contrada.client.cli.commands.status import overlay_table
+    from contrada.client.cli.status_tables import overlay_table
 
     console = Console()
     if not console.is_terminal:

@@ -8,17 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from contrada.client.cli.commands.sub import shorten
-from contrada.client.cli.common import (
-    ConfigFile,
-    ConnectTimeout,
-    Exit,
-    Key,
-    Quiet,
-    ServerKey,
-    Url,
-    connected,
-    default_name,
-)
+from contrada.client.cli.common import Connect, Exit, with_client
 
 EXAMPLES = (
     "contrada explain b-1f2e9c00:1794793648947604 --session 3 --subscription 1",
@@ -26,28 +16,16 @@ EXAMPLES = (
 )
 
 
+@with_client("explain")
 def explain(
+    connect: Connect,
     notification: Annotated[str, typer.Argument(help="The id, as `pub` and `sub` print it.")],
     session: Annotated[int, typer.Option("--session", "-s", min=1, help="The subscriber's session (see status).")],
     subscription: Annotated[int, typer.Option("--subscription", "-n", min=0, help="The subscription's number.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the document as JSON.")] = False,
-    url: Url = None,
-    config: ConfigFile = None,
-    key: Key = None,
-    server_key: ServerKey = None,
-    connect_timeout: ConnectTimeout = None,
-    quiet: Quiet = False,
 ) -> None:
     """Tell why a recent notification did or did not reach a subscription (role admin). Exits with 1 if it did not."""
-    with connected(
-        url,
-        config,
-        key=key,
-        server_key=server_key,
-        connect_timeout=connect_timeout,
-        name=default_name("explain"),
-        quiet=quiet,
-    ) as client:
+    with connect() as client:
         document = client.explain(notification, subscription, session, timeout=30.0)
     if as_json:
         print(json.dumps(document, ensure_ascii=False))

@@ -8,18 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from contrada.client.cli.common import (
-    ConfigFile,
-    ConnectTimeout,
-    Key,
-    Quiet,
-    ServerKey,
-    Url,
-    connected,
-    default_name,
-    examples,
-    teller,
-)
+from contrada.client.cli.common import Connect, Quiet, examples, teller, with_client
 
 LOAD_EXAMPLES = ("contrada index load standing", "contrada index load standing --shard 0/3")
 ADD_EXAMPLES = ("contrada index add s-17 harbour 'wind > 90 and area intersects BOX(0 0, 9 9)'",)
@@ -31,79 +20,41 @@ _PATIENCE = 600.0  # to open an index on a slow disk
 
 
 @index.command(epilog=examples(LOAD_EXAMPLES))
+@with_client("index")
 def load(
+    connect: Connect,
     path: Annotated[Path, typer.Argument(help="The index directory, on the broker's machine.")],
     shard: Annotated[str, typer.Option(help="k/n: the k-th of n parts, counted from 0.")] = "",
-    url: Url = None,
-    config: ConfigFile = None,
-    key: Key = None,
-    server_key: ServerKey = None,
-    connect_timeout: ConnectTimeout = None,
     quiet: Quiet = False,
 ) -> None:
     """Have a broker match by the index in PATH from now on, in place of any that it has. Prints what it holds, as JSON.
 
     If it cannot be opened the broker goes on with what it had.
     """
-    with connected(
-        url,
-        config,
-        key=key,
-        server_key=server_key,
-        connect_timeout=connect_timeout,
-        name=default_name("index"),
-        quiet=quiet,
-    ) as client:
+    with connect() as client:
         document = client.index_load(path.absolute(), shard, timeout=_PATIENCE)
         _print(document)
         teller(quiet)(f"{client.broker} matches by {document['filters']:,} filters of {document['path']}")
 
 
 @index.command(epilog=examples(ADD_EXAMPLES))
+@with_client("index")
 def add(
+    connect: Connect,
     id: Annotated[str, typer.Argument(help="The subscription's id in the index; one of the same id is replaced.")],
     interface: Annotated[str, typer.Argument(help="The interface that clients attach to.")],
     filter: Annotated[str, typer.Argument(help="What it matches, in the filter language.")],
-    url: Url = None,
-    config: ConfigFile = None,
-    key: Key = None,
-    server_key: ServerKey = None,
-    connect_timeout: ConnectTimeout = None,
-    quiet: Quiet = False,
 ) -> None:
     """Put a subscription into a broker's loaded index. The files of the index stay as they are."""
-    with connected(
-        url,
-        config,
-        key=key,
-        server_key=server_key,
-        connect_timeout=connect_timeout,
-        name=default_name("index"),
-        quiet=quiet,
-    ) as client:
+    with connect() as client:
         _print(client.index_add(id, interface, filter, timeout=30.0))
 
 
 @index.command(epilog=examples(REMOVE_EXAMPLES))
-def remove(
-    id: Annotated[str, typer.Argument(help="The subscription's id in the index.")],
-    url: Url = None,
-    config: ConfigFile = None,
-    key: Key = None,
-    server_key: ServerKey = None,
-    connect_timeout: ConnectTimeout = None,
-    quiet: Quiet = False,
-) -> None:
+@with_client("index")
+def remove(connect: Connect, id: Annotated[str, typer.Argument(help="The subscription's id in the index.")]) -> None:
     """Take a subscription out of a broker's loaded index. The files of the index stay as they are."""
-    with connected(
-        url,
-        config,
-        key=key,
-        server_key=server_key,
-        connect_timeout=connect_timeout,
-        name=default_name("index"),
-        quiet=quiet,
-    ) as client:
+    with connect() as client:
         _print(client.index_remove(id, timeout=30.0))
 
 

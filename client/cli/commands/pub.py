@@ -9,17 +9,8 @@ from typing import Annotated
 
 import typer
 
-from contrada.client.cli.common import (
-    ConfigFile,
-    ConnectTimeout,
-    Key,
-    ServerKey,
-    Url,
-    connected,
-    default_name,
-    say,
-)
-from contrada.client.cli.reading import Descriptor, Source, batches
+from contrada.client.cli.common import Connect, say, with_client
+from contrada.client.cli.json_input import DescriptorLines, Lines, batches
 from contrada.errors import CodecError, InvalidValue
 
 EXAMPLES = (
@@ -31,7 +22,9 @@ EXAMPLES = (
 )
 
 
+@with_client("pub")
 def pub(
+    connect: Connect,
     notifications: Annotated[
         list[str] | None, typer.Argument(help="JSON objects or GeoJSON features; none: read standard input.")
     ] = None,
@@ -46,27 +39,14 @@ def pub(
     ] = None,
     ack: Annotated[bool, typer.Option("--ack/--no-ack", help="Print ids once acknowledged, or stream.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no ids and no summary.")] = False,
-    url: Url = None,
-    config: ConfigFile = None,
-    key: Key = None,
-    server_key: ServerKey = None,
-    connect_timeout: ConnectTimeout = None,
 ) -> None:
     """Publish notifications. A GeoJSON feature's properties become attributes, beside its geometry."""
-    arguments = [Source(f"argument {n}", os.fsencode(text)) for n, text in enumerate(notifications or [], 1)]
+    arguments = [Lines(f"argument {n}", os.fsencode(text)) for n, text in enumerate(notifications or [], 1)]
     sources = [*arguments, *map(_file, file or [])]
     if not sources:
         sources = [_file(Path("-"))]
     count = 0
-    with connected(
-        url,
-        config,
-        key=key,
-        server_key=server_key,
-        connect_timeout=connect_timeout,
-        name=default_name("pub"),
-        quiet=quiet,
-    ) as client:
+    with connect() as client:
         if advertise is not None:
             client.advertise(advertise)
         try:
@@ -84,10 +64,10 @@ def pub(
         say(f"published {count:,} notification{'s' * (count != 1)}")
 
 
-def _file(path: Path) -> Source:
+def _file(path: Path) -> Lines:
     if str(path) == "-":
-        return Descriptor("standard input", sys.stdin.fileno())
+        return DescriptorLines("standard input", sys.stdin.fileno())
     try:
-        return Source(str(path), path.read_bytes())
+        return Lines(str(path), path.read_bytes())
     except OSError as error:
         raise InvalidValue(f"cannot read {path}: {error}") from error

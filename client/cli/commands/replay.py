@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from contrada.client.cli.common import (
-    ConfigFile,
-    ConnectTimeout,
-    Exit,
-    Key,
-    ServerKey,
-    connected,
-    default_name,
-    say,
-)
+from contrada.client.cli.common import ClientOptions, ConfigFile, ConnectTimeout, Exit, Key, ServerKey
+from contrada.client.cli.event_publisher import publish_log
 from contrada.client.cli.jobs import AsJson, Master, Quiet, progress, spark_session
 from contrada.errors import InvalidValue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from contrada.spark_jobs.replay.logs.event_stream import Event
 
 EXAMPLES = (
     "contrada replay events.parquet index out",
@@ -33,7 +19,6 @@ EXAMPLES = (
     "contrada replay recording index out --what-if new-filters.jsonl --json",
     "contrada replay recording --to tcp://127.0.0.1:7400 --speed 10",
 )
-_CHUNK = 256
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -84,8 +69,8 @@ def replay(
 
     layout = Layout(id_column, time_column, timezone)
     if to is not None:
-        keys = {"key": key, "server_key": server_key, "connect_timeout": connect_timeout}
-        told = publish_log(events, layout, to, rate_of(speed), config, keys, quiet=quiet)
+        options = ClientOptions(to, config, key, server_key, connect_timeout, quiet)
+        told = publish_log(events, layout, rate_of(speed), options)
         rejected, different = told["rejected"], False
     else:
         assert index is not None
@@ -162,71 +147,3 @@ def rate_of(text: str) -> float | None:
     if not 0 < rate < float("inf"):
         raise InvalidValue(f"{text!r} is not a speed: give a number above 0, such as 1 or 10, or max")
     return rate
-
-
-# -- into a broker -------------------------------------------------------------------------------------------
-
-
-def publish_log(
-    events: Path,
-    layout: Any,
-    to: str,
-    rate: float | None,
-    config: Path | None,
-    keys: dict[str, Any],
-    *,
-    quiet: bool,
-) -> dict[str, Any]:
-    """Publish a log at its own pace, or a multiple of it."""
-    from contrada.spark_jobs.replay.logs.decoding import Reject
-    from contrada.spark_jobs.replay.logs.event_stream import stream
-
-    rejects: list[Reject] = []
-
-    def good() -> Iterator[Event]:
-        for each in stream(events, layout):
-            if isinstance(each, Reject):
-                rejects.append(each)
-                if not quiet and len(rejects) <= 10:
-                    say(f"left out {each.event_id or 'an event'}: {each.reason}")
-            else:
-                yield each
-
-    began = time.monotonic()
-    count = 0
-    with connected(to, config, name=default_name("replay"), **keys) as client:
-        for due in paced(good(), rate):
-            client.publish_many([each.notification for each in due], ack=False)
-            count += len(due)
-        client.flush()
-    return {"events": count, "rejected": len(rejects), "seconds": round(time.monotonic() - began, 3)}
-
-
-def paced(
-    events: Iterable[Event],
-    rate: float | None,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Iterator[list[Event]]:
-    """Events in chunks, each when its time has come; those that lie before an earlier one go with it."""
-    chunk: list[Event] = []
-    start = first = None
-    for event in events:
-        when = event.time / 1e6
-        if rate is not None:
-            if start is None or first is None:
-                start, first = clock(), when
-            ahead = start + (when - first) / rate - clock()
-            if ahead > 0:
-                if chunk:
-                    yield chunk
-                    chunk = []
-                ahead = start + (when - first) / rate - clock()
-                if ahead > 0:
-                    sleep(ahead)
-        chunk.append(event)
-        if len(chunk) >= _CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk

@@ -8,22 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contrada.client.cli.common import (
-    ConfigFile,
-    ConnectTimeout,
-    Key,
-    Quiet,
-    ServerKey,
-    Url,
-    connected,
-    default_name,
-)
+from contrada.client.cli.common import Connect, with_client
+from contrada.client.cli.status_tables import overlay_table, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import RenderableType
-    from rich.text import Text
 
 EXAMPLES = (
     "contrada status",
@@ -31,46 +22,16 @@ EXAMPLES = (
     "contrada status --cluster",
     "contrada status --watch --count 2 --interval 0.5",
 )
-_COLUMNS = {  # of a client in the document: the heading
-    "session": "session",
-    "name": "client",
-    "roles": "roles",
-    "subscriptions": "subs",
-    "published": "published",
-    "delivered": "delivered",
-    "queued": "queued",
-    "dropped": "dropped",
-}
 
 
-_LINK_COLUMNS = {
-    "neighbour": "link to",
-    "up": "up",
-    "in_tree": "in tree",
-    "held": "filters held",
-    "wanted": "wanted",
-    "shown": "sent",
-    "saved": "saved",
-    "forwarded": "forwarded",
-    "received": "received",
-    "duplicates": "twice",
-    "lost": "lost",
-    "queued": "queued",
-}
-
-
+@with_client("status")
 def status(
+    connect: Connect,
     as_json: Annotated[bool, typer.Option("--json", help="Print the document as JSON.")] = False,
     cluster: Annotated[bool, typer.Option("--cluster", help="Show the linked brokers and this one's links.")] = False,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Go on until Ctrl-C.")] = False,
     interval: Annotated[float, typer.Option(min=0.05, help="Seconds between looks, with --watch.")] = 1.0,
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="With --watch: stop after so many.")] = None,
-    url: Url = None,
-    config: ConfigFile = None,
-    key: Key = None,
-    server_key: ServerKey = None,
-    connect_timeout: ConnectTimeout = None,
-    quiet: Quiet = False,
 ) -> None:
     """Show what a broker is doing (role admin)."""
     from rich.console import Console
@@ -78,15 +39,7 @@ def status(
 
     looks = (count if watch else 1) or None
     draw = overlay_table if cluster else table
-    with connected(
-        url,
-        config,
-        key=key,
-        server_key=server_key,
-        connect_timeout=connect_timeout,
-        name=default_name("status"),
-        quiet=quiet,
-    ) as client:
+    with connect() as client:
         console = Console()
         if not console.is_terminal:
             console.width = 160  # nobody looks at the right edge of a file
@@ -99,38 +52,6 @@ def status(
         with Live(draw(document, client.url), console=console, auto_refresh=False) as live:
             for _ in _ticks(looks, interval):
                 live.update(draw(client.status(timeout=30.0), client.url), refresh=True)
-
-
-def overlay_table(document: dict[str, Any], url: str) -> RenderableType:
-    """Draw the overlay as a broker sees it: the topology, then each of its links."""
-    from rich.console import Group
-    from rich.markup import escape
-    from rich.table import Table
-    from rich.text import Text
-
-    overlay = document.get("overlay", {})
-    brokers = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for heading in ("broker", "linked with", "on the tree"):
-        brokers.add_column(heading)
-    for row in overlay.get("brokers", []):
-        name = escape(row["broker"]) + (" (here)" if row["broker"] == document.get("broker") else "")
-        tree = " ".join(row["tree"]) if row["reachable"] else "out of reach"
-        brokers.add_row(
-            name, escape(" ".join(row["neighbours"])), escape(tree), style=None if row["reachable"] else "red"
-        )
-    links = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column, heading in _LINK_COLUMNS.items():
-        links.add_column(heading, justify="left" if column == "neighbour" else "right")
-    for row in overlay.get("links", []):
-        cells = [row.get(column) for column in _LINK_COLUMNS]
-        links.add_row(*(_cell(cell) for cell in cells), style=None if row.get("up") else "red")
-    head = Text.assemble((str(document.get("broker", "?")), "bold cyan"), f" at {url}")
-    notes = [Text(f"dialling {peer}") for peer in overlay.get("dialling", [])]
-    if overlay.get("stands_down"):
-        notes.append(Text("stands down: another broker has this id too, and started later", style="red"))
-    if (more := overlay.get("known", 0) - len(overlay.get("brokers", []))) > 0:
-        notes.append(Text(f"and {more:,} brokers more"))
-    return Group(head, brokers, Text(), links, *notes, Text())
 
 
 def _print(
@@ -154,62 +75,3 @@ def _ticks(looks: int | None, interval: float) -> Any:
         time.sleep(interval)
         done += 1
         yield done
-
-
-def table(document: dict[str, Any], url: str) -> RenderableType:
-    """Draw a status document."""
-    from rich.console import Group
-    from rich.markup import escape
-    from rich.table import Table
-    from rich.text import Text
-
-    rates, totals = document.get("rates", {}), document.get("totals", {})
-    head = Text.assemble(
-        (str(document.get("broker", "?")), "bold cyan"),
-        f" at {url}, up {duration(float(document.get('uptime', 0.0)))}",
-        (" stopping" if document.get("stopping") else "", "bold red"),
-    )
-    rate = ", ".join(f"{escape(name)} {value:,.0f}/s" for name, value in rates.items())
-    sums = ", ".join(f"{escape(name.replace('_', ' '))} {value:,}" for name, value in totals.items())
-    clients = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    for column, heading in _COLUMNS.items():
-        text = column in ("name", "roles")
-        clients.add_column(heading, justify="left" if text else "right", no_wrap=True, overflow="ellipsis")
-    for client in document.get("clients", []):
-        cells = [client.get(column, "") for column in _COLUMNS]
-        clients.add_row(*(_cell(cell) for cell in cells), style="red" if client.get("dropped") else None)
-    counts = (
-        f"{document.get('sessions', 0):,} sessions, {document.get('subscriptions', 0):,} subscriptions, "
-        f"{document.get('queued', 0):,} queued"
-    )
-    lines = [Text(counts), *_index_line(document.get("index") or {}), Text(f"rates   {rate}"), Text(f"totals  {sums}")]
-    return Group(head, *lines, Text(), clients)
-
-
-def _index_line(index: dict[str, Any]) -> list[Text]:
-    from rich.text import Text
-
-    if not index:
-        return []
-    shard = f", shard {index['shard']}" if index.get("shard") else ""
-    return [Text(f"index   {index['filters']:,} filters of {index['path']}{shard}, {index['attached']:,} attached")]
-
-
-def _cell(value: Any) -> str:
-    from rich.markup import escape
-
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return escape(" ".join(map(str, value)))
-    return f"{value:,}" if isinstance(value, int) else escape(str(value))
-
-
-def duration(seconds: float) -> str:
-    """Write a time span as a person says it."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{seconds:.0f} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

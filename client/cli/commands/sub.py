@@ -8,19 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contrada.client.cli.common import (
-    ConfigFile,
-    ConnectTimeout,
-    Exit,
-    Key,
-    Quiet,
-    ServerKey,
-    Url,
-    connected,
-    default_name,
-    say,
-    teller,
-)
+from contrada.client.cli.common import Connect, Exit, Quiet, say, teller, with_client
 
 if TYPE_CHECKING:
     from contrada.client.notification import Notification
@@ -32,7 +20,9 @@ EXAMPLES = (
 )
 
 
+@with_client("sub")
 def sub(
+    connect: Connect,
     filter: Annotated[str | None, typer.Argument(help="What to receive, in the filter language.")] = None,
     attach: Annotated[
         str | None, typer.Option("--attach", help="Instead of a filter: an interface of the broker's index.")
@@ -48,11 +38,6 @@ def sub(
     ] = "drop-oldest",
     window: Annotated[int, typer.Option(min=1, help="Notifications sent ahead of being printed.")] = 1000,
     queue: Annotated[int, typer.Option(min=0, help="Length of the queue at the broker; 0: its default.")] = 0,
-    url: Url = None,
-    config: ConfigFile = None,
-    key: Key = None,
-    server_key: ServerKey = None,
-    connect_timeout: ConnectTimeout = None,
     quiet: Quiet = False,
 ) -> None:
     """Subscribe and print notifications as JSON lines: {"id": …, "publisher": …, "notification": {…}}.
@@ -63,15 +48,7 @@ def sub(
         raise typer.BadParameter("give a filter, or --attach an interface of the broker's index")
     write = _pretty if pretty else _bare if bare else _line
     received = 0
-    with connected(
-        url,
-        config,
-        key=key,
-        server_key=server_key,
-        connect_timeout=connect_timeout,
-        name=default_name("sub"),
-        quiet=quiet,
-    ) as client:
+    with connect() as client:
         subscribe, wanted = (client.attach, attach) if filter is None else (client.subscribe, filter)
         assert wanted is not None
         subscription = subscribe(wanted, policy=policy, window=window, queue=queue)

@@ -25,7 +25,7 @@ _SMALL: Final = 4096  # characters; a longer document is parsed when its bracket
 _TOKENS: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]')
 
 
-class Source:
+class Lines:
     """Lines of a text that is all there."""
 
     def __init__(self, where: str, text: bytes = b"") -> None:
@@ -53,7 +53,7 @@ class Source:
         return False
 
 
-class Descriptor(Source):
+class DescriptorLines(Lines):
     """Lines of a pipe, a terminal or an open file."""
 
     def __init__(self, where: str, descriptor: int) -> None:
@@ -80,7 +80,7 @@ class Descriptor(Source):
         return bool(self._lines)
 
 
-def batches(sources: Iterable[Source], geometry: str = "area") -> Iterator[list[dict[str, Any]]]:
+def batches(sources: Iterable[Lines], geometry: str = "area") -> Iterator[list[dict[str, Any]]]:
     """Read everything in batches of at most `BATCH`; a mistake is raised behind the batch of what came before it."""
     batch: list[dict[str, Any]] = []
     try:
@@ -102,7 +102,7 @@ def batches(sources: Iterable[Source], geometry: str = "area") -> Iterator[list[
         yield batch
 
 
-def _documents(source: Source) -> Iterator[tuple[Any, str]]:
+def _documents(source: Lines) -> Iterator[tuple[Any, str]]:
     """Parse the JSON documents of a source, each with the place where it begins."""
     text = ""
     parts: list[str] = []
