@@ -44,7 +44,8 @@ def shell(tmp_path: Path, url: str) -> dict[str, str]:
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m contrada "$@"\n')
     program.chmod(0o755)
     path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path if entry and Path(entry).exists())
-    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    kernels = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")  # or each command would compile its own
+    home = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config"), "XDG_CACHE_HOME": kernels}
     return {
         **os.environ,
         **home,
