@@ -13,6 +13,8 @@ RUNS   := $(VENV)/.runs
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= 2
+# Containers often forbid bytecode. Without it every process of the tests compiles everything again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: setup test check lint types imports interpreters java pytest format demo cluster-demo wheel clean
 setup: $(STAMP)
