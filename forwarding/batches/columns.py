@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import numpy as np
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.batches.encode import KIND, Values
+from contrada.forwarding.batches.encode import KIND, Values, encode_notifications
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.values import Kind
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contrada.forwarding.batches.encode import Encoded
     from contrada.forwarding.kernels.memory.layout import Bytes, Floats, Ints
 
 _PADDING: Final = np.zeros(8, np.uint8)  # kernels read strings eight bytes at a time
@@ -103,7 +104,7 @@ class Columns(NamedTuple):
             taken[column.name] = taken.get(column.name, False) | present
 
 
-def encode_columns(given: Columns, names: Mapping[str, int]) -> tuple[Batch, Values, int]:
+def encode_columns(given: Columns, names: Mapping[str, int]) -> Encoded:
     """The batch of some notifications, the plugged-in values in them, and the most attributes that one has.
 
     Columns whose name no constraint speaks of are left out, unread.
@@ -144,6 +145,13 @@ def encode_columns(given: Columns, names: Mapping[str, int]) -> tuple[Batch, Val
         ends = np.cumsum(present.sum(axis=1), dtype=np.int64)
         packed = rows[present]
     return Batch(packed, ends, np.concatenate([*floats, _NO_FLOATS]), text), values, len(columns)
+
+
+def encode_given(notifications: Columns | Sequence[Mapping[str, object]], names: Mapping[str, int]) -> Encoded:
+    """The batch of notifications that are given by columns or one by one."""
+    if isinstance(notifications, Columns):
+        return encode_columns(notifications, names)
+    return encode_notifications(notifications, names)
 
 
 _NO_FLOATS: Final = np.zeros(0, np.float64)

@@ -70,7 +70,7 @@ class Filters(NamedTuple):
 
     names: Sequence[str]
     interfaces: Sequence[str]
-    owners: Ints  # of each filter, a place in `interfaces`
+    interface_places: Ints  # of each filter, a place in `interfaces`
     matches: Matches
     relations: Relations
     others: Sequence[tuple[int, Filter]]  # with their places, ascending

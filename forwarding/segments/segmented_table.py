@@ -22,13 +22,13 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
 from contrada.forwarding.batches.bodies import read_plain
+from contrada.forwarding.batches.columns import encode_given
 from contrada.forwarding.batches.encode import as_ints
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
@@ -42,13 +42,14 @@ from contrada.forwarding.segments.index_directory import (
     write_index,
     write_segment,
 )
+from contrada.forwarding.segments.segment import Segment
 from contrada.forwarding.segments.shared_batch import SharedBatch, SharedNames, TableNames, extend
-from contrada.forwarding.segments.subscription_ids import SubscriptionIds, check_id
+from contrada.forwarding.segments.subscription_ids import check_id
+from contrada.forwarding.table.arguments import listed
 from contrada.forwarding.table.interfaces import InterfaceT
 from contrada.forwarding.table.matcher import match_by_pieces
 from contrada.forwarding.table.state import TableStats
-from contrada.forwarding.table.table import ForwardingTable, encode_given, listed
-from contrada.spatial.storage.arrays_file import verify_arrays
+from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.explain import Explanation
     from contrada.forwarding.language.filter import Expression
     from contrada.forwarding.table.contract import Table
-    from contrada.forwarding.table.numbering import NameRegister
+    from contrada.forwarding.table.numbering import NameNumbering
     from contrada.spatial.road.network import RoadNetwork
 
 __all__ = [
@@ -78,59 +79,9 @@ __all__ = [
 ]
 
 _T = TypeVar("_T")
+_FEW: Final = 16  # bodies below which it costs more to offer a batch to each segment than to decode them
 _ROW: Final = (1 << 32) - 1
 _TOGETHER: Final = 4  # segments that are opened at a time
-
-
-class Segment:
-    """One packed table of an index, open. `damage` is what `verify` found wrong with it: it is not asked any more."""
-
-    __slots__ = ("damage", "directory", "ids", "info", "names", "table", "verified")
-
-    def __init__(
-        self, info: SegmentInfo, table: ForwardingTable[Any], ids: SubscriptionIds, directory: Path, verified: bool
-    ) -> None:
-        self.info = info
-        self.table = table
-        self.ids = ids
-        self.directory = directory
-        self.verified = verified
-        self.damage: CorruptFile | None = None
-        self.names: TableNames | None = None  # in the numbers of the SegmentedTable it is in
-
-    def verify(self) -> CorruptFile | None:
-        """Check every byte on disk, at about a gigabyte per second; what is wrong, if something is.
-
-        A file that is gone, since a later index was committed, was checked as far as it could be.
-        """
-        if not self.verified and self.damage is None:
-            try:
-                for name in self.info.files:
-                    verify_arrays(self.directory / name)
-                self.verified = True
-            except FileNotFoundError:
-                pass
-            except CorruptFile as error:
-                self.damage = error
-        return self.damage
-
-    @classmethod
-    def open(
-        cls,
-        directory: str | os.PathLike[str],
-        info: SegmentInfo,
-        *,
-        road_network: RoadNetwork | None = None,
-        verify: bool = False,
-    ) -> Segment:
-        """Map a segment of an index directory."""
-        table = ForwardingTable.load(Path(directory) / info.file, road_network=road_network, verify=verify)
-        ids = SubscriptionIds.load(Path(directory) / info.ids_file, verify=verify)
-        if len(table) != info.filters or len(ids) != info.subscriptions:
-            raise CorruptFile(f"{Path(directory) / info.file}: not the segment that the manifest describes")
-        if ids.filters != info.filters:
-            raise CorruptFile(f"{Path(directory) / info.ids_file}: of {ids.filters} filters, not of {info.filters}")
-        return cls(info, table, ids, Path(directory), verify)
 
 
 class SegmentedTable(Generic[InterfaceT]):
@@ -327,13 +278,13 @@ class SegmentedTable(Generic[InterfaceT]):
         What the codec refuses matches nothing; its place, and the reason, are in the second answer. Equal answers may
         be one object.
         """
-        return match_by_pieces(bodies, self._match_plain, self.match_many)
+        return match_by_pieces(bodies, self._match_plain, self.match_many, _FEW)
 
     def _match_plain(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], list[int]]:
         """The interfaces of the bodies that compiled code reads, and the places of the others."""
         left: list[int] = []
 
-        def read(names: NameRegister) -> Encoded:
+        def read(names: NameNumbering) -> Encoded:
             batch, values, widest, others = read_plain(bodies, names.names)
             left.extend(others)
             return batch, values, widest
@@ -354,8 +305,8 @@ class SegmentedTable(Generic[InterfaceT]):
         """
         all_places, all_ids = [], []
 
-        def read(names: NameRegister) -> Encoded:
-            return encode_given(notifications, names)
+        def read(names: NameNumbering) -> Encoded:
+            return encode_given(notifications, names.numbers)
 
         for segment, which, (places, ids) in self._offer(read, ForwardingTable.match_batch_pairs):
             all_places.append(as_ints(which)[places])
@@ -366,7 +317,7 @@ class SegmentedTable(Generic[InterfaceT]):
 
     def _offer(
         self,
-        read: Callable[[NameRegister], Encoded],
+        read: Callable[[NameNumbering], Encoded],
         ask: Callable[[ForwardingTable[Any], Callable[[], Encoded]], _T],
     ) -> Iterator[tuple[int | None, Sequence[int], _T]]:
         """Read notifications once, and ask every table about those that it admits.
@@ -379,7 +330,7 @@ class SegmentedTable(Generic[InterfaceT]):
             nonlocal names, batch
             if names.segments is not self._segments or names.changes != self._added.names.changes:
                 names = self._shared = SharedNames(self._segments, self._segment_names, self._added.names)
-            batch = SharedBatch(*read(names.register))
+            batch = SharedBatch(*read(names.numbering))
             return batch.select(names.added, batch.admitted(names.added))
 
         answer = ask(self._added, first)

@@ -15,7 +15,7 @@ from contrada.forwarding.batches.encode import Values
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.segments.gate import bounds_of
-from contrada.forwarding.table.numbering import NameRegister
+from contrada.forwarding.table.numbering import NameNumbering
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.batches.encode import Encoded
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.segments.gate import Gate
-    from contrada.forwarding.segments.segmented_table import Segment
+    from contrada.forwarding.segments.segment import Segment
 
 _PADDING: Final = np.zeros(8, np.uint8)  # kernels read strings eight bytes at a time
 _NOWHERE: Final = (np.nan, np.nan, np.nan, np.nan)
@@ -59,12 +59,12 @@ class TableNames(NamedTuple):
 class SharedNames:
     """Numbers for the names of some segments, which stay, and of a table of additions as it is at this moment."""
 
-    def __init__(self, segments: tuple[Segment, ...], fixed: Mapping[str, int], added: NameRegister) -> None:
+    def __init__(self, segments: tuple[Segment, ...], fixed: Mapping[str, int], added: NameNumbering) -> None:
         more = (name for name in added.numbers if name not in fixed)
         self.segments = segments
-        self.register = NameRegister.of([None, *fixed, *more])
+        self.numbering = NameNumbering.of([None, *fixed, *more])
         self.changes = added.changes
-        self.added = TableNames.of(self.register.numbers, added.numbers)
+        self.added = TableNames.of(self.numbering.numbers, added.numbers)
 
 
 def extend(numbers: dict[str, int], names: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
 """Adding and removing filters: what Python does around the kernels of changing.py. The caller holds the lock.
 
-A change makes room first (`Store.reserve`), so that kernels never run out of it half-way; they leave *events*, which
+A change makes room first (`Memory.reserve`), so that kernels never run out of it half-way; they leave *events*, which
 tell here what became of names and of constraints of plugged-in types. A filter that is refused leaves nothing behind.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.filter import Filter
-    from contrada.forwarding.table.state import Parts
+    from contrada.forwarding.table.state import TableState
     from contrada.forwarding.types.plugged import Fillable
 
 _LOW_HALF: Final = (1 << 32) - 1
@@ -45,13 +45,13 @@ _TOGETHER: Final = 4096  # filters of columns that are added at once
 class Changer:
     """Changes one table."""
 
-    def __init__(self, parts: Parts) -> None:
-        self._simplify = parts.simplify
-        self._settings = parts.settings
-        self._store = parts.store
-        self._names = parts.names
-        self._interfaces = parts.interfaces
-        self._types = parts.types
+    def __init__(self, state: TableState) -> None:
+        self._simplify = state.simplify
+        self._settings = state.settings
+        self._memory = state.memory
+        self._names = state.names
+        self._interfaces = state.interfaces
+        self._types = state.types
         self._room: Ints = np.empty(64, np.int64)
         self.budget = CoveringBudget()
         self._due = 0  # filters to be reviewed
@@ -81,37 +81,38 @@ class Changer:
         self._fresh.clear()
         self.budget.earn(len(pairs))
         try:
-            batch, needed, owners, void = self._encode(pairs)
+            batch, needed, interface_numbers, void = self._encode(pairs)
         except BaseException:
             self._forget(pairs)
             raise
-        return self._place(batch, as_ints(needed), as_ints(owners), as_ints(void), weigh)
+        return self._place(batch, as_ints(needed), as_ints(interface_numbers), as_ints(void), weigh)
 
     def add_columns(self, filters: Filters) -> None:
         """Add many filters to an empty table, in their order."""
         names = as_ints([self._names.number(name) for name in filters.names])
-        owners = as_ints([self._interfaces.number(interface) for interface in filters.interfaces])[filters.owners]
-        codes, values = np.zeros(len(owners), np.int64), np.zeros(len(owners), np.int64)
+        known = as_ints([self._interfaces.number(interface) for interface in filters.interfaces])
+        interface_numbers = known[filters.interface_places]
+        codes, values = np.zeros(len(interface_numbers), np.int64), np.zeros(len(interface_numbers), np.int64)
         for kind, columns in ((layout.GEOTEXT, filters.matches), (layout.REGION, filters.relations)):
             if len(columns.places):
                 numbers = names[columns.names]
                 self._types[kind] = plugged = make_type(kind, self._settings)
                 codes[columns.places] = numbers << 8 | layout.PLUG << 4 | kind
                 values[columns.places] = cast("Fillable", plugged).fill(columns._replace(names=numbers))
-        others = iter([*filters.others, (len(owners), None)])
+        others = iter([*filters.others, (len(interface_numbers), None)])
         place, other = next(others)
-        for start in range(0, len(owners), _TOGETHER):
-            end = min(start + _TOGETHER, len(owners))
+        for start in range(0, len(interface_numbers), _TOGETHER):
+            end = min(start + _TOGETHER, len(interface_numbers))
             pairs: list[tuple[Hashable, Filter]] = []
             places: list[int] = []
             while other is not None and place < end:
-                pairs.append((filters.interfaces[filters.owners[place]], other))
+                pairs.append((filters.interfaces[filters.interface_places[place]], other))
                 places.append(place - start)
                 place, other = next(others)
             self.budget.earn(end - start)
             rows = np.stack((codes[start:end], values[start:end]), axis=1)
             batch, needed, void = self._with_others(rows, pairs, places)
-            self._place(batch, needed, owners[start:end], void, filters.weigh[start:end])
+            self._place(batch, needed, interface_numbers[start:end], void, filters.weigh[start:end])
 
     def _with_others(
         self, rows: Ints, pairs: Sequence[tuple[Hashable, Filter]], places: list[int]
@@ -131,24 +132,24 @@ class Changer:
             merged[np.repeat(mine, counts)] = batch.rows
         return batch._replace(rows=merged, ends=ends), ends - extra, void
 
-    def _place(self, batch: Batch, needed: Ints, owners: Ints, void: Ints, weigh: ArrayLike | None) -> Ints:
+    def _place(self, batch: Batch, needed: Ints, interface_numbers: Ints, void: Ints, weigh: ArrayLike | None) -> Ints:
         """Make the filters of a batch; their rows."""
-        moved = MOVES * int(self._store.state[layout.S_LARGEST])
-        self._reserve(len(batch.rows) + moved, len(owners) + MOVES, len(batch.text))
-        made = np.empty(len(owners), np.int64)
+        moved = MOVES * int(self._memory.state[layout.S_LARGEST])
+        self._reserve(len(batch.rows) + moved, len(interface_numbers) + MOVES, len(batch.text))
+        made = np.empty(len(interface_numbers), np.int64)
         add_filters(
-            self._store.index,
-            self._store.interfaces.array,
+            self._memory.index,
+            self._memory.interfaces.array,
             batch,
             needed,
-            owners,
+            interface_numbers,
             void,
             self._simplify,
-            self._store.events,
+            self._memory.events,
             np.empty(2 * len(batch.rows) + 64, np.int64),
             made,
         )
-        self._heed_events()
+        self._apply_events()
         if self._simplify and self._types:
             self._weigh(made if weigh is None else made[np.array(weigh, np.bool_)])
         self._changed(len(made))
@@ -156,14 +157,14 @@ class Changer:
 
     def remove(self, row: int) -> None:
         """Take out the filter of a row."""
-        interface = int(self._store.index.filters[row, layout.F_IFACE])
+        interface = int(self._memory.index.filters[row, layout.F_IFACE])
         # Filters may come back from under the one that goes: room for as many as move at once.
-        self._reserve(MOVES * int(self._store.state[layout.S_LARGEST]), MOVES, 0)
+        self._reserve(MOVES * int(self._memory.state[layout.S_LARGEST]), MOVES, 0)
         remove_filter(
-            self._store.index, self._store.interfaces.array, row, self._simplify, self._store.events, self._room
+            self._memory.index, self._memory.interfaces.array, row, self._simplify, self._memory.events, self._room
         )
-        self._heed_events()
-        if not self._store.interfaces.array[interface, I_COUNT]:
+        self._apply_events()
+        if not self._memory.interfaces.array[interface, I_COUNT]:
             self._interfaces.release(interface)
         self._changed(1)
 
@@ -176,7 +177,7 @@ class Changer:
 
     def _review(self) -> None:
         """Reconsider the next filters that are due, or as many as may move at once."""
-        rows = int(self._store.state[layout.S_FILTERS]) - 1
+        rows = int(self._memory.state[layout.S_FILTERS]) - 1
         count = min(self._due, rows, _TOGETHER)
         self._due = 0
         going_round = (self._hand - 1 + np.arange(count)) % rows + 1
@@ -184,7 +185,7 @@ class Changer:
         self._hand = reached or (self._hand - 1 + count) % rows + 1
 
     def _review_all(self) -> None:
-        end = int(self._store.state[layout.S_FILTERS]) if self._types else 0
+        end = int(self._memory.state[layout.S_FILTERS]) if self._types else 0
         for first in range(1, end, _TOGETHER):
             going, last = first, min(first + _TOGETHER, end)
             while going:
@@ -196,19 +197,19 @@ class Changer:
         How many have moved, and the row to go on with, 0 when all were looked at.
         """
         operands = np.empty(4 * len(rows) + 64, np.int64)
-        kept, count = choosers(self._store.index, rows, operands)
+        kept, count = choosers(self._memory.index, rows, operands)
         if not kept:
             return 0, 0
         self._estimate(operands[:count])
-        self._reserve(most * int(self._store.state[layout.S_LARGEST]), most, 0)
+        self._reserve(most * int(self._memory.state[layout.S_LARGEST]), most, 0)
         rows = rows[:kept]
-        moved, looked_at = repost_filters(self._store.index, rows, most, self._store.events)
-        self._heed_events()
+        moved, looked_at = repost_filters(self._memory.index, rows, most, self._memory.events)
+        self._apply_events()
         return moved, int(rows[looked_at]) if looked_at < kept else 0
 
     def _estimate(self, operands: Ints) -> None:
         """Ask plugged-in types anew how often their operands are hit."""
-        found = self._store.index.operands
+        found = self._memory.index.operands
         kinds = found[operands, layout.O_TAG] & 255
         for kind in np.unique(kinds).tolist():
             mine = operands[kinds == kind]
@@ -227,11 +228,11 @@ class Changer:
         """The batch of some filters; where the needed rows of each end, its interface, whether nothing satisfies it."""
         writer = Writer()
         needed: list[int] = []
-        owners: list[int] = []
+        interface_numbers: list[int] = []
         void: list[bool] = []
         names, number = self._names.numbers, self._names.number
         for interface, each in pairs:
-            owners.append(self._interfaces.number(interface))
+            interface_numbers.append(self._interfaces.number(interface))
             constraints = each.constraints
             redundant: tuple[Constraint, ...] = ()
             unsatisfiable = False
@@ -246,7 +247,7 @@ class Changer:
             void.append(unsatisfiable)
             writer.end()
         batch = writer.batch()
-        return self._with_shares(batch) if self._types else batch, needed, owners, void
+        return self._with_shares(batch) if self._types else batch, needed, interface_numbers, void
 
     def _handle(self, kind: int, name: int, constraint: Constraint) -> int:
         if kind not in self._types:
@@ -264,7 +265,7 @@ class Changer:
         """Undo what encoding filters that are not added, one being refused, has registered."""
         for kind, handle in self._fresh:
             self._types[kind].release(handle)
-        counts, fields = self._store.interfaces.array, self._store.index.fields
+        counts, fields = self._memory.interfaces.array, self._memory.index.fields
         for interface, each in pairs:
             number = self._interfaces.find(interface)
             if number and (number >= len(counts) or not counts[number, I_COUNT]):
@@ -281,36 +282,36 @@ class Changer:
 
     def _weigh(self, rows: Ints) -> None:
         """Let plugged-in types decide whether new filters cover, or are covered."""
-        weigher = Weigher(self._store.index, self._types, self.budget)
+        weigher = Weigher(self._memory.index, self._types, self.budget)
         for row in rows.tolist():
-            last = self._store.index.filters[row]
-            word = int(self._store.index.words[int(last[layout.F_CODE]) + (int(last[layout.F_SIZE]) & _LOW_HALF) - 1])
-            first = int(self._store.index.words[int(last[layout.F_CODE])])
+            last = self._memory.index.filters[row]
+            word = int(self._memory.index.words[int(last[layout.F_CODE]) + (int(last[layout.F_SIZE]) & _LOW_HALF) - 1])
+            first = int(self._memory.index.words[int(last[layout.F_CODE])])
             plugged = layout.PLUG in (word & 15, first & 15)
             if plugged and int(last[layout.F_STATE]) & 255 == layout.ACTIVE:
-                self._store.state[layout.S_EVENTS] = 0
-                weigher.weigh(row, self._store.events)
-                self._heed_events()
+                self._memory.state[layout.S_EVENTS] = 0
+                weigher.weigh(row, self._memory.events)
+                self._apply_events()
 
     def _reserve(self, rows: int, filters: int, text: int) -> None:
-        self._store.reserve(
+        self._memory.reserve(
             rows=rows,
             filters=filters,
             text=text,
             names=len(self._names.objects),
             interfaces=len(self._interfaces.objects),
         )
-        self._store.state[layout.S_EVENTS] = 0
+        self._memory.state[layout.S_EVENTS] = 0
 
-    def _heed_events(self) -> None:
+    def _apply_events(self) -> None:
         """Do what the last change asks of names and types."""
-        count = int(self._store.state[layout.S_EVENTS])
-        if self._waiting is not None and (self._store.events[:count, 0] == layout.EVENT_POSTED).all():
-            for kind in np.unique(self._store.events[:count, 1] & 255).tolist():
-                mine = self._store.events[:count, 1] & 255 == kind
-                self._waiting.setdefault(kind, {}).update(dict.fromkeys(self._store.events[:count, 2][mine].tolist()))
+        count = int(self._memory.state[layout.S_EVENTS])
+        if self._waiting is not None and (self._memory.events[:count, 0] == layout.EVENT_POSTED).all():
+            for kind in np.unique(self._memory.events[:count, 1] & 255).tolist():
+                mine = self._memory.events[:count, 1] & 255 == kind
+                self._waiting.setdefault(kind, {}).update(dict.fromkeys(self._memory.events[:count, 2][mine].tolist()))
             return
-        for what, tag, value in self._store.events[:count].tolist():
+        for what, tag, value in self._memory.events[:count].tolist():
             if what == layout.EVENT_NAME_FREE:
                 self._names.release(tag)
             elif what == layout.EVENT_POSTED:

@@ -12,8 +12,8 @@ from contrada.forwarding.table.trie_check import check_tries
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from contrada.forwarding.table.memory import Store
-    from contrada.forwarding.table.numbering import Register
+    from contrada.forwarding.table.memory import Memory
+    from contrada.forwarding.table.numbering import Numbering
 
 _LOW_HALF = (1 << 32) - 1
 _FIELD_LISTS = {  # operators and accesses of the filters in each list of a field
@@ -23,28 +23,28 @@ _FIELD_LISTS = {  # operators and accesses of the filters in each list of a fiel
 }
 
 
-def check_table(store: Store, names: Register[str], interfaces: Register[Hashable]) -> None:
+def check_table(memory: Memory, names: Numbering[str], interfaces: Numbering[Hashable]) -> None:
     """Assert that filters, operands, postings, thresholds, free lists and registers agree."""
-    _Checker(store).check(names, interfaces)
+    _Checker(memory).check(names, interfaces)
 
 
 class _Checker:
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.state = store.state.tolist()
-        self.operands = store.index.operands[: self.state[at.S_OPERANDS]].tolist()
-        self.filters = store.index.filters[: self.state[at.S_FILTERS]].tolist()
-        self.postings = store.index.postings[: self.state[at.S_POSTINGS]].tolist()
-        self.thresholds = store.index.thresholds[: self.state[at.S_THRESHOLDS]].tolist()
-        self.words = store.index.words[: self.state[at.S_WORDS]].tolist()
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.state = memory.state.tolist()
+        self.operands = memory.index.operands[: self.state[at.S_OPERANDS]].tolist()
+        self.filters = memory.index.filters[: self.state[at.S_FILTERS]].tolist()
+        self.postings = memory.index.postings[: self.state[at.S_POSTINGS]].tolist()
+        self.thresholds = memory.index.thresholds[: self.state[at.S_THRESHOLDS]].tolist()
+        self.words = memory.index.words[: self.state[at.S_WORDS]].tolist()
         self.refs: Counter[int] = Counter()
         self.posted: Counter[tuple[str, int]] = Counter()  # (list, filter)
 
-    def check(self, names: Register[str], interfaces: Register[Hashable]) -> None:
+    def check(self, names: Numbering[str], interfaces: Numbering[Hashable]) -> None:
         self._filters(interfaces)
         self._lists(names)
         self._operands()
-        check_tries(self.store)
+        check_tries(self.memory)
         self._free_lists()
 
     def _codes(self, row: list[int]) -> list[int]:
@@ -64,7 +64,7 @@ class _Checker:
         assert place == end
         return found
 
-    def _filters(self, interfaces: Register[Hashable]) -> None:
+    def _filters(self, interfaces: Numbering[Hashable]) -> None:
         states: Counter[int] = Counter()
         owned: Counter[int] = Counter()
         for f, row in enumerate(self.filters):
@@ -94,7 +94,7 @@ class _Checker:
         assert states[at.COVERED] == self.state[at.S_COVERED]
         assert states[at.VOID] == self.state[at.S_VOID]
         assert states[at.GHOST] == self.state[at.S_GHOSTS]
-        table = self.store.interfaces.array.tolist()
+        table = self.memory.interfaces.array.tolist()
         for number in interfaces.numbers.values():
             count, f, previous = 0, table[number][I_FIRST], 0
             while f:
@@ -160,7 +160,7 @@ class _Checker:
             assert row[at.F_BACK] == place
         self.posted["", f] += 1
 
-    def _lists(self, names: Register[str]) -> None:
+    def _lists(self, names: Numbering[str]) -> None:
         total = 0
         for operand, row in enumerate(self.operands):
             if operand == 0 or not row[at.O_REFS] or row[at.O_TAG] & 255 == at.NODE:
@@ -176,7 +176,7 @@ class _Checker:
                     self._access(entry[2] >> 33, operand, 0, "")
                 if row[at.O_TAG] & 255 == at.CELL:
                     self.refs[operand] += len(entries)
-        fields = self.store.index.fields.tolist()
+        fields = self.memory.index.fields.tolist()
         crossed = 0
         for number in names.numbers.values():
             for kind in range(at.KINDS):
@@ -226,7 +226,7 @@ class _Checker:
         assert row[at.O_KEY] == entry[0]
         text = b""
         if row[at.O_TAG] & 255 == at.STRING:
-            text = bytes(self.store.index.text[row[at.O_LOW] : row[at.O_LOW] + row[at.O_LEN]])
+            text = bytes(self.memory.index.text[row[at.O_LOW] : row[at.O_LOW] + row[at.O_LEN]])
         return (entry[0], text, entry[3] & 0xFFFF, entry[2])
 
     def _operands(self) -> None:
@@ -236,7 +236,7 @@ class _Checker:
                 assert self.operands[o][at.O_REFS] == self.refs[o], "held as often as constraints say"
         chained = []
         mask, buckets = self.state[at.S_BUCKET_MASK], self.state[at.S_BUCKETS]
-        for bucket, head in enumerate(self.store.index.heads[:buckets].tolist()):
+        for bucket, head in enumerate(self.memory.index.heads[:buckets].tolist()):
             o = head
             while o:
                 home = self.operands[o][at.O_HASH] & mask

@@ -16,12 +16,12 @@ import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.kernels.memory import layout
-from contrada.forwarding.table.growable import Arena
+from contrada.forwarding.table.growable import GrowableArray
 from contrada.forwarding.table.guard import check_shapes, guard_table
 from contrada.forwarding.table.hashes import Hashes
-from contrada.forwarding.table.memory import Store
-from contrada.forwarding.table.numbering import NameRegister, SavedRegister, saved_hashes
-from contrada.forwarding.table.state import Parts
+from contrada.forwarding.table.memory import Memory
+from contrada.forwarding.table.numbering import NameNumbering, SavedNumbering, saved_hashes
+from contrada.forwarding.table.state import TableState
 from contrada.forwarding.types.plain import nested, numbered, within
 from contrada.forwarding.types.plugged import Settings, make_type
 from contrada.spatial.relations.relate import EXACT, Uniform
@@ -45,66 +45,66 @@ _TOPS: Final = {
 }
 
 
-def save_table(path: str | os.PathLike[str], parts: Parts) -> None:
+def save_table(path: str | os.PathLike[str], state: TableState) -> None:
     """Write a table to one file."""
-    store, names, interfaces = parts.store, parts.names, parts.interfaces
+    memory, names, interfaces = state.memory, state.names, state.interfaces
     if None in interfaces.numbers:
         raise InvalidValue("interface None is not a string, and only strings can be saved")
     for interface in interfaces.objects:
         if interface is not None and not isinstance(interface, str):
             raise InvalidValue(f"interface {interface!r} is not a string, and only strings can be saved")
     arrays: dict[str, np.ndarray[Any, Any]] = {
-        name: store.arenas[name].array[: store.state[top]] for name, top in _TOPS.items()
+        name: memory.arrays[name].array[: memory.state[top]] for name, top in _TOPS.items()
     }
-    arrays["fields"] = store.arenas["fields"].array[: len(names.objects) * layout.KINDS]
-    arrays["interfaces"] = store.interfaces.array[: len(interfaces.objects)]
-    arrays["state"] = store.state
+    arrays["fields"] = memory.arrays["fields"].array[: len(names.objects) * layout.KINDS]
+    arrays["interfaces"] = memory.interfaces.array[: len(interfaces.objects)]
+    arrays["state"] = memory.state
     arrays["name_texts"] = _packed(names.objects)
     arrays["interface_texts"] = _packed(interfaces.objects)
     arrays |= nested("interface_hashes", saved_hashes(interfaces).arrays())
-    for kind, plugged in parts.types.items():
+    for kind, plugged in state.types.items():
         arrays |= nested(f"type.{kind}", plugged.arrays())
-    discretization = parts.settings.discretization
+    discretization = state.settings.discretization
     sampled = [discretization.density, discretization.halo] if isinstance(discretization, Uniform) else None
     save_arrays(
         path,
         kind=KIND,
         version=VERSION,
         arrays=arrays,
-        meta={"simplify": parts.simplify, "uniform": sampled, "geotext_index": parts.settings.geotext_index},
+        meta={"simplify": state.simplify, "uniform": sampled, "geotext_index": state.settings.geotext_index},
     )
 
 
-def load_table(path: str | os.PathLike[str], roads: RoadNetwork | None, verify: bool) -> Parts:
-    """Map the parts of a table from a file."""
+def load_table(path: str | os.PathLike[str], roads: RoadNetwork | None, verify: bool) -> TableState:
+    """Map the state of a table from a file."""
     growing = (*_TOPS, "fields", "interfaces")
     arrays, meta = load_arrays(path, kind=KIND, version=VERSION, verify=verify, growing=growing)
     try:
         check_shapes(arrays)
         uniform = meta["uniform"]
-        parts = Parts(
+        state = TableState(
             Settings(EXACT if uniform is None else Uniform(*uniform), meta["geotext_index"], roads),
             meta["simplify"],
-            Store.over(
-                {name: Arena.over(arrays[name]) for name in (*_TOPS, "fields")},
-                Arena.over(arrays["interfaces"]),
+            Memory.over(
+                {name: GrowableArray.over(arrays[name]) for name in (*_TOPS, "fields")},
+                GrowableArray.over(arrays["interfaces"]),
                 arrays["state"].copy(),
             ),
-            NameRegister.of(_unpacked(arrays["name_texts"])),
+            NameNumbering.of(_unpacked(arrays["name_texts"])),
             _interfaces(arrays),
         )
         for kind in numbered("type", arrays):
-            parts.types[kind] = make_type(kind, parts.settings)
-            parts.types[kind].restore(within(f"type.{kind}", arrays))
-        guard_table(parts.store, parts.names.objects, parts.interfaces.objects, parts.types)
+            state.types[kind] = make_type(kind, state.settings)
+            state.types[kind].restore(within(f"type.{kind}", arrays))
+        guard_table(state.memory, state.names.objects, state.interfaces.objects, state.types)
     except (KeyError, TypeError, ValueError, msgpack.UnpackException, CorruptFile) as error:
         raise CorruptFile(f"{path}: not a whole forwarding table: {error}") from error
-    return parts
+    return state
 
 
-def _interfaces(arrays: Mapping[str, np.ndarray[Any, Any]]) -> SavedRegister:
+def _interfaces(arrays: Mapping[str, np.ndarray[Any, Any]]) -> SavedNumbering:
     texts = _unpacked(arrays["interface_texts"])
-    return SavedRegister(texts, Hashes.from_arrays(within("interface_hashes", arrays), len(texts)))
+    return SavedNumbering(texts, Hashes.from_arrays(within("interface_hashes", arrays), len(texts)))
 
 
 def _packed(texts: list[Any]) -> np.ndarray[Any, Any]:

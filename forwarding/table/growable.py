@@ -1,9 +1,10 @@
 """Arrays that grow without being copied, so that growing a table never stops it.
 
-An arena is an anonymous private mapping. Growing asks the system to extend it (`mremap`), which moves page tables and
-not data: under a tenth of a millisecond at a quarter of a gigabyte, where copying would take a hundred. New memory is
-zero and costs nothing until it is touched, so capacity can be generous. Arrays of a loaded file have room behind them
-already (spatial/storage/roomy_map.py). Where the system does not offer these, or that room is used up, growing copies.
+A growable array is an anonymous private mapping. Growing asks the system to extend it (`mremap`), which moves page
+tables and not data: under a tenth of a millisecond at a quarter of a gigabyte, where copying would take a hundred. New
+memory is zero and costs nothing until it is touched, so capacity can be generous. Arrays of a loaded file have room
+behind them already (spatial/storage/roomy_map.py). Where the system does not offer these, or that room is used up,
+growing copies.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Arena:
+class GrowableArray:
     """An array of `columns` 64-bit integers per row (one-dimensional when `columns` is 0). `array` is the whole."""
 
     def __init__(self, columns: int, rows: int) -> None:
@@ -27,13 +28,13 @@ class Arena:
         self._allocate(rows)
 
     @classmethod
-    def over(cls, array: NDArray[np.int64]) -> Arena:
-        """An arena that begins as a given array, such as one mapped from a file."""
-        arena = cls.__new__(cls)
-        arena._columns = array.shape[1] if array.ndim == 2 else 0
-        arena._map = None
-        arena.array = array
-        return arena
+    def over(cls, array: NDArray[np.int64]) -> GrowableArray:
+        """One that begins as a given array, such as one mapped from a file."""
+        growable = cls.__new__(cls)
+        growable._columns = array.shape[1] if array.ndim == 2 else 0
+        growable._map = None
+        growable.array = array
+        return growable
 
     def reserve(self, rows: int) -> bool:
         """Make room for that many rows; whether `array` has changed."""

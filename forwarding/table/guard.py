@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contrada.forwarding.table.memory import Store
+    from contrada.forwarding.table.memory import Memory
     from contrada.forwarding.types.plugged import PluggedType
 
 # Columns of each array, 0 for a list; and the place in `state` that says how many rows are in use.
@@ -47,13 +47,13 @@ def check_shapes(arrays: Mapping[str, NDArray[Any]]) -> None:
 
 
 def guard_table(
-    store: Store, names: Sequence[str | None], interfaces: Sequence[Hashable], types: Mapping[int, PluggedType]
+    memory: Memory, names: Sequence[str | None], interfaces: Sequence[Hashable], types: Mapping[int, PluggedType]
 ) -> None:
     """Refuse a table that is not one; its arrays have the right shapes."""
-    index, state = store.index, store.state
+    index, state = memory.index, memory.state
     if not names or not interfaces or len(names) * layout.KINDS > len(index.fields):
         raise CorruptFile("there are more names than fields")
-    if len(interfaces) > len(store.interfaces.array):
+    if len(interfaces) > len(memory.interfaces.array):
         raise CorruptFile("there are more interfaces than rows for them")
     base, inverse = int(state[layout.S_BASE]), int(state[layout.S_INVERSE])
     if not (2 <= base < PRIME and 0 < inverse < PRIME and base * inverse % PRIME == 1):
@@ -61,11 +61,11 @@ def guard_table(
     handles = np.zeros(layout.KINDS, np.int64)
     for kind, plugged in types.items():
         handles[kind] = plugged.handles
-    marks = _marks(store, len(names), len(interfaces))
+    marks = _marks(memory, len(names), len(interfaces))
     fault = guarding.guard_operands(index, len(names), handles, marks)
     fault = fault or guarding.guard_chains(index, marks)
     fault = fault or guarding.guard_tries(index, marks)
-    fault = fault or guarding.guard_filters(index, store.interfaces.array, len(interfaces), marks)
+    fault = fault or guarding.guard_filters(index, memory.interfaces.array, len(interfaces), marks)
     fault = fault or guarding.guard_forest(index, marks)
     fault = fault or guarding.guard_lists(index, len(names), marks)
     fault = fault or guarding.guard_sums(index, len(names), marks)
@@ -82,8 +82,8 @@ def guard_table(
     state[layout.S_EVENTS] = 0
 
 
-def _marks(store: Store, names: int, interfaces: int) -> guarding.Marks:
-    tops = {name: int(store.state[top]) for name, (_, top) in SHAPES.items()}
+def _marks(memory: Memory, names: int, interfaces: int) -> guarding.Marks:
+    tops = {name: int(memory.state[top]) for name, (_, top) in SHAPES.items()}
 
     def bits(name: str) -> NDArray[np.uint8]:
         return np.zeros(tops[name], np.uint8)

@@ -19,21 +19,20 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.match.batch import Batch
     from contrada.forwarding.kernels.match.verifying import Scratch
     from contrada.forwarding.kernels.memory.layout import Ints
-    from contrada.forwarding.table.memory import Store
+    from contrada.forwarding.table.memory import Memory
     from contrada.forwarding.types.plugged import PluggedType
 
     Types: TypeAlias = Mapping[int, PluggedType]
 
 _T = TypeVar("_T")
 MATCH_AT_ONCE: Final = 1024  # notifications matched before others get their turn
-_FEW: Final = 4  # bodies below which entering compiled code once more costs more than it saves
 _NO_HITS: Final = np.zeros(0, np.int64)
 
 
 def match_notifications(
     notifications: Sequence[Mapping[str, object]],
     names: Mapping[str, int],
-    store: Store,
+    memory: Memory,
     types: Types,
     *,
     whole: bool,
@@ -43,37 +42,38 @@ def match_notifications(
     What is found is numbers of interfaces, or with `whole` rows of filters.
     """
     batch, values, widest = encode_notifications(notifications, names)
-    scratch, ends = _run(batch, values, widest, store, types, whole)
+    scratch, ends = _run(batch, values, widest, memory, types, whole)
     try:
         cursor = scratch.cursor.tolist()
         found = scratch.found[: cursor[C_FOUND]].tolist()
         if not cursor[C_PENDING]:
             return found, ends.tolist(), [], _NO_HITS
-        late, filters = _late(scratch, values, types, store)
+        late, filters = _late(scratch, values, types, memory)
         return found, ends.tolist(), late.tolist(), filters
     finally:
-        store.give_scratch(scratch)
+        memory.give_scratch(scratch)
 
 
 def match_encoded(
-    batch: Batch, values: Values, widest: int, store: Store, types: Types, *, whole: bool
+    batch: Batch, values: Values, widest: int, memory: Memory, types: Types, *, whole: bool
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """As `match_notifications`, of what is encoded already and has at most `widest` attributes each; in arrays."""
-    scratch, ends = _run(batch, values, widest, store, types, whole)
+    scratch, ends = _run(batch, values, widest, memory, types, whole)
     try:
         found = scratch.found[: scratch.cursor[C_FOUND]].copy()
-        late, filters = _late(scratch, values, types, store) if scratch.cursor[C_PENDING] else (_NO_HITS, _NO_HITS)
+        late, filters = _late(scratch, values, types, memory) if scratch.cursor[C_PENDING] else (_NO_HITS, _NO_HITS)
         return found, ends, late, filters
     finally:
-        store.give_scratch(scratch)
+        memory.give_scratch(scratch)
 
 
 def match_by_pieces(
     bodies: Sequence[bytes],
     match_plain: Callable[[Sequence[bytes]], tuple[list[Set[_T]], list[int]]],
     match_many: Callable[[Sequence[Mapping[str, object]]], Sequence[Set[_T]]],
+    few: int,
 ) -> tuple[list[Set[_T]], dict[int, CodecError]]:
-    """Match encoded notifications: by `match_plain`, which says what it left, and the rest decoded.
+    """Match encoded notifications: by `match_plain`, which says what it left; the rest, and fewer than `few`, decoded.
 
     What each matches, nothing if the codec refuses it; and the places of those with the reasons.
     """
@@ -81,7 +81,7 @@ def match_by_pieces(
     refused: dict[int, CodecError] = {}
     for start in range(0, len(bodies), MATCH_AT_ONCE):
         piece = bodies[start : start + MATCH_AT_ONCE]
-        found, left = match_plain(piece) if len(piece) >= _FEW else ([], [*range(len(piece))])
+        found, left = match_plain(piece) if len(piece) >= few else ([], [*range(len(piece))])
         if left:
             notifications, wrong = decode_some(piece, left)
             for place, matched in zip(left, match_many(notifications), strict=True):
@@ -91,32 +91,32 @@ def match_by_pieces(
     return answers, refused
 
 
-def _run(batch: Batch, values: Values, widest: int, store: Store, types: Types, whole: bool) -> tuple[Scratch, Ints]:
+def _run(batch: Batch, values: Values, widest: int, memory: Memory, types: Types, whole: bool) -> tuple[Scratch, Ints]:
     """Scratch with the answers, to be given back, and where each notification's end."""
     hits, hit_ends = _search(values, types) if values.values else (_NO_HITS, _NO_HITS)
-    scratch = store.take_scratch(widest, len(batch.text))
+    scratch = memory.take_scratch(widest, len(batch.text))
     try:
         count = len(batch.ends)
         ends = np.empty(count, np.int64)
         done = 0
-        while (done := match_batch(store.index, batch, hits, hit_ends, scratch, ends, done, whole)) < count:
-            scratch = store.larger(scratch)
+        while (done := match_batch(memory.index, batch, hits, hit_ends, scratch, ends, done, whole)) < count:
+            scratch = memory.larger(scratch)
         if types and scratch.cursor[C_SUSPECTS]:
-            store.suspects.note(scratch.suspects[: scratch.cursor[C_SUSPECTS]].tolist())
+            memory.suspects.note(scratch.suspects[: scratch.cursor[C_SUSPECTS]].tolist())
     except BaseException:
-        store.give_scratch(scratch)
+        memory.give_scratch(scratch)
         raise
     return scratch, ends
 
 
-def _late(scratch: Scratch, values: Values, types: Types, store: Store) -> tuple[Ints, Ints]:
+def _late(scratch: Scratch, values: Values, types: Types, memory: Memory) -> tuple[Ints, Ints]:
     """The notifications and filters that the types have decided for."""
     pending = scratch.pending[: scratch.cursor[C_PENDING]]
     held = _decide(scratch.pairs[: scratch.cursor[C_PAIRS]], values, types)
     starts = np.concatenate(([0], pending[:-1, 2]))
     whole = np.logical_and.reduceat(held, starts)
-    if places := store.late.chosen(len(pending)):
-        store.suspects.note([int(pending[place, 1]) for place in places if not whole[place]])
+    if places := memory.late.chosen(len(pending)):
+        memory.suspects.note([int(pending[place, 1]) for place in places if not whole[place]])
     late = pending[whole]
     return late[:, 0].copy(), late[:, 1].copy()
 

@@ -12,7 +12,7 @@ from contrada.forwarding.kernels.match.verifying import A_COLUMNS, C_SIZE, SUSPE
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.kernels.memory.layout import Index
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME
-from contrada.forwarding.table.growable import Arena
+from contrada.forwarding.table.growable import GrowableArray
 from contrada.forwarding.types.shares import Sampler
 
 if TYPE_CHECKING:
@@ -67,12 +67,12 @@ class Suspects:
         self.enough = _FEWEST if 8 * moved > looked_at else min(2 * self.enough, _MOST)
 
 
-class Store:
+class Memory:
     """The arrays of one table. `index` is what kernels take; it changes whenever an array grows."""
 
     def __init__(self) -> None:
-        self.arenas = {name: Arena(columns, 512) for name, columns in _COLUMNS.items()}
-        self.interfaces = Arena(2, 512)
+        self.arrays = {name: GrowableArray(columns, 512) for name, columns in _COLUMNS.items()}
+        self.interfaces = GrowableArray(2, 512)
         self.state: Ints = np.zeros(layout.STATE_SIZE, np.int64)
         for top in _TOPS:
             self.state[top] = 1
@@ -88,17 +88,17 @@ class Store:
         self._names = self._interfaces = 0
 
     @classmethod
-    def over(cls, arenas: dict[str, Arena], interfaces: Arena, state: Ints) -> Self:
-        """A store of arrays that are there already."""
-        store = cls()
-        store.arenas = arenas
-        store.interfaces = interfaces
-        store.state = state
-        store.index = store._view()
-        return store
+    def over(cls, arrays: dict[str, GrowableArray], interfaces: GrowableArray, state: Ints) -> Self:
+        """The memory of a table whose arrays are there already."""
+        memory = cls()
+        memory.arrays = arrays
+        memory.interfaces = interfaces
+        memory.state = state
+        memory.index = memory._view()
+        return memory
 
     def _view(self) -> Index:
-        arrays = {name: arena.array for name, arena in self.arenas.items()}
+        arrays = {name: growable.array for name, growable in self.arrays.items()}
         return Index(**arrays, text=arrays["words"].view(np.uint8), state=self.state)
 
     def reserve(self, *, rows: int, filters: int, text: int, names: int, interfaces: int) -> None:
@@ -134,10 +134,10 @@ class Store:
             "heads": operands,
             "words": 3 * int(state[layout.S_WORDS]) + 512 * rows + 64 * filters + text + 64,
         }
-        if any(need[name] > arena.array.shape[0] for name, arena in self.arenas.items()):
+        if any(need[name] > growable.array.shape[0] for name, growable in self.arrays.items()):
             del self.index  # so that nothing looks at the arrays while they move
-            for name, arena in self.arenas.items():
-                arena.reserve(need[name])
+            for name, growable in self.arrays.items():
+                growable.reserve(need[name])
             self.index = self._view()
         self.interfaces.reserve(self._interfaces + 1)
 
@@ -173,8 +173,8 @@ class Store:
         # Both are address space until a search for substrings touches them.
         if scratch.hashes.shape[0] < text + HASHES_BESIDE:
             scratch = scratch._replace(hashes=np.empty(text + text // 2 + HASHES_BESIDE, np.int64))
-        if scratch.marks.shape[0] < self.arenas["operands"].array.shape[0]:
-            scratch = scratch._replace(marks=np.zeros(self.arenas["operands"].array.shape[0], np.int64))
+        if scratch.marks.shape[0] < self.arrays["operands"].array.shape[0]:
+            scratch = scratch._replace(marks=np.zeros(self.arrays["operands"].array.shape[0], np.int64))
         return scratch
 
     def give_scratch(self, scratch: Scratch) -> None:

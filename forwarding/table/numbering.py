@@ -10,7 +10,7 @@ from contrada.forwarding.table.hashes import Hashes, hash_of
 _T = TypeVar("_T")
 
 
-class Register(Generic[_T]):
+class Numbering(Generic[_T]):
     """Objects and their numbers, from 1. `numbers` and `objects` are read directly where that is hot."""
 
     def __init__(self) -> None:
@@ -20,12 +20,12 @@ class Register(Generic[_T]):
 
     @classmethod
     def of(cls, objects: list[_T | None]) -> Self:
-        """A register with these objects, from number 0, which is nobody's, on; None for numbers that are free."""
-        register = cls()
-        register.objects = objects
-        register.numbers = {thing: i for i, thing in enumerate(objects) if thing is not None}
-        register._free = [i for i, thing in enumerate(objects) if i and thing is None]
-        return register
+        """A numbering with these objects, from number 0, which is nobody's, on; None for numbers that are free."""
+        numbering = cls()
+        numbering.objects = objects
+        numbering.numbers = {thing: i for i, thing in enumerate(objects) if thing is not None}
+        numbering._free = [i for i, thing in enumerate(objects) if i and thing is None]
+        return numbering
 
     def number(self, thing: _T) -> int:
         """Its number, given when it is new."""
@@ -57,8 +57,8 @@ class Register(Generic[_T]):
         return len(self.objects) - 1 - len(self._free)
 
 
-class NameRegister(Register[str]):
-    """A register of attributes' names, which compiled code can ask too once somebody has asked for that."""
+class NameNumbering(Numbering[str]):
+    """A numbering of attributes' names, which compiled code can ask too once somebody has asked for that."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,8 +94,8 @@ class NameRegister(Register[str]):
             self._index._check()
 
 
-class SavedRegister(Register[Any]):
-    """A register of strings from a file. Those are found by hash, as there may be millions, later ones as ever."""
+class SavedNumbering(Numbering[Any]):
+    """A numbering of strings from a file. Those are found by hash, as there may be millions, later ones as ever."""
 
     def __init__(self, texts: list[str | None], hashes: Hashes) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class SavedRegister(Register[Any]):
         return number
 
 
-def saved_hashes(register: Register[Any]) -> Hashes:
-    """What finds the strings of a register once it is saved."""
-    texts = enumerate(register.objects)
+def saved_hashes(numbering: Numbering[Any]) -> Hashes:
+    """What finds the strings of a numbering once it is saved."""
+    texts = enumerate(numbering.objects)
     return Hashes.of((hash_of(text.encode("utf-8", "surrogatepass")), i) for i, text in texts if text is not None)

@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from contrada.forwarding.kernels.memory import layout
-from contrada.forwarding.table.memory import Store
-from contrada.forwarding.table.numbering import NameRegister, Register
+from contrada.forwarding.table.memory import Memory
+from contrada.forwarding.table.numbering import NameNumbering, Numbering
 
 if TYPE_CHECKING:
     from contrada.forwarding.types.plugged import PluggedType, Settings
 
 
 @dataclass(slots=True)
-class Parts:
-    """The parts of one table: those that change it, match with it and save it share them."""
+class TableState:
+    """What one table is: those that change it, match with it and save it share it."""
 
     settings: Settings
     simplify: bool
-    store: Store = field(default_factory=Store)
-    names: NameRegister = field(default_factory=NameRegister)
-    interfaces: Register[Any] = field(default_factory=Register)  # hashable; the table knows their type
+    memory: Memory = field(default_factory=Memory)
+    names: NameNumbering = field(default_factory=NameNumbering)
+    interfaces: Numbering[Any] = field(default_factory=Numbering)  # hashable; the table knows their type
     types: dict[int, PluggedType] = field(default_factory=dict)  # by kind
 
 
@@ -41,18 +41,18 @@ class TableStats:
     bytes: int  # in use by the table's own arrays, without plugged-in types
 
 
-def table_stats(parts: Parts) -> TableStats:
+def table_stats(state: TableState) -> TableStats:
     """Read off how much a table holds."""
-    state = parts.store.state
+    counts = state.memory.state
     return TableStats(
-        filters=int(state[layout.S_FILTER_COUNT]),
-        active=int(state[layout.S_ACTIVE]),
-        covered=int(state[layout.S_COVERED]),
-        unsatisfiable=int(state[layout.S_VOID]),
-        constraints=int(state[layout.S_CONSTRAINTS]),
-        operands=int(state[layout.S_OPERAND_COUNT]),
-        names=len(parts.names),
-        interfaces=len(parts.interfaces),
-        postings=int(state[layout.S_POSTING_COUNT] + state[layout.S_THRESHOLD_COUNT]),
-        bytes=parts.store.nbytes,
+        filters=int(counts[layout.S_FILTER_COUNT]),
+        active=int(counts[layout.S_ACTIVE]),
+        covered=int(counts[layout.S_COVERED]),
+        unsatisfiable=int(counts[layout.S_VOID]),
+        constraints=int(counts[layout.S_CONSTRAINTS]),
+        operands=int(counts[layout.S_OPERAND_COUNT]),
+        names=len(state.names),
+        interfaces=len(state.interfaces),
+        postings=int(counts[layout.S_POSTING_COUNT] + counts[layout.S_THRESHOLD_COUNT]),
+        bytes=state.memory.nbytes,
     )

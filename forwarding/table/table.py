@@ -1,11 +1,12 @@
 """The forwarding table: predicates of all interfaces, indexed so that a notification finds those it satisfies.
 
-    index/        the arrays and the kernels over them: `layout` says what they hold, `filing` how a filter is posted,
+    kernels/      the arrays and the kernels over them: `layout` says what they hold, `filing` how a filter is posted,
                   `matching` how a notification finds it, `simplifying` what is left out meanwhile
-    encode        Python objects into the batches that kernels read; `bodies` the same for encoded notifications
+    batches/      Python objects, encoded notifications and columns into the batches that kernels read
+    types/        types with indexes of their own: regions, geotext
     changer       adding and removing around the kernels; `matcher` the same for matching
-    plugged       types with indexes of their own: regions, geotext
-    parts         what these share; `store` and `arena` are its memory, `table_file` its form on disk
+    arguments     what callers give, looked at; `answers` what they get, made of what matching has found
+    state         what these share; `memory` and `growable` are its memory, `file` its form on disk
 
 With n filters, a notification costs what its attributes look up plus the postings they meet: the filters whose most
 selective constraint it satisfies, whatever n. Adding and removing a filter are O(constraints · log n), without pauses:
@@ -15,47 +16,47 @@ operation.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from operator import index
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn
 
 from contrada.errors import InvalidValue, NotFound, shown
 from contrada.forwarding.batches.bodies import read_plain
-from contrada.forwarding.batches.columns import Columns, encode_columns
-from contrada.forwarding.batches.encode import as_ints, encode_notifications
+from contrada.forwarding.batches.columns import encode_given
+from contrada.forwarding.batches.encode import as_ints
 from contrada.forwarding.kernels.change.adding import I_FIRST
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.explain import Explanation, explain
 from contrada.forwarding.language.filter import as_filters, vertices_of
+from contrada.forwarding.table.answers import interface_sets, pairs_of, runs, shared_sets
+from contrada.forwarding.table.arguments import hashed, interface_filter_pairs, listed
 from contrada.forwarding.table.changer import Changer
 from contrada.forwarding.table.file import load_table, save_table
 from contrada.forwarding.table.interfaces import InterfaceT
 from contrada.forwarding.table.lock import ReadersWriter
 from contrada.forwarding.table.matcher import MATCH_AT_ONCE, match_by_pieces, match_encoded, match_notifications
 from contrada.forwarding.table.rebuild import Rebuilder
-from contrada.forwarding.table.state import Parts, TableStats, table_stats
+from contrada.forwarding.table.state import TableState, TableStats, table_stats
 from contrada.forwarding.types.plugged import Settings, check_roads
 from contrada.spatial.relations.relate import EXACT, Discretization, Uniform
 from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Hashable, Iterator, Set
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 
     from contrada.errors import CodecError
+    from contrada.forwarding.batches.columns import Columns
     from contrada.forwarding.batches.encode import Encoded
     from contrada.forwarding.batches.packed_columns import Filters
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.language.filter import Expression, Filter
-    from contrada.forwarding.table.numbering import NameRegister
+    from contrada.forwarding.table.numbering import NameNumbering
     from contrada.spatial.road.network import RoadNetwork
 
-_T = TypeVar("_T")
 _ADD: Final = 256  # filters added before others get their turn
+_FEW: Final = 4  # bodies below which entering compiled code once more costs more than it saves
 PIECE: Final = 64  # filters that one step of `adding` adds, and
 _VERTICES: Final = 256  # vertices that count as one filter more
 _SLOT: Final = (1 << 32) - 1
@@ -90,14 +91,14 @@ class ForwardingTable(Generic[InterfaceT]):
         check_roads(road_network)
         # Covers and conflicts are theorems about exact relations; sampled ones need not obey them.
         simplify = simplify and not isinstance(discretization, Uniform)
-        self._take(Parts(Settings(discretization, geotext_index, road_network), simplify))
+        self._take(TableState(Settings(discretization, geotext_index, road_network), simplify))
 
-    def _take(self, parts: Parts) -> None:
-        """Be the table of these parts."""
-        self._parts = parts
-        self._store, self._names, self._interfaces = parts.store, parts.names, parts.interfaces
-        self._types = parts.types
-        self._changer = Changer(parts)
+    def _take(self, state: TableState) -> None:
+        """Be the table of this state."""
+        self._state = state
+        self._memory, self._names, self._interfaces = state.memory, state.names, state.interfaces
+        self._types = state.types
+        self._changer = Changer(state)
         self._lock = ReadersWriter()
 
     def __reduce__(self) -> NoReturn:
@@ -106,7 +107,7 @@ class ForwardingTable(Generic[InterfaceT]):
 
     def __len__(self) -> int:
         """How many filters there are."""
-        return int(self._store.state[layout.S_FILTER_COUNT])
+        return int(self._memory.state[layout.S_FILTER_COUNT])
 
     def add(self, interface: InterfaceT, filter: Expression | str) -> list[int]:
         """Add a filter, each filter of a predicate, or those that a text describes; their ids, in order."""
@@ -118,7 +119,7 @@ class ForwardingTable(Generic[InterfaceT]):
         ids: list[int] = []
         waiting: list[tuple[InterfaceT, Filter]] = []
         try:
-            for interface, expression in _pairs(pairs):
+            for interface, expression in interface_filter_pairs(pairs):
                 filters = as_filters(expression)
                 counts.append(len(filters))
                 waiting += [(interface, each) for each in filters]
@@ -131,7 +132,7 @@ class ForwardingTable(Generic[InterfaceT]):
                 with suppress(KeyError):  # another thread may have removed it
                     self.remove(id)
             raise
-        return [ids[start:end] for start, end in _runs(accumulate(counts))]
+        return [ids[start:end] for start, end in runs(accumulate(counts))]
 
     def adding(self, interface: InterfaceT, filter: Expression | str) -> Iterator[list[int]]:
         """As `add`, a piece at each step: the ids of the piece. For callers who have others to serve in between.
@@ -195,13 +196,13 @@ class ForwardingTable(Generic[InterfaceT]):
         """
         more = True
         with self._lock.reading():
-            if _hashed(interface) not in self._interfaces:
+            if hashed(interface) not in self._interfaces:
                 raise NotFound(f"no filter is of interface {interface!r}")
         while more:
             with self._lock.writing():
                 for _ in range(_ADD):
                     number = self._interfaces.find(interface)
-                    first = int(self._store.interfaces.array[number, I_FIRST]) if number else 0
+                    first = int(self._memory.interfaces.array[number, I_FIRST]) if number else 0
                     more = first != 0
                     if not more:
                         break
@@ -225,7 +226,7 @@ class ForwardingTable(Generic[InterfaceT]):
         What the codec refuses matches nothing; its place, and the reason, are in the second answer. Equal answers may
         be one object.
         """
-        return match_by_pieces(bodies, self._match_plain, self._interfaces_of)
+        return match_by_pieces(bodies, self._match_plain, self._interfaces_of, _FEW)
 
     def match_filters(self, notification: Mapping[str, object]) -> list[int]:
         """The ids of the filters that match, in ascending order."""
@@ -245,18 +246,19 @@ class ForwardingTable(Generic[InterfaceT]):
         Notifications may be given by columns, as analytical files hold them. The filters of one notification come in no
         order. The whole batch is matched in one piece.
         """
-        return self.match_batch_pairs(lambda: encode_given(notifications, self._names))
+        return self.match_batch_pairs(lambda: encode_given(notifications, self._names.numbers))
 
     def interface_numbers(self, ids: Ints) -> tuple[Ints, Sequence[InterfaceT]]:
         """The interfaces of filters that were just matched: places in a list of names, and that list."""
         with self._lock.reading():
             objects: list[Any] = self._interfaces.objects
-            return self._store.index.filters[ids & _SLOT, layout.F_IFACE], objects
+            return self._memory.index.filters[ids & _SLOT, layout.F_IFACE], objects
 
     def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[InterfaceT]]:
         self._lock.enter()
         try:
-            return self._sets(*self._match(notifications, whole=False))
+            found, ends, places, late = self._match(notifications, whole=False)
+            return interface_sets(self._interfaces.objects, self._memory.index.filters, found, ends, places, late)
         finally:
             self._leave()
 
@@ -274,7 +276,7 @@ class ForwardingTable(Generic[InterfaceT]):
     # -- for a table that is made of tables: batches in numbers of this one -------------------------------
 
     @property
-    def names(self) -> NameRegister:
+    def names(self) -> NameNumbering:
         """The numbers of attributes' names, which change when filters do: read it where a batch is made."""
         return self._names
 
@@ -285,8 +287,15 @@ class ForwardingTable(Generic[InterfaceT]):
         """
         self._lock.enter()
         try:
-            found, ends, late, filters = match_encoded(*make(), self._store, self._types, whole=False)
-            return self._shared_sets(found.tolist(), ends.tolist(), late.tolist(), filters)
+            found, ends, places, late = match_encoded(*make(), self._memory, self._types, whole=False)
+            return shared_sets(
+                self._interfaces.objects,
+                self._memory.index.filters,
+                found.tolist(),
+                ends.tolist(),
+                places.tolist(),
+                late,
+            )
         finally:
             self._leave()
 
@@ -294,50 +303,17 @@ class ForwardingTable(Generic[InterfaceT]):
         """As `match_pairs`, of the batch that `make` gives. No filter changes meanwhile."""
         self._lock.enter()
         try:
-            found, ends, late, filters = match_encoded(*make(), self._store, self._types, whole=True)
-            places, rows = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0)), found
-            if len(late):
-                places, rows = np.concatenate((places, late)), np.concatenate((found, filters))
-                order = np.argsort(places, kind="stable")
-                places, rows = places[order], rows[order]
-            return places, (self._store.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows
+            places, rows = pairs_of(*match_encoded(*make(), self._memory, self._types, whole=True))
+            return places, (self._memory.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows
         finally:
             self._leave()
-
-    def _sets(self, found: list[int], ends: list[int], rows: list[int], late: Ints) -> list[set[InterfaceT]]:
-        """What matching has found, as sets of interfaces."""
-        objects: list[Any] = self._interfaces.objects
-        if len(ends) == 1:
-            answers = [{objects[number] for number in found}]
-        else:
-            everyone = [objects[number] for number in found]
-            answers = [set(everyone[start:end]) for start, end in _runs(ends)]
-        if rows:
-            owners = self._store.index.filters[late, layout.F_IFACE].tolist()
-            for n, owner in zip(rows, owners, strict=True):
-                answers[n].add(objects[owner])
-        return answers
-
-    def _shared_sets(self, found: list[int], ends: list[int], rows: list[int], late: Ints) -> list[Set[InterfaceT]]:
-        """As `_sets`, where notifications that go to one and the same interface share the answer."""
-        objects: list[Any] = self._interfaces.objects
-        alone: dict[int, Set[InterfaceT]] = {number: {objects[number]} for number in set(found)}
-        answers = [
-            alone[found[start]] if end - start == 1 else {objects[number] for number in found[start:end]}
-            for start, end in _runs(ends)
-        ]
-        if rows:
-            owners = self._store.index.filters[late, layout.F_IFACE].tolist()
-            for n, owner in zip(rows, owners, strict=True):
-                answers[n] = {*answers[n], objects[owner]}
-        return answers
 
     def _filters_of(self, notifications: Sequence[Mapping[str, object]]) -> list[list[int]]:
         self._lock.enter()
         try:
             found, ends, rows, late = self._match(notifications, whole=True)
             ids = self._ids(as_ints(found))
-            answers = [ids[start:end] for start, end in _runs(ends)]
+            answers = [ids[start:end] for start, end in runs(ends)]
             if rows:
                 for n, id in zip(rows, self._ids(late), strict=True):
                     answers[n].append(id)
@@ -350,7 +326,7 @@ class ForwardingTable(Generic[InterfaceT]):
     def _leave(self) -> None:
         """Stop matching, and reconsider the filters that were met in vain if they are many and nobody else matches."""
         self._lock.leave()
-        suspects = self._store.suspects
+        suspects = self._memory.suspects
         if len(suspects.rows) >= suspects.enough and self._lock.try_write():
             try:
                 rows = as_ints(suspects.take())
@@ -361,15 +337,15 @@ class ForwardingTable(Generic[InterfaceT]):
     def _match(
         self, notifications: Sequence[Mapping[str, object]], *, whole: bool
     ) -> tuple[list[int], list[int], list[int], Ints]:
-        return match_notifications(notifications, self._names.numbers, self._store, self._types, whole=whole)
+        return match_notifications(notifications, self._names.numbers, self._memory, self._types, whole=whole)
 
     def explain(self, notification: Mapping[str, object], id: int) -> Explanation:
         """Constraint by constraint, whether the filter of that id holds and why; `str()` of it is readable."""
         with self._lock.reading():
             row = self._row(id)
-            interface = self._interfaces.objects[int(self._store.index.filters[row, layout.F_IFACE])]
+            interface = self._interfaces.objects[int(self._memory.index.filters[row, layout.F_IFACE])]
             found = self._rebuilder().filter(row)
-        settings = self._parts.settings
+        settings = self._state.settings
         return explain(found, interface, notification, settings.discretization, settings.road_network)
 
     def filter(self, id: int) -> Filter:
@@ -381,18 +357,18 @@ class ForwardingTable(Generic[InterfaceT]):
         """The interface of the filter of that id. `KeyError` when there is none."""
         with self._lock.reading():
             objects: list[Any] = self._interfaces.objects
-            found: InterfaceT = objects[int(self._store.index.filters[self._row(id), layout.F_IFACE])]
+            found: InterfaceT = objects[int(self._memory.index.filters[self._row(id), layout.F_IFACE])]
             return found
 
     def interface_filters(self, interface: Hashable, most: int | None = None) -> list[int]:
         """The ids of an interface's filters, or of `most` of them; none when it has none."""
         with self._lock.reading():
             number = self._interfaces.find(interface)
-            row = int(self._store.interfaces.array[number, I_FIRST]) if number else 0
+            row = int(self._memory.interfaces.array[number, I_FIRST]) if number else 0
             rows: list[int] = []
             while row and (most is None or len(rows) < most):
                 rows.append(row)
-                row = int(self._store.index.filters[row, layout.F_FOLLOWING])
+                row = int(self._memory.index.filters[row, layout.F_FOLLOWING])
             return sorted(self._ids(as_ints(rows)))
 
     def __contains__(self, id: object) -> bool:
@@ -407,7 +383,7 @@ class ForwardingTable(Generic[InterfaceT]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the table to one file. Interfaces must be strings; the road network is not part of it."""
         with self._lock.reading():
-            save_table(path, self._parts)
+            save_table(path, self._state)
 
     @classmethod
     def load(
@@ -425,11 +401,11 @@ class ForwardingTable(Generic[InterfaceT]):
     def stats(self) -> TableStats:
         """How much the table holds."""
         with self._lock.reading():
-            return table_stats(self._parts)
+            return table_stats(self._state)
 
     def _ids(self, rows: Ints) -> list[int]:
         """Rows as ids: a row's generation tells its filters, one after another, apart."""
-        ids: list[int] = ((self._store.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows).tolist()
+        ids: list[int] = ((self._memory.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows).tolist()
         return ids
 
     def _row(self, id: int) -> int:
@@ -438,67 +414,21 @@ class ForwardingTable(Generic[InterfaceT]):
         except TypeError:
             number = -1
         row = number & _SLOT if number > 0 else 0
-        if 0 < row < self._store.state[layout.S_FILTERS]:
-            state = int(self._store.index.filters[row, layout.F_STATE])
+        if 0 < row < self._memory.state[layout.S_FILTERS]:
+            state = int(self._memory.index.filters[row, layout.F_STATE])
             if state & 255 not in (layout.FREE, layout.GHOST) and state >> 8 == number >> 32:
                 return row
         raise NotFound(f"there is no filter of id {shown(id)}, or no longer")
 
     def _rebuilder(self) -> Rebuilder:
-        return Rebuilder(self._store.index, self._names.objects, self._types)
+        return Rebuilder(self._memory.index, self._names.objects, self._types)
 
     def _check(self) -> None:
         """Assert every invariant of the table."""
         from contrada.forwarding.table.check import check_table
 
         with self._lock.reading():
-            check_table(self._store, self._names, self._interfaces)
+            check_table(self._memory, self._names, self._interfaces)
             self._names._check()
             for plugged in self._types.values():
                 plugged._check()
-
-
-def encode_given(notifications: Columns | Sequence[Mapping[str, object]], names: NameRegister) -> Encoded:
-    """Notifications, by columns or one by one, into the batch that kernels read."""
-    if isinstance(notifications, Columns):
-        return encode_columns(notifications, names.numbers)
-    return encode_notifications(notifications, names.numbers)
-
-
-def _pairs(pairs: Iterable[tuple[_T, Expression | str]]) -> Iterator[tuple[_T, Expression | str]]:
-    for pair in _iterated(pairs, "(interface, filter) pairs"):
-        if not isinstance(pair, tuple | Sequence) or isinstance(pair, str) or len(pair) != 2:
-            raise InvalidValue(f"expected an (interface, filter) pair, not {type(pair).__name__}")
-        _hashed(pair[0])
-        yield pair
-
-
-def _hashed(interface: object) -> object:
-    try:
-        hash(interface)
-    except TypeError:
-        raise InvalidValue(f"an interface must be hashable, and {type(interface).__name__} is not") from None
-    return interface
-
-
-def listed(notifications: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
-    """Notifications as a list; `InvalidValue` for what holds none."""
-    if isinstance(notifications, list):
-        return notifications
-    return list(_iterated(notifications, "a list of notifications"))
-
-
-def _iterated(things: Iterable[_T], what: str) -> Iterator[_T]:
-    try:
-        if not isinstance(things, str | Mapping):
-            return iter(things)
-    except TypeError:
-        pass
-    raise InvalidValue(f"expected {what}, not a {type(things).__name__}")
-
-
-def _runs(ends: Iterable[int]) -> Iterator[tuple[int, int]]:
-    start = 0
-    for end in ends:
-        yield start, end
-        start = end

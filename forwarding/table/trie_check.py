@@ -10,26 +10,26 @@ from contrada.forwarding.kernels.memory import layout as at
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME
 
 if TYPE_CHECKING:
-    from contrada.forwarding.table.memory import Store
+    from contrada.forwarding.table.memory import Memory
 
 _LOW_HALF = (1 << 32) - 1
 _LARGEST_TOP = 5
 
 
-def check_tries(store: Store) -> None:
+def check_tries(memory: Memory) -> None:
     """Assert that patterns, nodes, their handles and what fields say of them agree."""
-    _Checker(store).check()
+    _Checker(memory).check()
 
 
 class _Checker:
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.operands = store.index.operands[: store.state[at.S_OPERANDS]].tolist()
-        self.base = int(store.state[at.S_BASE])
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+        self.operands = memory.index.operands[: memory.state[at.S_OPERANDS]].tolist()
+        self.base = int(memory.state[at.S_BASE])
         self.reached: set[int] = set()
 
     def check(self) -> None:
-        assert self.base * int(self.store.state[at.S_INVERSE]) % PRIME == 1
+        assert self.base * int(self.memory.state[at.S_INVERSE]) % PRIME == 1
         live = [o for o, row in enumerate(self.operands) if o and row[at.O_REFS]]
         patterns = {o for o in live if self._is_kept(self.operands[o])}
         salts: dict[int, int] = {}
@@ -49,7 +49,7 @@ class _Checker:
         nodes = {o for o in live if self.operands[o][at.O_TAG] & 255 == at.NODE}
         assert self.reached == nodes
         for name, counted in bits.items():
-            tries = int(self.store.index.fields[name * at.KINDS + at.STRING, at.N_TRIES])
+            tries = int(self.memory.index.fields[name * at.KINDS + at.STRING, at.N_TRIES])
             held = {bit for bit in range(DIGITS + 40) if tries >> bit & 1 and (bit >= DIGITS or bit <= _LARGEST_TOP)}
             assert held == set(counted)
 
@@ -106,7 +106,7 @@ class _Checker:
         while not self.operands[node][at.O_LOW] & _LOW_HALF:
             node = self.operands[node][at.O_POSTED] >> 32
         row = self.operands[self.operands[node][at.O_LOW] & _LOW_HALF]
-        text = bytes(self.store.index.text[row[at.O_LOW] : row[at.O_LOW] + row[at.O_LEN]])
+        text = bytes(self.memory.index.text[row[at.O_LOW] : row[at.O_LOW] + row[at.O_LEN]])
         return (text[::-1] if row[at.O_TAG] & 255 == at.PATTERN_SUFFIX else text)[:length]
 
     def _fingerprint(self, text: bytes) -> int:

@@ -16,7 +16,7 @@ from contrada.errors import InvalidValue
 from contrada.forwarding.batches.packed_columns import distinct, match_texts
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.operands import TextMatch
-from contrada.forwarding.table.growable import Arena
+from contrada.forwarding.table.growable import GrowableArray
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
 from contrada.forwarding.types.records import FIRST_MARK, NAME_BITS, POSTED, Records
 from contrada.forwarding.types.similar import SimilarIndexes
@@ -51,7 +51,7 @@ class GeotextType(PlainType):
         super().__init__(settings)
         self._index = textual_index(settings.geotext_index)
         self._indexes: dict[int, StoredIndex] = {}  # by name, of posted `matches`
-        self._signs = Arena(0, 256)  # by handle: a bit for each keyword
+        self._signs = GrowableArray(0, 256)  # by handle: a bit for each keyword
         self._similar = SimilarIndexes(settings.road_network)  # of posted `similar`
         self._filled: Matches | None = None  # what `fill` took in, by handle, until it is posted
 
@@ -69,7 +69,7 @@ class GeotextType(PlainType):
         self._filled = matches._replace(names=saved.names)
         bits = np.array([1 << (crc32(word.encode()) % 63) for word in matches.vocabulary], np.int64)
         starts = np.concatenate(([0], self._filled.ends[:-1]))
-        self._signs = Arena.over(np.bitwise_or.reduceat(bits[matches.words], starts))
+        self._signs = GrowableArray.over(np.bitwise_or.reduceat(bits[matches.words], starts))
         return handles
 
     def handle(self, name: int, constraint: Constraint) -> int:
@@ -96,7 +96,7 @@ class GeotextType(PlainType):
         super().restore(arrays)
         check_shapes("geotext", arrays, {"signs": (np.int64, ())})
         check_lengths("geotext", self._records.top, arrays["signs"])
-        self._signs = Arena.over(arrays["signs"])
+        self._signs = GrowableArray.over(arrays["signs"])
         for name in numbered("index", arrays):
             self._indexes[name] = index = self._index.from_arrays(within(f"index.{name}", arrays))
             check_rows("geotext: handles", index.store.rows.ids, self._records.top, -1)

@@ -19,7 +19,7 @@ from contrada.errors import ContradaError, CorruptFile
 from contrada.forwarding.codec.msgpack import NO_LIMITS, decode_filter, encode_filter
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.filter import Filter
-from contrada.forwarding.table.growable import Arena
+from contrada.forwarding.table.growable import GrowableArray
 from contrada.forwarding.table.hashes import Hashes, hash_of
 from contrada.spatial.storage.row_numbers import check_offsets, check_shapes
 
@@ -54,7 +54,7 @@ class Records:
     """Handles, dense and reused, and the constraints they stand for."""
 
     def __init__(self) -> None:
-        self._flags = Arena(0, 256)
+        self._flags = GrowableArray(0, 256)
         self._keys: list[Key | None] = []
         self._handles: dict[Key, int] = {}  # of keys that are not saved
         self._free: list[int] = []
@@ -181,7 +181,7 @@ class Records:
         if len(records._ends) != len(flags) or (flags < 0).any():
             raise CorruptFile("constraints and their handles do not fit together")
         check_offsets("constraints", np.concatenate(([0], records._ends)), len(records._text))
-        records._flags = Arena.over(flags)
+        records._flags = GrowableArray.over(flags)
         records._keys = [None] * len(flags)
         records._free = np.flatnonzero(flags == 0).tolist()
         records._gone = np.zeros(len(flags), np.bool_)

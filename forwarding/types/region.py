@@ -13,7 +13,7 @@ import numpy as np
 
 from contrada.forwarding.batches.packed_columns import distinct, relation_texts
 from contrada.forwarding.covering.budget import OF_REGIONS
-from contrada.forwarding.table.growable import Arena
+from contrada.forwarding.table.growable import GrowableArray
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
 from contrada.forwarding.types.records import ALIVE, NAME_BITS, POSTED, Records
 from contrada.spatial.cr_tree.tree import CRTree
@@ -60,8 +60,8 @@ class RegionType(PlainType):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._trees: dict[int, CRTree] = {}  # by name
-        self._heap = Arena(0, 4096)
-        self._rows = Arena(3, 256)
+        self._heap = GrowableArray(0, 4096)
+        self._rows = GrowableArray(3, 256)
         self._rings: Ints = np.full(ring_arena.STATE_SIZE, -1, np.int64)
         self._rings[ring_arena.USED] = 0
         self._filled: Relations | None = None  # what `fill` took in, by handle, until it is posted
@@ -105,7 +105,7 @@ class RegionType(PlainType):
         alive = arrays["rows"][self._records.marked(ALIVE)]
         ring_arena.guard_rings(arrays["heap"].view(np.float64), arrays["rings"], alive[:, _BLOCK], alive[:, _EDGES])
         check_rows("regions: relations", alive[:, _MASK], ALL + 1)
-        self._heap, self._rows = Arena.over(arrays["heap"]), Arena.over(arrays["rows"])
+        self._heap, self._rows = GrowableArray.over(arrays["heap"]), GrowableArray.over(arrays["rows"])
         self._rings = arrays["rings"]
         for name in numbered("tree", arrays):
             self._trees[name] = CRTree.from_arrays(within(f"tree.{name}", arrays), self.settings.discretization)

@@ -17,7 +17,7 @@ from contrada.forwarding.batches.bodies import read_plain
 from contrada.forwarding.batches.encode import encode_notifications
 from contrada.forwarding.codec.msgpack import decode_notification, encode_notification
 from contrada.forwarding.kernels.memory.names import NameIndex
-from contrada.forwarding.table.numbering import NameRegister
+from contrada.forwarding.table.numbering import NameNumbering
 from tests.forwarding import strategies as given_
 
 if TYPE_CHECKING:
@@ -149,18 +149,18 @@ def test_other_forms_of_the_same_values_are_read() -> None:
 
 
 def test_names_come_and_go() -> None:
-    register = NameRegister()
-    numbers = {name: register.number(name) for name in ("a", "b", "ü" * 100)}
-    assert register.names.rows.shape[0] > 3
+    numbering = NameNumbering()
+    numbers = {name: numbering.number(name) for name in ("a", "b", "ü" * 100)}
+    assert numbering.names.rows.shape[0] > 3
     for generation in range(40):
         for n in range(5):
-            numbers[f"{generation}.{n}"] = register.number(f"{generation}.{n}")
-        register._check()
+            numbers[f"{generation}.{n}"] = numbering.number(f"{generation}.{n}")
+        numbering._check()
         for name in (f"{generation - 1}.{n}" for n in range(5) if generation):
-            register.release(numbers.pop(name))
-        register._check()
+            numbering.release(numbers.pop(name))
+        numbering._check()
         bodies = [encode_notification({name: True}) for name in (*numbers, "0.0", "none")]
-        batch = read_plain(bodies, register.names)[0]
+        batch = read_plain(bodies, numbering.names)[0]
         expected = encode_notifications([decode_notification(body) for body in bodies], numbers)[0]
         assert np.array_equal(batch.rows, expected.rows)
         assert np.array_equal(batch.ends, expected.ends)

@@ -69,11 +69,11 @@ def columns_of(pairs: list[tuple[str, Filter]]) -> Filters:
             relations.append((place, number, RELATIONS.index(first.op), boxed, first.value.coords))
         else:
             others.append((place, each))
-    owners = [interfaces.setdefault(interface, len(interfaces)) for interface, _ in pairs]
+    interface_places = [interfaces.setdefault(interface, len(interfaces)) for interface, _ in pairs]
     return Filters(
         list(names),
         list(interfaces),
-        ints(owners),
+        ints(interface_places),
         Matches(
             ints([m[0] for m in matches]),
             ints([m[1] for m in matches]),

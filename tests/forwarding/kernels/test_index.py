@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.forwarding.kernels.memory import layout
-from contrada.forwarding.table.memory import Store
+from contrada.forwarding.table.memory import Memory
 from tests.forwarding.kernels import index_drivers as drive
 from tests.naive.indexes import ORDERS, NaiveCells, NaiveThresholds
 
@@ -27,10 +27,10 @@ floats = st.one_of(
 )
 
 
-def _store(rows: int = 4000) -> Store:
-    store = Store()
-    store.reserve(rows=rows, filters=1000, text=100_000, names=40, interfaces=4)
-    return store
+def _memory(rows: int = 4000) -> Memory:
+    memory = Memory()
+    memory.reserve(rows=rows, filters=1000, text=100_000, names=40, interfaces=4)
+    return memory
 
 
 def _bytes(text: bytes) -> Any:
@@ -81,45 +81,45 @@ def test_runs_are_sorted_and_nothing_else(numbers: list[int], first: int) -> Non
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 40), st.integers(0, 1000)), max_size=80))
 def test_words_are_given_to_one_at_a_time_and_used_again(steps: list[tuple[bool, int, int]]) -> None:
-    store = _store()
+    memory = _memory()
     held: list[tuple[int, int]] = []
     most: dict[int, int] = {}
     for taking, count, which in steps:
         if taking or not held:
-            place = drive.take(store.index, count)
+            place = drive.take(memory.index, count)
             assert place > 0
             assert all(place + count <= other or other + size <= place for other, size in held)
-            store.index.words[place : place + count] = -1
+            memory.index.words[place : place + count] = -1
             held.append((place, count))
         else:
-            drive.give(store.index, *held.pop(which % len(held)))
+            drive.give(memory.index, *held.pop(which % len(held)))
         pieces = [1 << (size - 1).bit_length() for _, size in held]
         most = {piece: max(most.get(piece, 0), pieces.count(piece)) for piece in {*most, *pieces}}
     # Sizes of one power of two share memory: never more than the most there was at once.
-    assert store.state[layout.S_WORDS] <= 1 + sum(piece * count for piece, count in most.items())
+    assert memory.state[layout.S_WORDS] <= 1 + sum(piece * count for piece, count in most.items())
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 400)), max_size=250), st.randoms(use_true_random=False))
 @settings(max_examples=40)
 def test_postings_are_a_bag(steps: list[int | None], rng: random.Random) -> None:
-    store = _store()
+    memory = _memory()
     out = np.zeros(3, np.int64)
     head, places = 0, dict[int, int]()  # payload -> place
     for payload in steps:
         if payload is not None and payload not in places:
-            drive.push(store.index, head, payload, out)
+            drive.push(memory.index, head, payload, out)
             head, places[payload] = int(out[0]), int(out[1])
         elif places:
             gone = rng.choice(sorted(places))
             place = places.pop(gone)
-            drive.drop(store.index, head, place, out)
+            drive.drop(memory.index, head, place, out)
             head = int(out[0])
             if out[1]:
                 assert places[int(out[2])] == out[1]
                 places[int(out[2])] = place
         room = np.empty(512, np.int64)
-        assert sorted(room[: drive.listed(store.index, head, room)].tolist()) == sorted(places)
-        assert store.state[layout.S_POSTING_COUNT] == len(places)
+        assert sorted(room[: drive.listed(memory.index, head, room)].tolist()) == sorted(places)
+        assert memory.state[layout.S_POSTING_COUNT] == len(places)
         assert (head == 0) == (not places)
 
 
@@ -135,13 +135,13 @@ def test_postings_are_a_bag(steps: list[int | None], rng: random.Random) -> None
 )
 @settings(max_examples=40)
 def test_operands_are_a_dictionary(steps: list[tuple[int, int, int | bytes]]) -> None:
-    store = _store()
+    memory = _memory()
     known: dict[tuple[int, int | bytes], int] = {}
 
     def ask(name: int, value: int | bytes, make: bool) -> int:
         if isinstance(value, int):
-            return drive.number_operand(store.index, name << 8 | layout.NUMBER, value, value & 7, make)
-        return drive.text_operand(store.index, name << 8 | layout.STRING, _bytes(value), len(value), make)
+            return drive.number_operand(memory.index, name << 8 | layout.NUMBER, value, value & 7, make)
+        return drive.text_operand(memory.index, name << 8 | layout.STRING, _bytes(value), len(value), make)
 
     for step, name, value in steps:
         assert ask(name, value, False) == known.get((name, value), 0)
@@ -149,19 +149,19 @@ def test_operands_are_a_dictionary(steps: list[tuple[int, int, int | bytes]]) ->
             found = ask(name, value, True)
             assert known.setdefault((name, value), found) == found
         elif (name, value) in known:
-            drive.free(store.index, known.pop((name, value)))
-        assert len(set(known.values())) == len(known) == store.state[layout.S_OPERAND_COUNT]
+            drive.free(memory.index, known.pop((name, value)))
+        assert len(set(known.values())) == len(known) == memory.state[layout.S_OPERAND_COUNT]
     for (name, value), operand in known.items():
         assert ask(name, value, False) == operand
 
 
 def test_the_hash_of_operands_grows_by_the_bucket() -> None:
-    store = _store()
+    memory = _memory()
     for key in range(3000):
-        drive.number_operand(store.index, 1 << 8 | layout.NUMBER, key, 0, True)
-        assert store.state[layout.S_BUCKETS] >= store.state[layout.S_OPERAND_COUNT]
+        drive.number_operand(memory.index, 1 << 8 | layout.NUMBER, key, 0, True)
+        assert memory.state[layout.S_BUCKETS] >= memory.state[layout.S_OPERAND_COUNT]
     for key in range(3000):
-        assert drive.number_operand(store.index, 1 << 8 | layout.NUMBER, key, 0, False) == key + 1
+        assert drive.number_operand(memory.index, 1 << 8 | layout.NUMBER, key, 0, False) == key + 1
 
 
 @pytest.mark.parametrize("kind", [layout.NUMBER, layout.STRING])
@@ -172,20 +172,20 @@ def test_thresholds_are_a_sorted_list(kind: int, data: Any) -> None:
     values = st.text("abcé\0", max_size=10) if kind == layout.STRING else st.one_of(st.integers(-3, 3), ints, floats)
     some = data.draw(st.lists(values, min_size=1, max_size=12))
     rng = data.draw(st.randoms(use_true_random=False))
-    store, naive = _store(), NaiveThresholds()
+    memory, naive = _memory(), NaiveThresholds()
     empty = np.zeros(8, np.uint8)
     directories = {False: 0, True: 0}
 
     def operand(value: Any) -> int:
         if kind == layout.STRING:
             encoded = value.encode()
-            return drive.text_operand(store.index, 1 << 8 | layout.STRING, _bytes(encoded), len(encoded), True)
-        return drive.number_operand(store.index, 1 << 8 | layout.NUMBER, *_pair(value), True)
+            return drive.text_operand(memory.index, 1 << 8 | layout.STRING, _bytes(encoded), len(encoded), True)
+        return drive.number_operand(memory.index, 1 << 8 | layout.NUMBER, *_pair(value), True)
 
     def change(op: str, value: Any, payload: int, on: bool) -> None:
         above = op in (">", ">=")
         tie = int(op in ("<=", ">"))
-        directories[above] = drive.change_threshold(store.index, directories[above], operand(value), tie, payload, on)
+        directories[above] = drive.change_threshold(memory.index, directories[above], operand(value), tie, payload, on)
         (naive.entries.add if on else naive.entries.remove)((op, value, payload))
 
     def agree() -> None:
@@ -193,14 +193,14 @@ def test_thresholds_are_a_sorted_list(kind: int, data: Any) -> None:
             found: list[int] = []
             if kind == layout.STRING:
                 encoded = value.encode()
-                key, text, length = store.index.operands[operand(value), layout.O_KEY], _bytes(encoded), len(encoded)
+                key, text, length = memory.index.operands[operand(value), layout.O_KEY], _bytes(encoded), len(encoded)
                 row = [key, 0, length]
             else:
                 row, text = [*_pair(value), -1], empty
             for above, directory in directories.items():
                 if directory:
                     out = np.empty(1000, np.int64)
-                    count = drive.satisfied(store.index, directory, above, np.array(row, np.int64), text, out)
+                    count = drive.satisfied(memory.index, directory, above, np.array(row, np.int64), text, out)
                     found += out[:count].tolist()
             assert sorted(found) == naive.satisfied(value)
 
@@ -213,21 +213,21 @@ def test_thresholds_are_a_sorted_list(kind: int, data: Any) -> None:
     for entry in list(naive.entries):
         change(*entry, False)
     assert directories == {False: 0, True: 0}
-    assert store.state[layout.S_THRESHOLD_COUNT] == 0
+    assert memory.state[layout.S_THRESHOLD_COUNT] == 0
 
 
 @given(st.lists(st.tuples(st.integers(-40, 40), st.integers(0, 20)), max_size=30), st.lists(st.integers(-200, 200)))
 def test_cells_hold_what_lies_in_them(cells: list[tuple[int, int]], keys: list[int]) -> None:
-    store, naive = _store(), NaiveCells()
+    memory, naive = _memory(), NaiveCells()
     events = np.zeros((64, 3), np.int64)
     operands: dict[int, tuple[int, int]] = {}
     for cell, level in cells:
         if (cell, level) not in naive.cells:
-            operand = drive.cell_operand(store.index, 2, layout.NUMBER, cell, level)
-            drive.file(store.index, operand, events, True)
+            operand = drive.cell_operand(memory.index, 2, layout.NUMBER, cell, level)
+            drive.file(memory.index, operand, events, True)
             operands[operand] = cell, level
             naive.cells.add((cell, level))
     for key in keys:
         room = np.empty(256, np.int64)
-        count = drive.search_cells(store.index, 2, layout.NUMBER, key, room)
+        count = drive.search_cells(memory.index, 2, layout.NUMBER, key, room)
         assert {operands[found] for found in room[:count].tolist()} == naive.found(key)

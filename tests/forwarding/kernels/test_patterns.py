@@ -13,7 +13,7 @@ from contrada.forwarding.kernels.match.finding import C_STEPS, HASHES_BESIDE
 from contrada.forwarding.kernels.match.verifying import C_SIZE
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.attr import attr
-from contrada.forwarding.table.memory import Store
+from contrada.forwarding.table.memory import Memory
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.forwarding.table.trie_check import check_tries
 from tests.forwarding.kernels import index_drivers as drive
@@ -57,29 +57,29 @@ patterns = words.map(str.encode)
 
 
 class _Patterns:
-    """Patterns of one name, filed in a store by themselves, beside their twin."""
+    """Patterns of one name, filed in a memory by themselves, beside their twin."""
 
     def __init__(self) -> None:
-        self.store = Store()
-        self.store.reserve(rows=20_000, filters=1000, text=4_000_000, names=40, interfaces=4)
+        self.memory = Memory()
+        self.memory.reserve(rows=20_000, filters=1000, text=4_000_000, names=40, interfaces=4)
         self.naive = NaivePatterns()
         self.filed: dict[tuple[str, bytes], int] = {}
         self._events = np.zeros((512, 3), np.int64)
-        self._marks = np.zeros(len(self.store.index.operands), np.int64)
+        self._marks = np.zeros(len(self.memory.index.operands), np.int64)
         self.cursor = np.zeros(C_SIZE, np.int64)
 
     def add(self, op: str, pattern: bytes) -> None:
         if (op, pattern) in self.filed:
             return
-        operand = drive.text_operand(self.store.index, _NAME << 8 | _KINDS[op], _bytes(pattern), len(pattern), True)
-        drive.file(self.store.index, operand, self._events, True)
+        operand = drive.text_operand(self.memory.index, _NAME << 8 | _KINDS[op], _bytes(pattern), len(pattern), True)
+        drive.file(self.memory.index, operand, self._events, True)
         self.filed[op, pattern] = operand
         self.naive.patterns.add((op, pattern))
 
     def remove(self, op: str, pattern: bytes) -> None:
         operand = self.filed.pop((op, pattern))
-        drive.file(self.store.index, operand, self._events, False)
-        drive.free(self.store.index, operand)
+        drive.file(self.memory.index, operand, self._events, False)
+        drive.free(self.memory.index, operand)
         self.naive.patterns.remove((op, pattern))
 
     def search(self, text: bytes, room: int = 1 << 14) -> list[int] | None:
@@ -87,7 +87,7 @@ class _Patterns:
         hashes = np.empty(len(text) + HASHES_BESIDE, np.int64)
         found = np.empty(room, np.int64)
         count = drive.search_text(
-            self.store.index, _NAME, _bytes(text), len(text), hashes, self._marks, self.cursor, found
+            self.memory.index, _NAME, _bytes(text), len(text), hashes, self._marks, self.cursor, found
         )
         return None if count < 0 else found[:count].tolist()
 
@@ -122,16 +122,16 @@ def test_patterns_are_found_where_they_stand(
         both.add(op, pattern)
         if rng.random() < 0.3:
             both.remove(*rng.choice(sorted(both.filed)))
-        check_tries(both.store)
+        check_tries(both.memory)
     both.agree(texts)
     for gone in rng.sample(sorted(both.filed), len(both.filed) // 2):
         both.remove(*gone)
-        check_tries(both.store)
+        check_tries(both.memory)
     both.agree(texts)
     for gone in list(both.filed):
         both.remove(*gone)
-    check_tries(both.store)
-    assert both.store.state[layout.S_OPERAND_COUNT] == 0
+    check_tries(both.memory)
+    assert both.memory.state[layout.S_OPERAND_COUNT] == 0
 
 
 def test_a_search_without_room_says_so() -> None:
@@ -175,14 +175,14 @@ def test_no_patterns_and_no_text_cost_more_than_a_few_probes_for_each_byte(some:
     both = _Patterns()
     for pattern in some:
         both.add("contains", pattern)
-    check_tries(both.store)
+    check_tries(both.memory)
     both.agree([text])
     assert both.cursor[C_STEPS] < 80 * len(text)
 
 
 def _steps(table: ForwardingTable) -> int:
     """What searches for substrings have taken since the table was made, in the scratch of one thread."""
-    (scratch,) = table._store._pool
+    (scratch,) = table._memory._pool
     return int(scratch.cursor[C_STEPS])
 
 
@@ -258,5 +258,5 @@ def test_one_string_in_another(pattern: bytes, text: bytes, times: int) -> None:
         pattern[1:] * times + pattern,
         pattern[:-1] * times + pattern,
     ):
-        held = drive.contains(both.store.index, _bytes(each), len(each), both.filed["contains", pattern])
+        held = drive.contains(both.memory.index, _bytes(each), len(each), both.filed["contains", pattern])
         assert held == (pattern in each)

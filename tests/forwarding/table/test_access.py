@@ -78,10 +78,10 @@ def in_box(x: float, y: float, side: float, kind: int) -> Filter:
 
 def verified(table: ForwardingTable, events: Sequence[Any]) -> int:
     """How many filters are looked at for some events, one by one."""
-    before = sum(int(scratch.cursor[C_VERIFIED]) for scratch in table._store._pool)
+    before = sum(int(scratch.cursor[C_VERIFIED]) for scratch in table._memory._pool)
     for event in events:
         table.match(event)
-    return sum(int(scratch.cursor[C_VERIFIED]) for scratch in table._store._pool) - before
+    return sum(int(scratch.cursor[C_VERIFIED]) for scratch in table._memory._pool) - before
 
 
 @pytest.mark.parametrize("way", ["bulk", "packed", "one by one", "sorted"])
@@ -238,6 +238,6 @@ def test_an_estimate_is_kept_beside_the_operand() -> None:
     table = ForwardingTable()
     table.add("I", in_box(0, 0, 10, 1))
     table.add("I", in_box(0, 0, 1, 1))
-    operands = table._store.index.operands[: table._store.state[layout.S_OPERANDS]]
+    operands = table._memory.index.operands[: table._memory.state[layout.S_OPERANDS]]
     shares = operands[operands[:, layout.O_TAG] & 255 == layout.REGION][:, layout.O_LEN] / layout.SHARES
     assert sorted(shares.round(4).tolist()) == [0.01, 1.0]

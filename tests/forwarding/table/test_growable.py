@@ -7,39 +7,39 @@ import threading
 import numpy as np
 import pytest
 
-from contrada.forwarding.table.growable import Arena
+from contrada.forwarding.table.growable import GrowableArray
 from contrada.forwarding.table.lock import ReadersWriter
 
 
 @pytest.mark.parametrize("columns", [0, 1, 2, 3, 8])
 def test_growing_keeps_what_is_there(columns: int) -> None:
-    arena = Arena(columns, 10)
-    arena.array[:10] = 7
+    growable = GrowableArray(columns, 10)
+    growable.array[:10] = 7
     for rows in (100, 5_000, 300_000):
-        arena.reserve(rows)
-        assert len(arena.array) >= rows
-        assert (arena.array[:10] == 7).all()
-        assert not arena.array[10:].any()
-        assert arena.array.ndim == (2 if columns else 1)
-    assert not arena.reserve(1_000)
+        growable.reserve(rows)
+        assert len(growable.array) >= rows
+        assert (growable.array[:10] == 7).all()
+        assert not growable.array[10:].any()
+        assert growable.array.ndim == (2 if columns else 1)
+    assert not growable.reserve(1_000)
 
 
 def test_growing_while_someone_looks_copies() -> None:
-    arena = Arena(2, 10)
-    arena.array[3] = 5
-    looking = arena.array
-    arena.reserve(100_000)
-    arena.array[3] = 6
+    growable = GrowableArray(2, 10)
+    growable.array[3] = 5
+    looking = growable.array
+    growable.reserve(100_000)
+    growable.array[3] = 6
     assert looking[3].tolist() == [5, 5]
-    assert arena.array[3].tolist() == [6, 6]
+    assert growable.array[3].tolist() == [6, 6]
 
 
 def test_an_array_from_elsewhere_is_copied_when_it_grows() -> None:
     array = np.arange(12, dtype=np.int64).reshape(6, 2)
-    arena = Arena.over(array)
-    assert arena.array is array
-    arena.reserve(1_000)
-    assert arena.array[:6].tolist() == array.tolist()
+    growable = GrowableArray.over(array)
+    assert growable.array is array
+    growable.reserve(1_000)
+    assert growable.array[:6].tolist() == array.tolist()
 
 
 def test_a_writer_is_alone() -> None:

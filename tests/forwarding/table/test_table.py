@@ -94,7 +94,7 @@ class TableMachine(RuleBasedStateMachine):
         rng = np.random.default_rng(seed)
         for plugged in self.table._types.values():
             plugged.shares = lambda handles: rng.random(len(handles)) ** 16
-        rows = np.arange(1, self.table._store.state[layout.S_FILTERS])
+        rows = np.arange(1, self.table._memory.state[layout.S_FILTERS])
         with self.table._lock.writing():
             self.table._changer.reconsider(rows, 1000)
 
@@ -320,7 +320,7 @@ def test_short_cuts_spare_the_work() -> None:
     table = ForwardingTable(simplify=False)
     table.add_many([("a", (attr("x") > 0) & (attr("y") > i)) for i in range(500)])
     table.match({"x": 1, "z": 1})
-    scratch = table._store._pool[-1]
+    scratch = table._memory._pool[-1]
     from contrada.forwarding.kernels.match.verifying import C_VERIFIED
 
     assert scratch.cursor[C_VERIFIED] == 0
@@ -515,11 +515,11 @@ def test_a_loaded_table_grows_where_it_is(tmp_path: Path) -> None:
     table.add_many([("I", attr(f"n{i % 50}") == f"value {i}") for i in range(5000)])
     table.save(tmp_path / "table")
     loaded = ForwardingTable.load(tmp_path / "table")
-    before = {name: arena.array.ctypes.data for name, arena in loaded._store.arenas.items()}
+    before = {name: growable.array.ctypes.data for name, growable in loaded._memory.arrays.items()}
     for each in (table, loaded):
         each.add_many([("J", attr(f"n{i % 60}") == f"other {i}") for i in range(5000)])
     if sys.platform == "linux":
-        after = {name: arena.array.ctypes.data for name, arena in loaded._store.arenas.items()}
+        after = {name: growable.array.ctypes.data for name, growable in loaded._memory.arrays.items()}
         large = ("operands", "filters", "postings", "words")
         assert {name: after[name] for name in large} == {name: before[name] for name in large}
     batch = [{f"n{i % 50}": f"value {i}", "n7": f"other {i}"} for i in range(0, 5000, 13)]
