@@ -63,7 +63,7 @@ from contrada.spatial.relations.exact import relate_rings
 from contrada.spatial.relations.mbr import POSSIBLE, boxes_cross, relate_boxes
 from contrada.spatial.relations.relation import CONTAINS, DISJOINT, INSIDE, MEETS, OVERLAPS
 from contrada.spatial.relations.uniform import relate_uniform
-from contrada.spatial.storage.jit import kernel
+from contrada.spatial.storage.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from contrada.spatial.cr_tree.layout import Floats, Ints, Tree
@@ -72,7 +72,6 @@ if TYPE_CHECKING:
 EXACTLY: Final = 0
 UNIFORM: Final = 1
 UNIFORM_HALO: Final = 2
-_BY_RUNS: Final = 3  # exactly, by the runs of the whole ring
 
 # tally
 VISITED: Final = 0
@@ -221,31 +220,17 @@ def _relate_by_edges(
     return INSIDE if locate(axy[0, 0], axy[0, 1], bxy, bboxes) == IN else DISJOINT
 
 
-@kernel
-def _relate_entry(
-    heap: Floats,
-    block: int,
-    edges: int,
-    axy: Floats,
-    aboxes: Floats,
-    touching: Ints,
-    low: int,
-    high: int,
-    how: int,
-    density: float,
-) -> int:
-    """Return the relation of A to a stored ring; `how` is a mode, or _BY_RUNS where many edges are at hand."""
-    if how == EXACTLY:
-        return _relate_by_edges(heap, block, edges, axy, aboxes, touching, low, high)
-    bxy, bboxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
-    if how == _BY_RUNS:
-        return relate_rings(axy, aboxes, bxy, bboxes)
-    return relate_uniform(axy, aboxes, bxy, bboxes, density, how == UNIFORM_HALO)
+@inline_kernel
+def _possible(ax1: float, ay1: float, ax2: float, ay2: float, x1: float, y1: float, x2: float, y2: float) -> int:
+    """Return the mask of the relations that the MBRs of A and of an entry leave possible."""
+    if boxes_cross(ax1, ay1, ax2, ay2, x1, y1, x2, y2):
+        return _O
+    return int(POSSIBLE[relate_boxes(ax1, ay1, ax2, ay2, x1, y1, x2, y2)])
 
 
-@kernel
+@inline_kernel
 def _keep_touching(axy: Floats, edges: Ints, low: int, high: int, x1: float, y1: float, x2: float, y2: float) -> int:
-    """Copy those of edges[low:high] of A that touch a box behind them; returns where they end."""
+    """Copy those of A's edges[low:high] that touch a box behind them; returns where they end."""
     end = high
     for k in range(low, high):
         e = edges[k]
@@ -273,15 +258,10 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
     edges = np.empty((depth + 1) * total, np.int64)
     for i in range(total):
         edges[i] = i
-    bounds[0] = 0
-    bounds[1] = total
-    node_at[0] = root
-    next_at[0] = 0
+    bounds[0], bounds[1] = 0, total
+    node_at[0], next_at[0] = root, 0
     visited = 1
-    evaluated = 0
-    by_evaluation = 0
-    count = 0
-    top = 0
+    evaluated = by_evaluation = count = top = 0
     while top >= 0:
         node = node_at[top]
         i = next_at[top]
@@ -299,18 +279,23 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
                 count = _emit(entry_of, constraint_of, child, _D, out, count)
             continue
         if leaf:
-            allowed = POSSIBLE[relate_boxes(ax1, ay1, ax2, ay2, x1, y1, x2, y2)]
-            if boxes_cross(ax1, ay1, ax2, ay2, x1, y1, x2, y2):
-                allowed = _O
+            allowed = _possible(ax1, ay1, ax2, ay2, x1, y1, x2, y2)
             if entry_of[child, UNION] & allowed == 0:
                 continue
             if _decided(entry_of, constraint_of, child, allowed):
                 count = _emit(entry_of, constraint_of, child, allowed, out, count)
                 continue
+            if mode == EXACTLY and bounds[top + 1] - bounds[top] > _MANY:
+                block, ring = entry_of[child, BLOCK], entry_of[child, EDGES]
+                relation = relate_rings(axy, aboxes, ring_xy(heap, block, ring), ring_boxes(heap, block, ring))
+                before = count
+                count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
+                evaluated += 1
+                by_evaluation += count - before
+                continue
         low, high = bounds[top], bounds[top + 1]
         end = high
-        how = _BY_RUNS if leaf and mode == EXACTLY and high - low > _MANY else mode
-        if how in (EXACTLY, UNIFORM):
+        if mode != UNIFORM_HALO:
             if slack > 0.0:
                 pad = slack + _ROUNDING * max(max(abs(x1), abs(x2)), max(abs(y1), abs(y2)))
                 x1, y1, x2, y2 = x1 - pad, y1 - pad, x2 + pad, y2 + pad
@@ -325,7 +310,11 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
                 continue
         if leaf:
             block, ring = entry_of[child, BLOCK], entry_of[child, EDGES]
-            relation = _relate_entry(heap, block, ring, axy, aboxes, edges, high, end, how, density)
+            if mode == EXACTLY:
+                relation = _relate_by_edges(heap, block, ring, axy, aboxes, edges, high, end)
+            else:
+                bxy, bboxes = ring_xy(heap, block, ring), ring_boxes(heap, block, ring)
+                relation = relate_uniform(axy, aboxes, bxy, bboxes, density, mode == UNIFORM_HALO)
             before = count
             count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
             evaluated += 1
