@@ -28,7 +28,7 @@ from contrada.broker.core.batch import deliver_frames
 from contrada.broker.core.delivery import Delivery
 from contrada.broker.core.ports import Codec, Refusal, Table
 from contrada.broker.core.publication import ClientSource, Publication
-from contrada.broker.core.session import Handler, SessionKind
+from contrada.broker.core.session import Handler, Order, SessionKind
 from contrada.broker.core.sessions import Sessions
 from contrada.broker.core.standing_index import StandingIndex
 from contrada.broker.core.subscriptions import Subscriptions
@@ -66,6 +66,7 @@ from contrada.broker.turn.clock import Clock
 from contrada.broker.turn.leftovers import Leftovers
 from contrada.broker.turn.mishaps import Mishap, Mishaps
 from contrada.broker.turn.turns import Turns
+from contrada.broker.turn.work import LATER, Work
 from contrada.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -74,8 +75,11 @@ if TYPE_CHECKING:
     from contrada.broker.core.session import Sent, Session
     from contrada.broker.core.sessions import Identity
     from contrada.broker.node.settings import Settings
+    from contrada.broker.turn.work import Steps
 
 log = logging.getLogger("contrada.broker")
+
+_HELD_BYTES = 256  # that a message takes beside its own bytes while it waits
 
 
 class Core:
@@ -107,6 +111,7 @@ class Core:
         self.turns = Turns()
         self.mishaps = mishaps = Mishaps(self.counters)
         self.leftovers = leftovers = Leftovers(lambda error: mishaps.note("leftovers", error))
+        self.work = Work(self._hear_held, self._work_failed)
         self.sessions = sessions = Sessions(settings, clock, self.counters, mishaps, id=id, identify=identify)
         self.delivery = delivery = Delivery(
             table,
@@ -123,13 +128,11 @@ class Core:
         )
         self.subscriptions = Subscriptions(settings, table, codec, sessions, delivery, overlay, leftovers, mishaps)
         self.index = StandingIndex(codec, sessions, delivery, self.subscriptions, overlay, leftovers)
-        self.advertisements = Advertisements(
-            codec, sessions, delivery, overlay, leftovers, most=settings.limits.subscriptions
-        )
-        self.links = Links(
-            settings, sessions, delivery, overlay, self.advertisements, clock, incarnation=first_sequence
-        )
+        self.advertisements = Advertisements(codec, sessions, overlay, leftovers, most=settings.limits.subscriptions)
+        self.links = Links(settings, sessions, overlay, self.advertisements, clock, incarnation=first_sequence)
         self.forwarding = Forwarding(id, sessions, delivery, overlay.router)
+        sessions.ended.append(self.work.cancel)
+        self._most_held = settings.filter_bytes + settings.limits.window_bytes
         self._clients = SessionKind(
             read=decode,
             join=deliver_frames,
@@ -147,43 +150,43 @@ class Core:
         )
 
     def _client_handlers(self) -> dict[type, Handler]:
-        """What clients may say: the role it needs, whether it is refused during shutdown, and who hears it."""
+        """What clients may say: who hears it, what it waits for, its role, whether it is refused during shutdown."""
         sessions, subscriptions, index = self.sessions, self.subscriptions, self.index
         return {
-            Publish: Handler(Role.PUBLISH, True, self._publish),
-            Credit: Handler(None, False, self.delivery.grant),
-            Ping: Handler(None, False, sessions.pong),
-            Pong: Handler(None, False, sessions.heard_pong),
-            Subscribe: Handler(Role.SUBSCRIBE, True, subscriptions.subscribe),
-            Unsubscribe: Handler(None, False, subscriptions.unsubscribe),
-            Attach: Handler(Role.SUBSCRIBE, True, index.attach),
-            Advertise: Handler(Role.PUBLISH, True, self.advertisements.advertise),
-            Unadvertise: Handler(None, False, self.advertisements.unadvertise),
-            IndexLoad: Handler(Role.ADMIN, False, index.load_for),
-            IndexAdd: Handler(Role.ADMIN, False, index.add),
-            IndexRemove: Handler(Role.ADMIN, False, index.remove),
-            Status: Handler(Role.ADMIN, False, self._status),
-            Explain: Handler(None, False, self._explain),
-            Link: Handler(None, False, self.links.accept),
-            Bye: Handler(None, False, self._bye),
+            Publish: Handler(self._publish, Order.OWN, Role.PUBLISH, True),
+            Credit: Handler(self.delivery.grant, Order.NONE),
+            Ping: Handler(sessions.pong, Order.NONE),
+            Pong: Handler(sessions.heard_pong, Order.NONE),
+            Subscribe: Handler(subscriptions.subscribe, Order.MATCHED, Role.SUBSCRIBE, True),
+            Unsubscribe: Handler(subscriptions.unsubscribe),
+            Attach: Handler(index.attach, Order.MATCHED, Role.SUBSCRIBE, True),
+            Advertise: Handler(self.advertisements.advertise, Order.OWN, Role.PUBLISH, True),
+            Unadvertise: Handler(self.advertisements.unadvertise),
+            IndexLoad: Handler(index.load_for, Order.OWN, Role.ADMIN),
+            IndexAdd: Handler(index.add, Order.MATCHED, Role.ADMIN),
+            IndexRemove: Handler(index.remove, Order.MATCHED, Role.ADMIN),
+            Status: Handler(self._status, Order.MATCHED, Role.ADMIN),
+            Explain: Handler(self._explain),
+            Link: Handler(self.links.accept),
+            Bye: Handler(self._bye),
         }
 
     def _neighbour_handlers(self) -> dict[type, Handler]:
         """What neighbours may say."""
         sessions, overlay = self.sessions, self.overlay
         return {
-            Forward: Handler(None, False, self.forwarding.forward),
-            Credit: Handler(None, False, self.delivery.grant),
-            Ping: Handler(None, False, sessions.pong),
-            Pong: Handler(None, False, sessions.heard_pong),
-            LinkStates: Handler(None, False, overlay.hear),
-            Digest: Handler(None, False, overlay.hear),
-            Replace: Handler(None, False, overlay.hear),
-            Change: Handler(None, False, overlay.hear),
-            Link: Handler(None, False, self.links.answered),
-            Dropped: Handler(None, False, self.forwarding.dropped),
-            Error: Handler(None, False, overlay.hear_error),
-            Bye: Handler(None, False, self._bye),
+            Forward: Handler(self.forwarding.forward, Order.OWN),
+            Credit: Handler(self.delivery.grant, Order.NONE),
+            Ping: Handler(sessions.pong, Order.NONE),
+            Pong: Handler(sessions.heard_pong, Order.NONE),
+            LinkStates: Handler(overlay.hear),
+            Digest: Handler(overlay.hear),
+            Replace: Handler(overlay.hear_filters),
+            Change: Handler(overlay.hear_filters),
+            Link: Handler(self.links.answered, Order.OWN),
+            Dropped: Handler(self.forwarding.dropped, Order.NONE),
+            Error: Handler(overlay.hear_error, Order.NONE),
+            Bye: Handler(self._bye),
         }
 
     # -- the loop's questions ----------------------------------------------------------------------------
@@ -196,7 +199,7 @@ class Core:
     @property
     def busy(self) -> bool:
         """Whether another turn would make progress even if nothing arrives."""
-        return bool(self.leftovers) or self.sessions.busy
+        return bool(self.leftovers or self.work or self.delivery.pending) or self.sessions.busy
 
     @property
     def congested(self) -> bool:
@@ -219,7 +222,8 @@ class Core:
         try:
             self._hear(connection, user, frames, now)
         except Exception as error:
-            self._fail(connection, frames, error)
+            session = self.sessions.by_connection.get(connection)
+            self._fail(self._hearing[0], connection, session, request_of(frames), error)
         finally:
             self.turns.leave(*self._hearing)
 
@@ -246,23 +250,65 @@ class Core:
             if opened is not None:
                 opened.source = ClientSource(opened, self.delivery, self.sessions)
         elif session is not None:
-            self._handle(session, message)
+            self._handle(session, message, frames)
         elif not self.links.greeted(connection, message) and type(message) is not Error:  # two brokers must not quarrel
             self.sessions.say(connection, Error(0, Code.NO_SESSION, "say HELLO first", fatal=True))
 
-    def _handle(self, session: Session, message: Any) -> None:
-        """Have a message of a session done by the part that it is for, or refuse it."""
+    def _handle(self, session: Session, message: Any, frames: Sequence[bytes]) -> None:
+        """Have a message of a session heard by the part that it is for, now or after those before it."""
+        if session in self.work.tasks:
+            handler = session.handlers.get(type(message))
+            if handler is None or handler.order is not Order.NONE:
+                waiting = self.work.hold(session, message, _HELD_BYTES + sum(map(len, frames)))
+                if waiting > self._most_held:
+                    reason = f"{waiting} bytes of messages wait for what the session asked for before"
+                    self.sessions.end(session, Code.LIMIT, reason)
+                return
+        steps = self._hear_message(session, message)
+        if steps is not None:
+            self.work.start(session, message, steps)
+
+    def _hear_message(self, session: Session, message: Any) -> Steps | None:
+        """Have a message heard, or refuse it; what is left to do of it."""
         handler = session.handlers.get(type(message))
         try:
             if handler is None:
                 self._turn_away(session, message)
-            elif self.stopping and handler.needs_running:
+                return None
+            if self.stopping and handler.needs_running:
                 raise Refusal(Code.SHUTTING_DOWN, "the broker is shutting down")
-            else:
-                handler.function(session, message)
+            if handler.order is Order.MATCHED:
+                if not self.delivery.match_before(session):
+                    return self._hear_when_matched(session, message, handler)
+                if not session.open:  # matching may end a session, for a full queue
+                    return None
+            return handler.function(session, message)
         except Refusal as refusal:
-            self.sessions.answer(session, Error(getattr(message, "request", 0), refusal.code, str(refusal)))
-            self.counters["refused"] += 1
+            self._refuse(session, message, refusal)
+            return None
+
+    def _hear_when_matched(self, session: Session, message: Any, handler: Handler) -> Steps:
+        while not self.delivery.match_before(session):
+            yield LATER
+        if session.open and (steps := handler.function(session, message)) is not None:
+            yield from steps
+
+    def _hear_held(self, session: Session, message: Any) -> Steps | None:
+        """Have a message heard that had to wait."""
+        self._hearing = type(message).__name__.upper(), session.number
+        return self._hear_message(session, message)
+
+    def _refuse(self, session: Session, message: Any, refusal: Refusal) -> None:
+        self.sessions.answer(session, Error(getattr(message, "request", 0), refusal.code, str(refusal)))
+        self.counters["refused"] += 1
+
+    def _work_failed(self, session: Session, message: Any, error: Exception) -> None:
+        """A step of what a message asked for raised."""
+        if isinstance(error, Refusal):
+            self._refuse(session, message, error)
+        else:
+            doing, request = type(message).__name__.upper(), getattr(message, "request", 0)
+            self._fail(doing, session.connection, session, request, error)
 
     def _turn_away(self, session: Session, message: Any) -> None:
         """Say why a message is not for this session to send."""
@@ -272,15 +318,13 @@ class Core:
         reason = f"{type(message).__name__.upper()} is for the broker to send"
         self.sessions.bad_frame(session.connection, session, reason, 0)
 
-    def _fail(self, connection: bytes, frames: Sequence[bytes], error: Exception) -> None:
+    def _fail(self, doing: str, connection: bytes, session: Session | None, request: int, error: Exception) -> None:
         """What a message led to raised what it should not have: refuse the message, and keep everybody else going."""
-        session = self.sessions.by_connection.get(connection)
-        self.mishaps.note(self._hearing[0], error, session.number if session is not None else None)
+        self.mishaps.note(doing, error, session.number if session is not None else None)
         reason = str(Mishap(error))
         if session is not None and session.kind.fragile:
             self.mishaps.attempt("ending a link", self.sessions.end, session, Code.INTERNAL, reason)
         else:
-            request = request_of(frames)
             strike = self.sessions.strike
             self.mishaps.attempt("refusing", strike, connection, session, Code.INTERNAL, reason, request)
 
@@ -302,7 +346,12 @@ class Core:
     def turn(self, now: float) -> None:
         """Match what was published and move what credit allows."""
         self.clock.now = now
-        self.delivery.match()
+        if self.work:
+            self.turns.enter()
+            self._hearing = "held messages", 0
+            self.work.work()
+            self.turns.leave(*self._hearing)
+        self.delivery.match_some()
         self.delivery.drain()
         if self.leftovers:
             self.turns.enter()
@@ -362,22 +411,17 @@ class Core:
 
     def _bye(self, session: Session, message: Bye) -> None:
         """BYE: the other end leaves; what it published before is delivered."""
-        self.delivery.match()
-        if session.open:
-            self.sessions.close(session, Bye())
-            log.info("session closed", extra={"session": session.number, "reason": message.reason or "bye"})
+        self.sessions.close(session, Bye())
+        log.info("session closed", extra={"session": session.number, "reason": message.reason or "bye"})
 
     def _status(self, session: Session, message: Status) -> None:
         """STATUS: what the broker is doing."""
-        self.delivery.match()
-        if session.open:
-            self.sessions.answer(session, Reply(message.request, status(self, self.clock.now)))
+        self.sessions.answer(session, Reply(message.request, status(self, self.clock.now)))
 
     def _explain(self, session: Session, message: Explain) -> None:
         """EXPLAIN: why a notification did or did not reach a subscription; one's own, or with a role anybody's."""
         if message.session not in (0, session.number):
             self.sessions.require(session, Role.ADMIN)
-        self.delivery.match()
         self.sessions.answer(session, Reply(message.request, explain(self, session, message)))
 
     # -- small things ------------------------------------------------------------------------------------
@@ -393,5 +437,5 @@ class Core:
             self._measured = (now, *counted)
 
     def _check(self) -> None:
-        for part in (self.sessions, self.delivery, self.subscriptions, self.index, self.overlay):
+        for part in (self.sessions, self.delivery, self.subscriptions, self.index, self.overlay, self.work):
             part._check()

@@ -1,8 +1,9 @@
 """The way of a notification from its publisher to its receivers: a turn's publications, one match, batches, queues.
 
-Publications of a turn are read and matched together by `match_bodies`, unless a subscription changes between them: the
-table always sees the messages in order of arrival. What cannot be read is refused then, and gets no number. Successive
-notifications of one client that matched the same are handed out as one batch.
+Publications of a turn are read and matched together by `match_bodies`, unless a subscription changes between them. Of
+what would take longer than a turn should, some is matched in each turn, of each source in turn: then the table sees the
+messages of each session in order of arrival, not those of all. What cannot be read is refused when it is matched, and
+gets no number. Successive notifications of one client that matched the same are handed out as one batch.
 
     submit ─▶ match: table, then `matchers` ─▶ hand out: journal, batches ─▶ receiver with credit: its session
                                                                           └▶ without: its queue ─▶ drain
@@ -15,6 +16,8 @@ table sees them.
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -42,14 +45,17 @@ if TYPE_CHECKING:
     Matched = Sequence[AbstractSet[int]]
     Refused = Mapping[int, ContradaError]
 
+SLICE: Final = 2048  # notifications, and
+SLICE_BYTES: Final = 1 << 17  # bytes, that are matched at once: less if that turns out to take long
+_SMALLEST: Final = 1 / SLICE
 ENDED: Final = "ended"  # why a queue was lost: its subscription ended first
 
 
 class Delivery:
     """Matching and delivering.
 
-    `leaving` are interfaces whose filters may still be in the table and match nothing any more; `unrecorded` those
-    that the journal is not told of: neighbours', and of those attached to an index.
+    `silent` are interfaces with filters in the table that match nothing: not complete yet, or on their way out.
+    `unrecorded` are those that the journal is not told of: neighbours', and of those attached to an index.
     """
 
     def __init__(
@@ -63,11 +69,12 @@ class Delivery:
         id: str,
         first_sequence: int = 1,
         block_timeout: float = 30.0,
+        now: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.id = id
         self.sequence = first_sequence
         self.receivers: dict[int, Receiver] = {}
-        self.leaving: set[int] = set()
+        self.silent: set[int] = set()
         self.unrecorded: set[int] = set()
         self.matchers: list[Callable[[Sequence[bytes], Matched, Refused], Matched]] = []
         self.journal: Journal | None = None
@@ -76,7 +83,14 @@ class Delivery:
         self.drops: Counter[str] = Counter()  # by policy
         self.pending = 0  # notifications received and not yet matched
         self.turns = turns
+        self.slice_bytes = SLICE_BYTES
+        self.seconds = math.inf  # that matching should take of a turn
+        self._now = now
         self._pending: list[Publication] = []
+        self._pending_bytes = 0
+        self._parts: dict[Publication, tuple[list[AbstractSet[int]], dict[int, ContradaError]]] = {}  # matched so far
+        self._ended_meanwhile: set[int] = set()  # interfaces of receivers that ended since
+        self._scale = 1.0  # of what is matched at once
         self._next_interface = 1
         # Interfaces of receivers that ended while a batch was handed out, for the journal:
         self._ended: set[int] = set()  # since it was last told of notifications,
@@ -106,45 +120,122 @@ class Delivery:
         count = len(publication.bodies)
         self._pending.append(publication)
         self.pending += count
+        self._pending_bytes += publication.size
         session = publication.source.session
         session.held += count
         session.held_bytes += publication.size
 
     def match(self) -> None:
         """Match and hand out everything that is pending, then acknowledge what no queue holds back."""
+        if self._pending:
+            pending, self._pending = self._pending, []
+            self._match(pending)
+
+    def match_some(self) -> None:
+        """As `match`, for as long as a turn should last: of what would take longer, some of each source in turn."""
+        until = self._now() + self.seconds
+        while self._pending:
+            if self.heavy:
+                self._match_slice()
+            else:
+                self.match()
+            if self._now() >= until:
+                return
+
+    def match_before(self, session: Session | None) -> bool:
+        """Match everything that is pending, if that is soon done; else say whether nothing of this session's is.
+
+        So the table sees the messages of every session in order, and those of all if nobody has published much.
+        """
         if not self._pending:
-            return
-        pending, self._pending = self._pending, []
-        self.pending = 0
-        heaviest = pending[0] if len(pending) == 1 else max(pending, key=lambda each: each.size)
+            return True
+        if not self.heavy:
+            self.match()
+            return True
+        return all(each.source.session is not session for each in self._pending)
+
+    @property
+    def heavy(self) -> bool:
+        """Whether matching what is pending may take longer than a turn should."""
+        return self._pending_bytes > self.slice_bytes * self._scale or self.pending > SLICE * self._scale
+
+    def _match_slice(self) -> None:
+        """Match some of what one source has published: then it is another's turn."""
+        source = self._pending[0].source
+        mine = [each for each in self._pending if each.source is source]
+        others = [each for each in self._pending if each.source is not source]
+        most_bytes, most = self.slice_bytes * self._scale, SLICE * self._scale
+        taken = size = count = 0
+        for each in mine:
+            size += each.size
+            count += len(each.bodies)
+            if taken and (size > most_bytes or count > most):
+                break
+            taken += 1
+        first = mine[0]
+        if taken == 1 and len(first.bodies) > 1 and (first.size > most_bytes or len(first.bodies) > most):
+            self._pending = others + mine
+            if self._match_part(first, most_bytes, most):
+                self._pending.remove(first)
+        else:
+            self._pending = others + mine[taken:]
+            self._match(mine[:taken])
+
+    def _match(self, publications: Sequence[Publication]) -> None:
+        """Match and hand out publications, which are pending no more."""
+        count = sum([len(each.bodies) for each in publications])
+        heaviest = publications[0] if len(publications) == 1 else max(publications, key=lambda each: each.size)
+        self.pending -= count
+        self._pending_bytes -= sum([each.size for each in publications])
         self.turns.enter()
+        began = self._now()
         try:
-            self._match_together(pending)
+            one = len(publications) == 1
+            bodies = publications[0].bodies if one else [body for each in publications for body in each.bodies]
+            self._hand_out_all(publications, bodies, *self._find(bodies))
         except Exception as error:
             self._mishaps.note("matching", error)
-            self._lose(pending, error)
+            self._lose(publications, error)
         finally:
+            self._took(self._now() - began)
             self.turns.leave("matching", heaviest.source.session.number)
 
-    def _match_together(self, pending: Sequence[Publication]) -> None:
-        bodies = pending[0].bodies if len(pending) == 1 else [body for each in pending for body in each.bodies]
-        matches, refused = self._find(bodies)
-        if leaving := self.leaving:
-            matches = [matched if leaving.isdisjoint(matched) else matched - leaving for matched in matches]
-        self._ended.clear()
-        self._gone.clear()
-        start = 0
-        for publications in _by_source(pending):
-            end = start + sum([len(each.bodies) for each in publications])
-            try:
-                if len(publications) > 1 and not refused and self._have_room(matches[start:end]):
-                    self._hand_out_together(publications, tuple(bodies[start:end]), matches[start:end])
-                else:
-                    self._hand_out_each(publications, start, matches, refused)
-            except Exception as error:
-                self._mishaps.note("handing out", error, publications[0].source.session.number)
-                self._lose(publications, error)
-            start = end
+    def _match_part(self, publication: Publication, most_bytes: float, most: float) -> bool:
+        """Match some notifications of a large publication; whether it is matched whole, and handed out."""
+        bodies = publication.bodies
+        matches, refused = self._parts.setdefault(publication, ([], {}))
+        start = end = len(matches)
+        size = 0
+        while end < len(bodies) and (end == start or (size + len(bodies[end]) <= most_bytes and end - start < most)):
+            size += len(bodies[end])
+            end += 1
+        self.turns.enter()
+        began = self._now()
+        try:
+            found, wrong = self._find(bodies[start:end])
+            matches += found
+            refused.update({start + place: error for place, error in wrong.items()})
+            if end < len(bodies):
+                return False
+            del self._parts[publication]
+            self.pending -= len(bodies)
+            self._pending_bytes -= publication.size
+            if self._ended_meanwhile:
+                matches = [matched - self._ended_meanwhile for matched in matches]
+            if not self._parts:
+                self._ended_meanwhile.clear()
+            self._hand_out_all([publication], bodies, matches, refused)
+            return True
+        finally:
+            self._took(self._now() - began)
+            self.turns.leave("matching", publication.source.session.number)
+
+    def _took(self, seconds: float) -> None:
+        """Learn from how long a match took how much may be matched at once."""
+        if seconds > self.seconds:
+            self._scale = max(self._scale / 4, _SMALLEST)
+        elif self._scale < 1.0 and seconds < self.seconds / 4:
+            self._scale = min(1.0, self._scale * 2)
 
     def _find(self, bodies: Sequence[bytes]) -> tuple[Matched, Refused]:
         """Find the interfaces of each notification, and what is wrong with those that cannot be read.
@@ -155,6 +246,8 @@ class Delivery:
             found, refused = self._table.match_bodies(bodies)
             for matcher in self.matchers:
                 found = matcher(bodies, found, refused)
+            if silent := self.silent:
+                found = [matched if silent.isdisjoint(matched) else matched - silent for matched in found]
             return found, refused
         except Exception as error:
             if len(bodies) == 1:
@@ -174,6 +267,25 @@ class Delivery:
                 publication.settled = True
 
     # -- handing out -------------------------------------------------------------------------------------
+
+    def _hand_out_all(
+        self, publications: Sequence[Publication], bodies: Sequence[bytes], matches: Matched, refused: Refused
+    ) -> None:
+        """Hand out publications, in order, and acknowledge or refuse each."""
+        self._ended.clear()
+        self._gone.clear()
+        start = 0
+        for alike in _by_source(publications):
+            end = start + sum([len(each.bodies) for each in alike])
+            try:
+                if len(alike) > 1 and not refused and self._have_room(matches[start:end]):
+                    self._hand_out_together(alike, tuple(bodies[start:end]), matches[start:end])
+                else:
+                    self._hand_out_each(alike, start, matches, refused)
+            except Exception as error:
+                self._mishaps.note("handing out", error, alike[0].source.session.number)
+                self._lose(alike, error)
+            start = end
 
     def _hand_out_each(
         self, publications: Sequence[Publication], start: int, matches: Matched, refused: Refused
@@ -354,12 +466,16 @@ class Delivery:
                 self.journal.dropped(receiver.interface, ENDED, [batch.id for batch in receiver.queue])
             self.journal.unsubscribed(receiver.interface)
             self._ended.add(receiver.interface)
+            if self._parts:
+                self._ended_meanwhile.add(receiver.interface)
 
     def _check(self) -> None:
         for interface, receiver in self.receivers.items():
             assert receiver.interface == interface
             assert receiver.session.receivers[receiver.id] is receiver
         assert self.pending == sum(len(each.bodies) for each in self._pending)
+        assert self._pending_bytes == sum(each.size for each in self._pending)
+        assert self._parts.keys() <= set(self._pending)
         self.recent._check()
 
 

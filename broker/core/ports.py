@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from contrada.broker.protocol.peer_messages import filter_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.protocol.wire import Code
@@ -23,6 +23,9 @@ class Table(Protocol):
 
     def add(self, interface: int, expression: Any) -> list[int]:
         """Add the filters of an expression; their ids."""
+
+    def adding(self, interface: int, expression: Any) -> Iterator[list[int]]:
+        """As `add`, a piece at each step: the ids of the piece."""
 
     def remove(self, id: int) -> None:
         """Remove one filter."""
@@ -45,6 +48,8 @@ class Codec(NamedTuple):
 
     notification: Callable[[bytes], Mapping[str, Any]]
     filter: Callable[[bytes], Any]
+    costly: Callable[[Sequence[bytes]], bool] = lambda _filters: False
+    """Whether reading these filters takes so long that another thread should, which `filter` must allow."""
 
 
 class EncodedFilter(NamedTuple):

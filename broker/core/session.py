@@ -15,7 +15,7 @@ stays where its policies can see it. No sockets and no clock: `flush` is given t
 from __future__ import annotations
 
 from collections import deque
-from enum import Enum
+from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.broker.core.batch import BATCH_BYTES
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from contrada.broker.core.receiver import Receiver
     from contrada.broker.protocol.messages import Limits, Message
     from contrada.broker.protocol.wire import Role
+    from contrada.broker.turn.work import Steps
 
 _DRAIN_BYTES = 1 << 20  # taken from queues per turn, so that one backlog does not delay the others
 
@@ -43,12 +44,21 @@ class Sent(Enum):
     GONE = "gone"  # no such connection any more
 
 
+class Order(IntEnum):
+    """What a message waits for."""
+
+    NONE = 0
+    OWN = 1  # for the session's messages before it
+    MATCHED = 2  # and until what the session published before is matched
+
+
 class Handler(NamedTuple):
     """What is done with a type of message."""
 
-    role: Role | None  # that the sender needs
-    needs_running: bool  # refused once the broker shuts down
-    function: Callable[[Session, Any], None]
+    function: Callable[[Session, Any], Steps | None]  # returns the rest of its work, if it may take long
+    order: Order = Order.MATCHED
+    role: Role | None = None  # that the sender needs
+    needs_running: bool = False  # refused once the broker shuts down
 
 
 class SessionKind:

@@ -31,6 +31,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from contrada.broker.core.ports import EncodedFilter, Refusal
+from contrada.broker.core.subscriptions import TELL_AT_ONCE, read_filters
 from contrada.broker.protocol.messages import Ack, Acked, Attach, Error, IndexAdd, IndexLoad, IndexRemove, Reply
 from contrada.broker.protocol.wire import Code
 from contrada.errors import ContradaError
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from contrada.broker.core.sessions import Sessions
     from contrada.broker.core.subscriptions import Subscription, Subscriptions
     from contrada.broker.turn.leftovers import Leftovers
+    from contrada.broker.turn.work import Steps
     from contrada.errors import CorruptFile
     from contrada.forwarding.language.filter import Filter
 
@@ -191,10 +193,9 @@ class StandingIndex:
 
     # -- attaching ---------------------------------------------------------------------------------------
 
-    def attach(self, session: Session, message: Attach) -> None:
+    def attach(self, session: Session, message: Attach) -> Steps:
         """ATTACH."""
-        if not self._subscriptions.may_begin(session, message):
-            return
+        self._subscriptions.check(session, message)
         interface = self._delivery.new_interface()
         subscription = self._subscriptions.begin(self, session, message, interface)
         standing = self._names.get(message.name) or self._name(message.name)
@@ -205,14 +206,14 @@ class StandingIndex:
         self._delivery.unrecorded.add(interface)
         if len(standing.attached) == 1:
             with self._subscriptions.undone_if_it_fails(subscription):
-                self._tell_name(standing)
+                yield from self._tell_name(standing)
         self._sessions.answer(session, Ack((Acked(message.request),)))
 
     def withdraw(self, subscription: Subscription) -> None:
         """Detach a subscription that has ended."""
         interface = subscription.interface
         standing = self.attachments.pop(interface)
-        self._delivery.leaving.discard(interface)
+        self._delivery.silent.discard(interface)
         standing.attached.remove(interface)
         self._delivery.unrecorded.remove(interface)
         if not standing.attached:
@@ -233,18 +234,22 @@ class StandingIndex:
 
     def _tell_all(self) -> None:
         for standing in set(self.attachments.values()):
-            self._tell_name(standing)
+            _at_once(self._tell_name(standing))
 
-    def _tell_name(self, standing: StandingInterface) -> None:
+    def _tell_name(self, standing: StandingInterface) -> Steps:
         if self._interest.awake and self.loaded is not None:
-            self._tell(standing, self.loaded.table.interest(standing.name, _TOLD))
+            yield from self._tell(standing, self.loaded.table.interest(standing.name, _TOLD))
 
-    def _tell(self, standing: StandingInterface, filters: Iterable[Filter]) -> None:
+    def _tell(self, standing: StandingInterface, filters: Iterable[Filter]) -> Steps:
         if self._interest.awake and standing.attached:
             for each in filters:
                 wanted = EncodedFilter(each, encode_filter(each))
                 self._interest.interest_changed((wanted,), ())
                 standing.keys.append(wanted.key)
+                if len(standing.keys) % TELL_AT_ONCE == 0:
+                    yield
+                    if not standing.attached:  # nobody is any more
+                        return
 
     # -- loading and changing ----------------------------------------------------------------------------
 
@@ -265,7 +270,7 @@ class StandingIndex:
 
     def load(self, loaded: Loaded) -> None:
         """Match by this index from here on, in place of any before."""
-        self._delivery.match()
+        self._delivery.match_before(None)
         if self.loaded is not None:
             self._passed_over += self.loaded.table.passed_over
         self.loaded = loaded
@@ -277,7 +282,7 @@ class StandingIndex:
         for standing in set(self.attachments.values()):
             # The new filters first: what both have is never withdrawn from the neighbours.
             before, standing.keys = standing.keys, []
-            self._tell_name(standing)
+            _at_once(self._tell_name(standing))
             self._interest.interest_changed((), before)
 
     def verified(self, loaded: Loaded, damaged: Sequence[CorruptFile]) -> None:
@@ -288,12 +293,12 @@ class StandingIndex:
         if not damaged:
             log.info("index verified", extra={"path": loaded.path})
 
-    def add(self, session: Session, message: IndexAdd) -> None:
+    def add(self, session: Session, message: IndexAdd) -> Steps:
         """INDEX_ADD: put a subscription into the index, in place of any of the same id."""
-        index = self._require_index()
-        self._delivery.match()
+        self._require_index()
         try:
-            expression = self.codec.filter(message.filter)
+            (expression,) = yield from read_filters(self.codec, (message.filter,))
+            index = self._require_index()
             replaces = bool(index.filters_of(message.id))
             if replaces:
                 for id in index.add(message.name, expression):  # if it is refused, the old one must stay
@@ -305,13 +310,12 @@ class StandingIndex:
         if (journal := self._delivery.journal) is not None:
             journal.added(message.id, message.name, message.filter)
         if (standing := self._names.get(message.name)) is not None:
-            self._tell(standing, map(index.filter, ids))
+            yield from self._tell(standing, map(index.filter, ids))
         self._reply(session, message.request, {"id": message.id, "filters": len(ids), "replaced": replaces})
 
     def remove(self, session: Session, message: IndexRemove) -> None:
         """INDEX_REMOVE: take a subscription out of the index."""
         index = self._require_index()
-        self._delivery.match()
         if not index.filters_of(message.id):
             raise Refusal(Code.UNKNOWN, f"the index has no subscription {message.id!r}")
         count = self._take_out(index, message.id)
@@ -360,9 +364,14 @@ class StandingIndex:
             assert standing.attached or standing.interface
             assert not standing.interface or _FIRST <= standing.interface < self._next_interface
             assert standing.attached == {each for each, its in self.attachments.items() if its is standing}
-            assert standing.attached <= self._delivery.receivers.keys() | self._delivery.leaving
+            assert standing.attached <= self._delivery.receivers.keys() | self._delivery.silent
             assert standing.attached or not standing.keys
         assert self.attachments.keys() <= self._delivery.unrecorded
+
+
+def _at_once(steps: Steps) -> None:
+    for _ in steps:
+        pass
 
 
 def _cannot_open(path: str, shard: str, done: Callable[[Loaded | ContradaError], None]) -> None:

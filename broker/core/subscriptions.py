@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -23,7 +24,7 @@ from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.filter import as_filters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.ports import Codec, Interest, Table
@@ -32,8 +33,11 @@ if TYPE_CHECKING:
     from contrada.broker.node.settings import Settings
     from contrada.broker.turn.leftovers import Leftovers
     from contrada.broker.turn.mishaps import Mishaps
+    from contrada.broker.turn.work import Steps
 
 _EXPLAINED: Final = 100  # filters of one subscription, at most: it may have thousands
+AT_ONCE: Final = 1 << 14  # bytes of filters that are put into the table without a pause
+TELL_AT_ONCE: Final = 16  # filters that neighbours are told without a pause: each may be compared with many
 _REMEMBERED: Final = 10_000  # subscriptions that have ended, for EXPLAIN
 
 
@@ -95,22 +99,29 @@ class Subscriptions:
 
     # -- how one begins ----------------------------------------------------------------------------------
 
-    def subscribe(self, session: Session, message: Subscribe) -> None:
-        """SUBSCRIBE."""
+    def subscribe(self, session: Session, message: Subscribe) -> Steps:
+        """SUBSCRIBE: it gets nothing before all its filters are in the table."""
         size = self._sessions.afford(session, message.filters)
-        if not self.may_begin(session, message):
-            return
+        self.check(session, message)
+        return self._subscribe(session, message, size)
+
+    def _subscribe(self, session: Session, message: Subscribe, size: int) -> Steps:
         interface = self._delivery.new_interface()
         ids: list[int] = []
+        self._delivery.silent.add(interface)  # until it is complete
         try:
-            filters = [self.codec.filter(encoded) for encoded in message.filters]
+            filters = yield from read_filters(self.codec, message.filters)
             for expression in filters:
-                ids += self._table.add(interface, expression)
-        except Exception as error:
+                for some in self._table.adding(interface, expression):
+                    ids += some
+                    if size > AT_ONCE:
+                        yield
+        except BaseException as error:
             self._withdraw(interface, ids, ())
             if isinstance(error, ContradaError):
                 raise Refusal(Code.BAD_FILTER, str(error)) from error
             raise
+        self._delivery.silent.discard(interface)
         subscription = self.begin(self, session, message, interface)
         subscription.filters = ids
         subscription.encoded = message.filters
@@ -119,11 +130,11 @@ class Subscriptions:
         if (journal := self._delivery.journal) is not None:
             journal.subscribed(interface, session.publisher, session.number, subscription.id, message.filters)
         with self.undone_if_it_fails(subscription):
-            self._tell(subscription, filters)
+            yield from self._tell(subscription, filters)
         self._sessions.answer(session, Ack((Acked(message.request),)))
 
-    def may_begin(self, session: Session, message: Subscribe | Attach) -> bool:
-        """Check what every subscription has to obey, and match what was published before it."""
+    def check(self, session: Session, message: Subscribe | Attach) -> None:
+        """Refuse what a session may not ask for."""
         limits = self._settings.limits
         if message.subscription in session.receivers:
             raise Refusal(Code.DUPLICATE, f"subscription {message.subscription} exists already in this session")
@@ -131,8 +142,6 @@ class Subscriptions:
             raise Refusal(Code.LIMIT, f"a session may have at most {limits.subscriptions} subscriptions")
         if message.queue > limits.queue:
             raise Refusal(Code.LIMIT, f"a queue may be at most {limits.queue} long")
-        self._delivery.match()
-        return session.open  # not if that filled a queue of this very session, under the policy disconnect
 
     def begin(self, part: Part, session: Session, message: Subscribe | Attach, interface: int) -> Subscription:
         """Register a subscription under an interface."""
@@ -162,17 +171,20 @@ class Subscriptions:
 
     # -- what others learn of it -------------------------------------------------------------------------
 
-    def _tell(self, subscription: Subscription, expressions: Iterable[Any]) -> None:
+    def _tell(self, subscription: Subscription, expressions: Iterable[Any]) -> Steps:
         """What a subscription asks for is wanted."""
         if self._interest.awake:
             for expression, body in zip(expressions, subscription.encoded, strict=True):
-                wanted = encoded_filters(expression, body)
-                self._interest.interest_changed(wanted, ())
-                subscription.keys += [each.key for each in wanted]
+                for wanted in encoded_filters(expression, body):
+                    self._interest.interest_changed((wanted,), ())
+                    subscription.keys.append(wanted.key)
+                    if len(subscription.keys) % TELL_AT_ONCE == 0:
+                        yield
 
     def _tell_all(self) -> None:
         for subscription in self.by_interface.values():
-            self._tell(subscription, map(self.codec.filter, subscription.encoded))
+            for _ in self._tell(subscription, map(self.codec.filter, subscription.encoded)):
+                pass
 
     # -- how one ends ------------------------------------------------------------------------------------
 
@@ -181,11 +193,9 @@ class Subscriptions:
         subscription = session.receivers.get(message.subscription)
         if not isinstance(subscription, Subscription):
             raise Refusal(Code.UNKNOWN, f"this session has no subscription {message.subscription}")
-        self._delivery.match()
-        if session.open:  # matching may have ended the session, for a full queue
-            session.report_drops(subscription)
-            self.end(subscription)
-            self._sessions.answer(session, Ack((Acked(message.request),)))
+        session.report_drops(subscription)
+        self.end(subscription)
+        self._sessions.answer(session, Ack((Acked(message.request),)))
 
     def end(self, subscription: Subscription) -> None:
         """End a subscription: it is gone when this returns. Its filters follow when there is time for them."""
@@ -204,7 +214,7 @@ class Subscriptions:
         gone = [each for each in session.receivers.values() if isinstance(each, Subscription)]
         session.receivers.clear()
         delivery = self._delivery
-        delivery.leaving.update([subscription.interface for subscription in gone])
+        delivery.silent.update([subscription.interface for subscription in gone])
         self._leftovers.put(lambda subscription: subscription.part.withdraw(subscription), gone)
         for subscription in gone:
             delivery.receivers.pop(subscription.interface, None)
@@ -221,11 +231,11 @@ class Subscriptions:
         """Let an interface match nothing from here on, and take its filters out when there is time for it."""
 
         def done() -> None:
-            self._delivery.leaving.discard(interface)
+            self._delivery.silent.discard(interface)
             with suppress(KeyError):  # none is left; unless adding failed half-way
                 self._table.remove_interface(interface)
 
-        self._delivery.leaving.add(interface)
+        self._delivery.silent.add(interface)
         self._leftovers.put(self._remove, zip_longest(filters, keys), done)
 
     def _remove(self, filter: tuple[int | None, bytes | None]) -> None:
@@ -246,6 +256,17 @@ class Subscriptions:
             mine = [each for each in session.receivers.values() if isinstance(each, Subscription)]
             assert session.filter_bytes >= sum(each.filter_bytes for each in mine)
             assert all(self._delivery.receivers.get(each.interface) is each for each in mine)
+
+
+def read_filters(codec: Codec, encoded: Sequence[bytes]) -> Generator[Any, Any, list[Any]]:
+    """Read filters; what is costly by another thread."""
+    if not codec.costly(encoded):
+        return [codec.filter(each) for each in encoded]
+    filters = []
+    for each in encoded:
+        read = yield partial(codec.filter, each)
+        filters.append(read)
+    return filters
 
 
 def encoded_filters(expression: Any, body: bytes) -> list[EncodedFilter]:

@@ -51,6 +51,7 @@ class TimedTable:
 
     def __init__(self, table: Table, seconds: Histogram, sizes: Histogram) -> None:
         self.add = table.add
+        self.adding = table.adding
         self.remove = table.remove
         self.remove_interface = table.remove_interface
         self.explain = table.explain

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from contrada.broker.core.ports import Refusal
-from contrada.broker.core.subscriptions import encoded_filters
+from contrada.broker.core.subscriptions import TELL_AT_ONCE, encoded_filters, read_filters
 from contrada.broker.protocol.messages import Ack, Acked, Advertise, Unadvertise
 from contrada.broker.protocol.wire import Code
 from contrada.errors import ContradaError
@@ -17,12 +17,12 @@ from contrada.errors import ContradaError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.ports import Codec, EncodedFilter
     from contrada.broker.core.session import Session
     from contrada.broker.core.sessions import Sessions
     from contrada.broker.overlay.overlay import Overlay
     from contrada.broker.turn.leftovers import Leftovers
+    from contrada.broker.turn.work import Steps
 
 
 class _Advertisement(NamedTuple):
@@ -37,7 +37,6 @@ class Advertisements:
         self,
         codec: Codec,
         sessions: Sessions,
-        delivery: Delivery,
         overlay: Overlay,
         leftovers: Leftovers,
         *,
@@ -46,14 +45,13 @@ class Advertisements:
         self.codec = codec
         self._most = most  # of one session
         self._sessions = sessions
-        self._delivery = delivery
         self._overlay = overlay
         self._leftovers = leftovers
         self._of: dict[Session, dict[int, _Advertisement]] = {}
         sessions.ended.append(self.session_ended)
         overlay.woken.append(self._tell_all)
 
-    def advertise(self, session: Session, message: Advertise) -> None:
+    def advertise(self, session: Session, message: Advertise) -> Steps:
         """ADVERTISE."""
         mine = self._of.get(session, {})
         if message.advertisement in mine:
@@ -62,10 +60,12 @@ class Advertisements:
             raise Refusal(Code.LIMIT, f"a session may have at most {self._most} advertisements")
         size = self._sessions.afford(session, message.filters)
         try:
-            filters = [f for body in message.filters for f in encoded_filters(self.codec.filter(body), body)]
+            read = yield from read_filters(self.codec, message.filters)
         except ContradaError as error:
             raise Refusal(Code.BAD_FILTER, str(error)) from error
-        self._tell(filters)
+        bodies = message.filters
+        filters = [f for each, body in zip(read, bodies, strict=True) for f in encoded_filters(each, body)]
+        yield from self._tell(filters)
         self._of.setdefault(session, {})[message.advertisement] = _Advertisement(filters, size)
         session.filter_bytes += size
         self._sessions.answer(session, Ack((Acked(message.request),)))
@@ -77,10 +77,8 @@ class Advertisements:
             raise Refusal(Code.UNKNOWN, f"this session has no advertisement {message.advertisement}")
         filters, size = mine.pop(message.advertisement)
         session.filter_bytes -= size
-        self._delivery.match()  # what was published before must still find those who want it
         self._withdraw(filters)
-        if session.open:  # matching may have ended the session, for a full queue
-            self._sessions.answer(session, Ack((Acked(message.request),)))
+        self._sessions.answer(session, Ack((Acked(message.request),)))
 
     def has_any(self, session: Session) -> bool:
         """Whether a session advertises something."""
@@ -94,9 +92,10 @@ class Advertisements:
     def _tell_all(self) -> None:
         for mine in self._of.values():
             for filters, _ in mine.values():
-                self._tell(filters)
+                for _ in self._tell(filters):
+                    pass
 
-    def _tell(self, filters: Sequence[EncodedFilter]) -> None:
+    def _tell(self, filters: Sequence[EncodedFilter]) -> Steps:
         if not self._overlay.wants_advertisements:
             return
         told: list[EncodedFilter] = []
@@ -104,7 +103,9 @@ class Advertisements:
             for each in filters:
                 told.append(each)
                 self._overlay.advertise(each)
-        except Exception:
+                if len(told) % TELL_AT_ONCE == 0:
+                    yield
+        except BaseException:
             self._withdraw(told)
             raise
 

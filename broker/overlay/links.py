@@ -23,7 +23,6 @@ from contrada.broker.protocol.wire import LIST_LENGTH, OLDEST_VERSION, VERSION, 
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
-    from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.session import Session, SessionKind
     from contrada.broker.core.sessions import Sessions
     from contrada.broker.node.settings import Settings
@@ -44,7 +43,6 @@ class Links:
         self,
         settings: Settings,
         sessions: Sessions,
-        delivery: Delivery,
         overlay: Overlay,
         advertisements: Advertisements,
         clock: Clock,
@@ -56,7 +54,6 @@ class Links:
         self.kind: SessionKind  # of neighbours' sessions; the core sets it, whose handlers it names
         self._timeout = settings.timeout
         self._sessions = sessions
-        self._delivery = delivery
         self._overlay = overlay
         self._advertisements = advertisements
         self._clock = clock
@@ -161,7 +158,6 @@ class Links:
         """LINK, from what was a client until now: the other end is a broker."""
         rival = self._rival(message.broker)
         self._check_link(session, message, rival)
-        self._delivery.match()
         session.become(self.kind)
         session.name = message.broker
         link = self._overlay.new_neighbour(message.broker, session, None)

@@ -19,6 +19,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from contrada.broker.core.receiver import Receiver
+from contrada.broker.core.subscriptions import AT_ONCE, read_filters
 from contrada.broker.overlay.actions import Action, Install, Send, StandDown
 from contrada.broker.overlay.neighbour import WINDOW, Neighbour, NeighbourInterface
 from contrada.broker.overlay.report import links
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from contrada.broker.overlay.dial import Dial
     from contrada.broker.turn.clock import Clock
     from contrada.broker.turn.leftovers import Leftovers
+    from contrada.broker.turn.work import Steps
 
 log = logging.getLogger("contrada.broker")
 
@@ -233,29 +235,31 @@ class Overlay:
 
     # -- what neighbours say -----------------------------------------------------------------------------
 
-    def hear(self, session: Session, message: LinkStates | Digest | Replace | Change) -> None:
-        """LINK_STATES, DIGEST, REPLACE or CHANGE: for the router."""
+    def hear(self, session: Session, message: LinkStates | Digest) -> None:
+        """LINK_STATES or DIGEST: for the router."""
+        link = session.source
+        if isinstance(link, Neighbour) and link.up:
+            self._act(self.router.receive(link.id, message))
+
+    def hear_filters(self, session: Session, message: Replace | Change) -> Steps:
+        """REPLACE or CHANGE: for the router too, who is told of many filters by and by."""
         link = session.source
         if not isinstance(link, Neighbour) or not link.up:
             return
-        self._delivery.match()
-        if not session.open:
+        encoded = message.filters if isinstance(message, Replace) else message.add
+        try:
+            filters = yield from read_filters(self.codec, encoded)
+            if not all(isinstance(each, Filter) for each in filters):
+                raise ContradaError("brokers exchange single filters, not predicates")
+        except ContradaError as error:
+            self._sessions.end(session, Code.BAD_FILTER, str(error))
             return
-        if isinstance(message, (Replace, Change)):
-            encoded = message.filters if isinstance(message, Replace) else message.add
-            try:
-                self._decoded = {each: self._read_filter(each) for each in encoded}
-            except ContradaError as error:
-                self._sessions.end(session, Code.BAD_FILTER, str(error))
-                return
-        self._act(self.router.receive(link.id, message))
-        self._decoded = {}
-
-    def _read_filter(self, encoded: bytes) -> Filter:
-        f = self.codec.filter(encoded)
-        if not isinstance(f, Filter):
-            raise ContradaError("brokers exchange single filters, not predicates")
-        return f
+        decoded = dict(zip(encoded, filters, strict=True))
+        for part in split(message, AT_ONCE):
+            self._decoded = decoded
+            self._act(self.router.receive(link.id, part))
+            self._decoded = {}
+            yield
 
     def hear_error(self, session: Session, message: Error) -> None:
         """ERROR: the neighbour refuses."""

@@ -11,7 +11,7 @@ from contrada.forwarding.language.filter import Filter, as_filters
 from contrada.spatial.relations.relate import EXACT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from contrada.errors import CodecError
 
@@ -30,6 +30,9 @@ class ReferenceTable:
             self.filters[self.last] = (interface, each)
             ids.append(self.last)
         return ids
+
+    def adding(self, interface: int, expression: Any) -> Iterator[list[int]]:
+        yield self.add(interface, expression)
 
     def remove(self, filter_id: int) -> None:
         del self.filters[filter_id]

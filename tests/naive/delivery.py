@@ -11,7 +11,7 @@ from contrada.broker.protocol.wire import Policy
 from contrada.errors import CodecError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 class NaiveTable:
@@ -27,6 +27,9 @@ class NaiveTable:
         self.interfaces.setdefault(interface, []).append((self.next_id, *expression))
         self.next_id += 1
         return [self.next_id - 1]
+
+    def adding(self, interface: int, expression: tuple[str, Any]) -> Iterator[list[int]]:
+        yield self.add(interface, expression)
 
     def remove_interface(self, interface: int) -> None:
         del self.interfaces[interface]

@@ -93,7 +93,7 @@ def test_an_interface_that_is_leaving_matches_nothing():
     bench = Bench()
     session, publisher = bench.open(b"sub"), bench.open(b"pub")
     one = receiver(bench, session, 1, "x")
-    bench.delivery.leaving.add(one.interface)
+    bench.delivery.silent.add(one.interface)
     submit(bench, FakeSource(publisher), 1, "x")
     bench.delivery.match()
     assert bench.flush() == {}

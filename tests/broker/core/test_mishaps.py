@@ -237,6 +237,9 @@ class Plain:
         self.filters[len(self.filters) + 1] = interface, expression
         return [len(self.filters)]
 
+    def adding(self, interface, expression):
+        yield self.add(interface, expression)
+
     def remove(self, id):
         del self.filters[id]
 
