@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contrada.broker.overlay.dial import Peer
 
 _MESSAGES: Final = 512  # of one peer in a turn
-_NOTIFICATIONS: Final = 4096  # in a turn, clients' included
+_NOTIFICATIONS: Final = 4096  # of all peers in a turn
 _LOST: Final = {
     int(zmq.Event.CLOSED): "nobody listens there",
     int(zmq.Event.DISCONNECTED): "the connection is gone",
@@ -95,10 +95,11 @@ class Dealers:
     def receive(self, ready: dict[Any, int], core: Core) -> None:
         """Take in what peers have sent, up to a turn's worth, and which of them are gone."""
         now = time.monotonic()
+        most = core.pending + _NOTIFICATIONS
         for connection, (dealer, monitor) in self._lines.items():
             if dealer in ready:
                 for _ in range(_MESSAGES):
-                    if core.pending >= _NOTIFICATIONS:
+                    if core.pending >= most:
                         break
                     try:
                         frames = dealer.recv_multipart(zmq.NOBLOCK)

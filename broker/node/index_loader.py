@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import queue
-import threading
-from collections import deque
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,6 +16,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable
 
+    from contrada.broker.node.worker import Worker
     from contrada.spatial.road.network import RoadNetwork
 
     Done = Callable[[Loaded | ContradaError], None]
@@ -57,54 +54,29 @@ def _digest(path: Path) -> str:
 
 
 _MOST_BYTES: Final = 1 << 30  # of a manifest
-_GRACE: Final = 0.2  # seconds for the thread to end, if it is idle
 
 
 class IndexLoader:
-    """One thread that opens, or verifies, what it is asked to, in order. Results wait until the loop collects them."""
+    """Opens and verifies indexes on a worker's thread, in order."""
 
-    def __init__(self, wake: Callable[[], None], roads: RoadNetwork | None = None) -> None:
-        self._wake = wake
+    def __init__(self, worker: Worker, roads: RoadNetwork | None = None) -> None:
+        self._worker = worker
         self._roads = roads
-        self._wanted: queue.SimpleQueue[Callable[[], Callable[[], None]] | None] = queue.SimpleQueue()
-        self._done: deque[Callable[[], None]] = deque()
-        self._thread: threading.Thread | None = None
 
     def open(self, path: str, shard: str, done: Done) -> None:
-        """Have an index opened; `collect` will call `done` with it, or with what was wrong."""
-        self._ask(lambda: partial(done, self._opened(path, shard)))
+        """Have an index opened; `done` will be called with it, or with what was wrong."""
+        results: list[Loaded | ContradaError] = []
+        self._worker.ask(lambda: results.append(self._open(path, shard)), lambda: done(results[0]))
 
     def verify(self, loaded: Loaded, done: Callable[[list[CorruptFile]], None]) -> None:
-        """Have an index checked that was opened without; `collect` will call `done` with what is wrong."""
-        self._ask(lambda: partial(done, loaded.table.verify()))
+        """Have an index checked that was opened without; `done` will be called with what is wrong."""
+        damaged: list[CorruptFile] = []
+        self._worker.ask(lambda: damaged.extend(loaded.table.verify()), lambda: done(damaged))
 
-    def collect(self) -> None:
-        """Hand over what is ready; on the broker's thread."""
-        while self._done:
-            self._done.popleft()()
-
-    def _ask(self, job: Callable[[], Callable[[], None]]) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="contrada-index", daemon=True)
-            self._thread.start()
-        self._wanted.put(job)
-
-    def close(self) -> None:
-        """Open nothing more. What is being opened comes too late, and is not waited for."""
-        if self._thread is not None:
-            self._wanted.put(None)
-            self._thread.join(_GRACE)
-            self._thread = None
-
-    def _opened(self, path: str, shard: str) -> Loaded | ContradaError:
+    def _open(self, path: str, shard: str) -> Loaded | ContradaError:
         try:
             return open_index(path, shard, roads=self._roads, verify=True)  # nobody waits for it
         except ContradaError as error:
             return error
         except Exception as error:  # of a file that is not what it seems: the broker must not die of it
             return CorruptFile(f"{path}: not an index that this broker can open: {error!r}")
-
-    def _work(self) -> None:
-        while (job := self._wanted.get()) is not None:
-            self._done.append(job())
-            self._wake()

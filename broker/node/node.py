@@ -37,6 +37,7 @@ from contrada.broker.node.dealers import Dealers
 from contrada.broker.node.index_loader import IndexLoader
 from contrada.broker.node.key_directory import KeyDirectory
 from contrada.broker.node.recorder import Recorder
+from contrada.broker.node.worker import Worker
 from contrada.broker.protocol.keepalive import keepalive
 from contrada.broker.protocol.wire import Code, Role
 from contrada.errors import ContradaError
@@ -56,7 +57,10 @@ _TURN_MESSAGES = 512
 _TURN_NOTIFICATIONS = 2048
 _TURN_BYTES = 8 << 20
 _TURN_SECONDS = 0.01  # some messages take milliseconds
-_LEFTOVER_SECONDS = 0.002  # of a turn for what nobody waits for
+_MATCH_SECONDS = 0.02  # of a turn for matching,
+_WORK_SECONDS = 0.01  # for what takes clients more than a turn,
+_LEFTOVER_SECONDS = 0.002  # and for what nobody waits for
+_READERS = 2  # threads that read large filters
 _SEND_QUEUE = 128  # messages in a connection's buffer before it counts as full
 _RECEIVE_QUEUE = 64
 _COPY_BYTES = 64 << 10  # longer frames are shared with ZeroMQ instead of copied
@@ -98,8 +102,13 @@ class Node:
         self.core.leftovers.seconds = _LEFTOVER_SECONDS
         metrics.watch(self.core)
         self._recorder: Recorder | None = None
-        self._loader = IndexLoader(self._wake, roads)
+        self._files = Worker("contrada-index", self._wake)
+        self._loader = IndexLoader(self._files, roads)
+        self._readers = Worker("contrada-filters", self._wake, _READERS)
         self.core.index.open_index = self._loader.open
+        self.core.work.beside = self._readers.ask
+        self.core.work.seconds = _WORK_SECONDS
+        self.core.delivery.seconds = _MATCH_SECONDS
         self._keys = keys
         self._secure = keys is not None
         self._linger = settings.shutdown_timeout
@@ -211,7 +220,8 @@ class Node:
             self._router.disable_monitor()
             self._peers.close_all()
             self._context.destroy(linger=ceil(self._linger * 1000))
-            self._loader.close()
+            self._files.close()
+            self._readers.close()
             if self._recorder is not None:
                 self._recorder.close()
             self._wake_read.close()
@@ -269,7 +279,8 @@ class Node:
         """Another thread has something for this one."""
         with suppress(BlockingIOError):
             self._wake_read.recv(4096)
-        self._loader.collect()
+        self._files.collect()
+        self._readers.collect()
 
     def _flush(self) -> None:
         """Send what is ready, once what led to it is recorded."""
@@ -281,8 +292,8 @@ class Node:
         """Deliver what credit allows, listening only for credit; then BYE."""
         core = self.core
         began = time.monotonic()
-        self._loader.close()
-        self._loader.collect()
+        self._files.close()
+        self._files.collect()
         deadline = began + self.settings.shutdown_timeout * _PATIENCE
         self._receive()
         core.stop(time.monotonic())
@@ -290,6 +301,7 @@ class Node:
         while (core.busy or core.congested or self._unserved()) and time.monotonic() < deadline:
             self._router.poll(2)
             self._receive()
+            self._readers.collect()
             core.turn(time.monotonic())
             self._flush()
         core.goodbye()
@@ -309,7 +321,7 @@ class Node:
         """Take in what has arrived, up to a turn's worth."""
         core, receive, more = self.core, self._router.recv, self._router.getsockopt
         now = time.monotonic()
-        room = _TURN_BYTES
+        room, most = _TURN_BYTES, core.pending + _TURN_NOTIFICATIONS  # what others left for later is no reason to wait
         for _ in range(_TURN_MESSAGES):
             try:
                 connection = receive(zmq.NOBLOCK)
@@ -325,7 +337,7 @@ class Node:
                 continue
             core.receive(connection, user, frames, now)
             room -= sum(map(len, frames))
-            if room <= 0 or core.pending >= _TURN_NOTIFICATIONS or time.monotonic() - now > _TURN_SECONDS:
+            if room <= 0 or core.pending >= most or time.monotonic() - now > _TURN_SECONDS:
                 return
 
     def _send(self, connection: bytes, frames: Sequence[bytes]) -> Sent:

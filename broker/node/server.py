@@ -17,7 +17,7 @@ from contrada.broker.node.metrics import Metrics
 from contrada.broker.node.node import Node
 from contrada.broker.node.settings import Settings
 from contrada.errors import ContradaError
-from contrada.forwarding.codec.msgpack import decode_filter, decode_notification
+from contrada.forwarding.codec.msgpack import costly, decode_filter, decode_notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ class Broker:
     def __init__(self, listen: str = "tcp://127.0.0.1:*", *, table: Table | None = None, **options: Any) -> None:
         self.settings = Settings.of({"listen": listen, **options})
         self._metrics = Metrics()
-        codec = Codec(decode_notification, decode_filter)
+        codec = Codec(decode_notification, decode_filter, costly)
         roads = _roads(self.settings)
         index = None
         if self.settings.index is not None:
