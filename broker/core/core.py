@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from contrada.broker.core.admin import explain, status
@@ -70,7 +71,7 @@ from contrada.broker.turn.work import LATER, Work
 from contrada.errors import ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from contrada.broker.core.session import Sent, Session
     from contrada.broker.core.sessions import Identity
@@ -111,7 +112,7 @@ class Core:
         self.turns = Turns()
         self.mishaps = mishaps = Mishaps(self.counters)
         self.leftovers = leftovers = Leftovers(lambda error: mishaps.note("leftovers", error))
-        self.work = Work(self._hear_held, self._work_failed)
+        self.work = Work(self._hear_message, self._work_failed, step=self._timed)
         self.sessions = sessions = Sessions(settings, clock, self.counters, mishaps, id=id, identify=identify)
         self.delivery = delivery = Delivery(
             table,
@@ -293,10 +294,14 @@ class Core:
         if session.open and (steps := handler.function(session, message)) is not None:
             yield from steps
 
-    def _hear_held(self, session: Session, message: Any) -> Steps | None:
-        """Have a message heard that had to wait."""
-        self._hearing = type(message).__name__.upper(), session.number
-        return self._hear_message(session, message)
+    @contextmanager
+    def _timed(self, session: Session, message: Any) -> Iterator[None]:
+        """Around a step of what a message asked for."""
+        self.turns.enter()
+        try:
+            yield
+        finally:
+            self.turns.leave(type(message).__name__.upper(), session.number)
 
     def _refuse(self, session: Session, message: Any, refusal: Refusal) -> None:
         self.sessions.answer(session, Error(getattr(message, "request", 0), refusal.code, str(refusal)))
@@ -346,11 +351,7 @@ class Core:
     def turn(self, now: float) -> None:
         """Match what was published and move what credit allows."""
         self.clock.now = now
-        if self.work:
-            self.turns.enter()
-            self._hearing = "held messages", 0
-            self.work.work()
-            self.turns.leave(*self._hearing)
+        self.work.work()
         self.delivery.match_some()
         self.delivery.drain()
         if self.leftovers:

@@ -18,11 +18,13 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Hashable
+    from contextlib import AbstractContextManager
 
     Steps = Generator[Any, Any, None]
 
@@ -49,7 +51,8 @@ class Work:
     """The work under way, by client.
 
     `hear(key, message)` hears a message that was held, and returns steps or None. `fail(key, message, error)` is told
-    of what steps raise. `beside(job)`, if there is one, has a job done by another thread; else it is done at once.
+    of what steps raise. `step(key, message)` is around every step of `work`. `beside(job, done)`, if there is one, has
+    a job done by another thread; else it is done at once.
     """
 
     def __init__(
@@ -57,6 +60,7 @@ class Work:
         hear: Callable[[Any, Any], Steps | None],
         fail: Callable[[Any, Any, Exception], None],
         *,
+        step: Callable[[Any, Any], AbstractContextManager[None]] = lambda _key, _message: nullcontext(),
         seconds: float = math.inf,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -64,8 +68,10 @@ class Work:
         self.beside: Callable[[Callable[[], None], Callable[[], None]], None] | None = None
         self._hear = hear
         self._fail = fail
+        self._around = step
         self._clock = clock
         self.tasks: dict[Hashable, Task] = {}
+        self._current: Task | None = None  # whose step is being taken
         self._ready: deque[Hashable] = deque()  # those that wait for nothing but time
 
     def __bool__(self) -> bool:
@@ -92,7 +98,7 @@ class Work:
         if task is not None:
             if key in self._ready:
                 self._ready.remove(key)
-            if task.steps is not None and not task.steps.gi_running:
+            if task.steps is not None and task is not self._current:  # else it is closed when it has taken its step
                 task.steps.close()
 
     def work(self) -> None:
@@ -104,7 +110,10 @@ class Work:
         while self._ready:
             key = self._ready[0]
             self._ready.rotate(-1)
-            if self._step(key, self.tasks[key]) is LATER and key in self.tasks:
+            task = self.tasks[key]
+            with self._around(key, task.message if task.steps is not None else task.held[0][0]):
+                asked = self._step(key, task)
+            if asked is LATER and key in self.tasks:
                 self._ready.remove(key)
                 later.append(key)
             if self._clock() >= until:
@@ -114,6 +123,7 @@ class Work:
     def _step(self, key: Hashable, task: Task) -> Any:
         """Go on with a client's work, or hear the next message that it waits with; what the steps asked for."""
         asked = None
+        self._current = task
         try:
             if task.steps is None:
                 task.message, size = task.held.popleft()
@@ -130,6 +140,8 @@ class Work:
         except Exception as error:
             task.steps = None
             self._fail(key, task.message, error)
+        finally:
+            self._current = None
         if self.tasks.get(key) is not task:  # it ended the client
             if task.steps is not None:
                 task.steps.close()

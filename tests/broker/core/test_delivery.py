@@ -97,3 +97,76 @@ def test_an_interface_that_is_leaving_matches_nothing():
     submit(bench, FakeSource(publisher), 1, "x")
     bench.delivery.match()
     assert bench.flush() == {}
+
+
+class Slow(Bench):
+    """A bench on which matching a byte takes a millisecond, and a turn should last ten."""
+
+    def __init__(self):
+        super().__init__()
+        self.time = 0.0
+        self.matched = []
+        self.delivery._now = lambda: self.time
+        self.delivery.seconds = 0.01
+        self.delivery.slice_bytes = 64
+        find = self.table.match_bodies
+
+        def slow(bodies):
+            self.time += sum(map(len, bodies)) / 1000
+            self.matched.append(len(bodies))
+            return find(bodies)
+
+        self.table.match_bodies = slow
+
+
+def test_what_takes_longer_than_a_turn_is_matched_in_slices_of_each_source_in_turn():
+    bench = Slow()
+    session = bench.open(b"sub")
+    receiver(bench, session, 1, "x", credit=1000)
+    much, little = FakeSource(bench.open(b"much")), FakeSource(bench.open(b"little"))
+    for request in range(1, 51):
+        submit(bench, much, request, "x", "y", "x")
+    submit(bench, little, 900, "x")
+    turns = 0
+    while not little.acknowledged:
+        bench.delivery.match_some()
+        bench.delivery._check()
+        turns += 1
+    assert turns <= 3
+    assert len(much.acknowledged) < 40
+    assert not bench.delivery.match_before(much.session)
+    assert bench.delivery.match_before(little.session)
+    while bench.delivery.pending:
+        bench.delivery.match_some()
+        bench.delivery._check()
+    assert much.acknowledged == [*range(1, 51)]
+    assert sum(bench.matched) == 151
+    assert max(bench.matched[2:]) <= 4, "it has learnt how long it takes"
+
+
+def test_a_publication_is_matched_by_parts_and_handed_out_whole():
+    bench = Slow()
+    session = bench.open(b"sub")
+    receiver(bench, session, 1, "x", credit=1000)
+    source = FakeSource(bench.open(b"pub"))
+    submit(bench, source, 1, *["x", "y"] * 20)
+    turns = 0
+    while bench.delivery.pending:
+        assert bench.flush() == {}
+        bench.delivery.match_some()
+        bench.delivery._check()
+        turns += 1
+    assert turns > 5
+    assert [number for number, _ in delivered(bench.flush()[b"sub"])] == [*range(1, 41, 2)]
+    assert source.acknowledged == [1]
+
+
+def test_a_part_that_cannot_be_read_refuses_the_whole():
+    bench = Slow()
+    source = FakeSource(bench.open(b"pub"))
+    bodies = (*(body(a="x") for _ in range(40)), b"\xc1")
+    bench.delivery.submit(Publication(source, 1, bodies, sum(map(len, bodies))))
+    while bench.delivery.pending:
+        bench.delivery.match_some()
+        bench.delivery._check()
+    assert (source.refused, source.acknowledged) == ([1], [])
