@@ -29,7 +29,8 @@ _COLUMNS: Final = {
 }
 _BLOCK: Final = 64  # rows of the largest block of postings and of thresholds
 _FEWEST: Final = 4  # suspects worth a look, at least, and
-_MOST: Final = 256  # at most
+_MOST: Final = 1 << 14  # at most
+_KEPT: Final = 256
 _TOPS: Final = (
     layout.S_OPERANDS,
     layout.S_FILTERS,
@@ -50,16 +51,17 @@ class Suspects:
 
     def __init__(self) -> None:
         self.rows: list[int] = []
+        self.noted = 0
         self.enough = _FEWEST
 
     def note(self, rows: list[int]) -> None:
-        """Add some, unless there are many already."""
-        if len(self.rows) < _MOST:
-            self.rows += rows
+        """Add some; of very many the latest are kept."""
+        self.noted += len(rows)
+        self.rows = (self.rows + rows)[-_KEPT:]
 
     def take(self) -> list[int]:
         """All of them, each once; there are none afterwards."""
-        rows, self.rows = self.rows, []
+        rows, self.rows, self.noted = self.rows, [], 0
         return sorted({*rows})
 
     def outcome(self, looked_at: int, moved: int) -> None:

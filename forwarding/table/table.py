@@ -327,7 +327,7 @@ class ForwardingTable(Generic[InterfaceT]):
         """Stop matching, and reconsider the filters that were met in vain if they are many and nobody else matches."""
         self._lock.leave()
         suspects = self._memory.suspects
-        if len(suspects.rows) >= suspects.enough and self._lock.try_write():
+        if suspects.noted >= suspects.enough and self._lock.try_write():
             try:
                 rows = as_ints(suspects.take())
                 suspects.outcome(len(rows), self._changer.reconsider(rows)[0])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.types.plugged import Settings
 
-_PAIRS: Final = 32  # pairs looked at of a call
+_PAIRS: Final = 16  # pairs looked at of a call
 _SOME: Final = 256  # constraints that tell how large the universe is
 
 
@@ -35,7 +35,7 @@ class PlainType:
         self.settings = settings
         self._records = Records()
         self._traffic: dict[int, Traffic] = {}  # by name
-        self._searched, self._decided = Sampler(32), Sampler(32)
+        self._searched, self._decided = Sampler(64), Sampler(64)
 
     def handle(self, name: int, constraint: Constraint) -> int:
         """The handle of a constraint."""
@@ -105,8 +105,13 @@ class PlainType:
         for name in np.unique(flags >> NAME_BITS).tolist():
             mine = flags >> NAME_BITS == name
             posted = flags[mine] & POSTED != 0
-            shares[mine] = self._traffic_of(name).corrected(handles[mine], shares[mine], posted)
+            traffic = self._traffic_of(name)
+            shares[mine] = traffic.corrected(handles[mine], shares[mine], posted) * self._work(handles[mine], traffic)
         return shares
+
+    def _work(self, handles: Ints, traffic: Traffic) -> Floats:
+        """How much dearer than another constraint each is to decide for a value that may satisfy it."""
+        return np.ones(len(handles))
 
     def _guesses(self, handles: Ints) -> Floats:
         """Shares judged by the constraints alone; 0 where nothing can be said."""
@@ -137,7 +142,7 @@ class PlainType:
 
     def _learn_pairs(self, handles: Ints, held: NDArray[np.bool_]) -> None:
         """Look at some of the pairs decided."""
-        if self._decided.chosen(1 + len(handles) // 256):  # few of the short calls: a look takes longer than they do
+        if self._decided.chosen(1 + len(handles) // 1024):  # few of the short calls: a look takes longer than they do
             step = 1 + len(handles) // _PAIRS
             some = handles[::step]
             for handle, guess, so in zip(some.tolist(), self._guesses(some).tolist(), held[::step], strict=True):

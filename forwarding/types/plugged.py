@@ -93,7 +93,10 @@ class PluggedType(Protocol):
         ...
 
     def shares(self, handles: Ints) -> Floats:
-        """For each handle, the share of values under its name expected to satisfy it; 0 where that is not known."""
+        """For each handle, the share of values under its name expected to satisfy it; 0 where that is not known.
+
+        Times what finding one more costs, if that is more than a filter of the table's own types costs to verify.
+        """
         ...
 
     def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:

@@ -211,7 +211,16 @@ class RegionType(PlainType):
         return held
 
     def _learn_value(self, traffic: Traffic, value: Any, found: list[int]) -> None:
-        traffic.meet((value.x, value.y, value.x, value.y) if type(value) is Point else value.bounds, found)
+        if type(value) is Point:
+            traffic.meet((value.x, value.y, value.x, value.y), found)
+        else:
+            traffic.meet(value.bounds, found, len(ring_of(value)[0]) - 1)
+
+    def _work(self, handles: Ints, traffic: Traffic) -> Floats:
+        """A search relates all that touches, whatever else a filter asks: the edges of one with those of the other."""
+        edges: Floats = self._rows.array[handles, _EDGES].astype(np.float64)
+        work: Floats = 1.0 + (edges - 4.0) / 16.0 + edges * (traffic.value()[2] / 64.0)
+        return work
 
     def _boxes(self, handles: Ints) -> Floats:
         boxes = np.empty((len(handles), 4))
@@ -226,7 +235,7 @@ class RegionType(PlainType):
         for name in np.unique(names).tolist():
             mine = names == name
             traffic = self._traffic_of(name)
-            traffic.widen(boxes[mine])
+            traffic.ask(boxes[mine], self._rows.array[handles[mine], _EDGES])
             touching = traffic.touching(boxes[mine])
             apart = masks[mine] >> DISJOINT & 1
             shares[mine] = (masks[mine] & INTERSECTS != 0) * touching + apart * (1.0 - touching)

@@ -55,8 +55,10 @@ class Traffic:
 
     def __init__(self) -> None:
         self.universe: Box = (np.inf, np.inf, -np.inf, -np.inf)  # around all constraints and values seen
-        self._extent = (0.0, 0.0)  # of a value, on average
+        self._extent = (0.0, 0.0, 0.0)  # of a value, on average: its width, its height, its edges
         self._values = 0
+        self._asked = np.zeros(3)  # the same of constraints
+        self._constraints = 0
         self._now: dict[int, int] = {}  # hits by handle among the values looked at, and
         self._before: dict[int, int] = {}  # in the window before
         self._counted = self._counted_before = 0
@@ -70,24 +72,45 @@ class Traffic:
         if len(boxes):
             low, high = boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)
             x1, y1, x2, y2 = self.universe
-            self.universe = (min(x1, low[0]), min(y1, low[1]), max(x2, high[0]), max(y2, high[1]))
+            self.universe = (
+                min(x1, float(low[0])),
+                min(y1, float(low[1])),
+                max(x2, float(high[0])),
+                max(y2, float(high[1])),
+            )
+
+    def ask(self, boxes: Floats, edges: Ints) -> None:
+        """Learn from constraints: the boxes around them, and how many edges they have."""
+        self.widen(boxes)
+        sides = np.column_stack((boxes[:, 2:] - boxes[:, :2], edges))
+        self._constraints = min(self._constraints + len(boxes), 2 * WINDOW)
+        self._asked += (sides - self._asked).sum(axis=0) / max(self._constraints, len(boxes), 1)
+
+    def value(self) -> tuple[float, float, float]:
+        """Width, height and edges of a value. Before any has come they are thought to be half of what is asked for."""
+        width, height, edges = self._extent if self._values else self._asked / 2
+        return float(width), float(height), float(edges)
 
     def touching(self, boxes: Floats) -> Floats:
         """The share of values expected to touch each box, were their places spread evenly over the universe."""
         x1, y1, x2, y2 = self.universe
-        width, height = self._extent
+        width, height, _ = self.value()
         across = _part(boxes[:, 2] - boxes[:, 0] + width, x2 - x1 + width)
         along = _part(boxes[:, 3] - boxes[:, 1] + height, y2 - y1 + height)
         return across * along
 
-    def meet(self, box: Box, found: Iterable[int]) -> None:
-        """Learn from a value: the box around it, and the handles that a search for it found."""
-        self.widen(np.array((box,)))
-        self._values = min(self._values + 1, 2 * WINDOW)
-        width, height = self._extent
+    def meet(self, box: Box, found: Iterable[int], edges: int = 0) -> None:
+        """Learn from a value: the box around it, the handles that a search for it found, how many edges it has."""
+        x1, y1, x2, y2 = box
+        left, bottom, right, top = self.universe
+        if not (left <= x1 and bottom <= y1 and x2 <= right and y2 <= top):
+            self.widen(np.array((box,)))
+        self._values = count = min(self._values + 1, 2 * WINDOW)
+        width, height, before = self._extent
         self._extent = (
-            width + (box[2] - box[0] - width) / self._values,
-            height + (box[3] - box[1] - height) / self._values,
+            width + (x2 - x1 - width) / count,
+            height + (y2 - y1 - height) / count,
+            before + (edges - before) / count,
         )
         if self._counted == WINDOW:
             self._before, self._now = self._now, {}

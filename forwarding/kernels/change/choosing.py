@@ -35,7 +35,7 @@ from contrada.forwarding.kernels.memory.layout import (
 from contrada.spatial.storage.jit import inner_kernel
 
 _WIDEST_CELL = 61
-_LATE = 8.0  # what deciding a constraint of a plugged-in type costs, in constraints of the table's own types
+_LATE = 2.0  # what deciding a constraint of a plugged-in type costs, in filters met, when most fail by their boxes
 
 
 @inner_kernel
