@@ -139,7 +139,7 @@ def test_areas_where_nothing_happens_are_found_by_the_tree() -> None:
     table.add_many((i, in_box(i % 7, i % 11, 300 + i / COUNT, i % 20)) for i in range(COUNT))
     table.add("far", in_box(900, 900, 1, 0))
     events = [{"area": Point(800 + i % 50, 800), "kind": i % 20} for i in range(EVENTS)]
-    for _ in range(100):
+    for _ in range(200):
         table.match_many(events)
     assert verified(table, events) <= 4 * EVENTS
     table._check()
