@@ -240,4 +240,6 @@ def test_an_estimate_is_kept_beside_the_operand() -> None:
     table.add("I", in_box(0, 0, 1, 1))
     operands = table._memory.index.operands[: table._memory.state[layout.S_OPERANDS]]
     shares = operands[operands[:, layout.O_TAG] & 255 == layout.REGION][:, layout.O_LEN] / layout.SHARES
-    assert sorted(shares.round(4).tolist()) == [0.01, 1.0]
+    small, large = sorted(shares.tolist())
+    assert 0.01 <= small <= 0.1, "a hundredth of the universe, and more as values are thought to have a size"
+    assert round(large, 4) == 1
