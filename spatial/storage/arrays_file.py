@@ -49,6 +49,7 @@ _LARGE = 1 << 16  # bytes from which on an array has pages of its own, so that i
 _MAX_HEADER = 64 << 20
 _MOST_AXES = 4
 _PART = 4 << 20  # bytes that are verified at a time
+_CRC_DIGITS = len(str(2**32 - 1))
 _NUMBERS = "biufcmM"  # kinds of arrays without references
 _ROOM = 256 << 20  # bytes of address space that a growing array is given besides four times its size
 
@@ -86,6 +87,8 @@ def save_arrays(
     header = json.dumps(
         {"kind": kind, "version": version, "size": end, "meta": dict(meta or {}), "arrays": directory}
     ).encode()
+    # As long as it would be with the longest checksums: files of one shape have one size, whatever they hold.
+    header += b" " * sum(_CRC_DIGITS - len(str(entry[3])) for entry in directory.values())
     if any(array.nbytes >= _LARGE for array in packed.values()):
         header += b" " * (-(_PREFIX + len(header)) % _PAGE)  # which JSON does not mind
     first = _align(_PREFIX + len(header))

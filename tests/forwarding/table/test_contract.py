@@ -187,17 +187,17 @@ def test_refusals(kind: str) -> None:
     for each in wrong:
         for ask in (table.match_many, table.match_many_filters, table.match_pairs):
             with pytest.raises(InvalidValue):
-                ask([EVENTS[0], each])  # type: ignore[operator]
+                ask([EVENTS[0], each])
         with pytest.raises(InvalidValue):
             table.match(each)
     with pytest.raises(InvalidValue):
         table.match_pairs(Columns(1, [Column("price", Kind.NUMBER, np.array([np.inf]))]))
     with pytest.raises(InvalidValue):
-        table.add_many([("I1", "x > 1"), ([], "x > 1")])  # type: ignore[list-item]
+        table.add_many([("I1", "x > 1"), ([], "x > 1")])
     for id in (0, 10**9, -(10**12), True, "1"):
         assert id not in table
         with pytest.raises(NotFound):
-            table.filter(id)  # type: ignore[arg-type]
+            table.filter(id)
     compare(table, naive, EVENTS)
 
 
