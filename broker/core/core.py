@@ -203,6 +203,11 @@ class Core:
         return bool(self.leftovers or self.work or self.delivery.pending) or self.sessions.busy
 
     @property
+    def laden(self) -> bool:
+        """Whether the next turn will last: what is ready should be sent before it."""
+        return bool(self.work) or self.delivery.heavy
+
+    @property
     def congested(self) -> bool:
         """Whether some connection's buffer is full, so that a flush should be tried again at `retry_at`."""
         return self.sessions.congested

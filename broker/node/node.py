@@ -263,6 +263,8 @@ class Node:
             self._receive()
         if self._peers:
             self._peers.receive(ready, core)
+        if core.laden:
+            self._flush()  # answers need not wait for what takes long
         now = time.monotonic()
         core.turn(now)
         self._flush()
