@@ -21,7 +21,7 @@ def test_pages(page: str) -> None:
     assert not failed
 
 
-@pytest.mark.parametrize("module", ["forwarding.attr", "forwarding.language", "spatial.geotext"])
+@pytest.mark.parametrize("module", ["forwarding.language.attr", "forwarding.language.parse", "spatial.textual.geotext"])
 def test_docstrings(module: str) -> None:
     failed, tried = doctest.testmod(importlib.import_module(f"contrada.{module}"))
     assert tried
