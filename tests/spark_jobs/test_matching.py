@@ -12,6 +12,7 @@ import pytest
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.segments.segmented_table import write_index
+from contrada.spark_jobs.common.failing import TaskFailed
 from contrada.spark_jobs.common.index_cache import IndexFiles, opened
 from contrada.spark_jobs.replay import matching
 from contrada.spark_jobs.replay.logs.decoding import Form, Format
@@ -100,5 +101,5 @@ def test_a_task_that_fails_tells_of_no_files(index: Path, batches: Any, tmp_path
 
     files = TaskFiles(tmp_path / "files")
     task = _Task(Match(IndexFiles.of(index), FORMAT), files)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(TaskFailed, match="RuntimeError"):
         list(task.done(task.deliveries(broken())))
