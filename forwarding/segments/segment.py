@@ -44,7 +44,7 @@ class Segment:
                 for name in self.info.files:
                     verify_arrays(self.directory / name)
                 self.verified = True
-            except FileNotFoundError:
+            except FileNotFoundError:  # replaced by a later build: what is mapped stays, and cannot be read again
                 pass
             except CorruptFile as error:
                 self.damage = error

@@ -2,7 +2,7 @@
 
 Pieces are powers of two, each size with its own free list (threaded through the first word of free pieces), so
 allocation and release are O(1) and a churn of equal sizes reuses the same memory. The table makes sure there is room
-before it enters a kernel that allocates (`Arena.reserve`).
+before it enters a kernel that allocates (`GrowableArray.reserve`).
 """
 
 from __future__ import annotations

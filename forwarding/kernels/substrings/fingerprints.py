@@ -4,7 +4,7 @@
 
 With h[i] the fingerprint of a text's first i bytes, that of any window [i, j) is (h[j] - h[i]) / base**i: a subtraction
 and a multiplication, however long the window. Two different strings of up to n bytes have the same fingerprint for at
-most n of the 2**61 - 2 bases. Each table draws its own base (`Store`), so whoever chooses patterns and texts cannot aim
+most n of the 2**61 - 2 bases. Each table draws its own base (`Memory`), so who chooses patterns and texts cannot aim
 at a collision, nor at a bucket of the hash; it is saved with the table, whose rows hold fingerprints.
 """
 
