@@ -11,8 +11,8 @@ from contrada.broker.protocol.wire import LIST_LENGTH, Code
 
 if TYPE_CHECKING:
     from contrada.broker.core.core import Core
-    from contrada.broker.core.session import Session
     from contrada.broker.protocol.messages import Explain, NotificationId
+    from contrada.broker.sessions.session import Session
 
 
 _TEXT = 2000  # characters of one text in a document

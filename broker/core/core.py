@@ -11,7 +11,8 @@ Time is whatever monotonic number the loop passes in. The core owns the parts an
 them (`_client_handlers`, `_neighbour_handlers`); what each message means is said there:
 
     sessions         who is connected, what waits to be sent to them, how a session ends
-    delivery         publications of a turn: one match, batches, queues, acknowledgements
+    matching         publications of a turn: one match, or slices of what takes long
+    delivery         batches, queues, credit, acknowledgements
     subscriptions    what clients asked for: filters in the table, one interface each
     index            an index loaded from disk, its interfaces, who is attached
     overlay          neighbours: what they want and are told; with links, forwarding and advertisements
@@ -27,10 +28,9 @@ from typing import TYPE_CHECKING, Any
 from contrada.broker.core.admin import explain, status
 from contrada.broker.core.batch import deliver_frames
 from contrada.broker.core.delivery import Delivery
+from contrada.broker.core.matching import Matching
 from contrada.broker.core.ports import Codec, Refusal, Table
 from contrada.broker.core.publication import ClientSource, Publication
-from contrada.broker.core.session import Handler, Order, SessionKind
-from contrada.broker.core.sessions import Sessions
 from contrada.broker.core.standing_index import StandingIndex
 from contrada.broker.core.subscriptions import Subscriptions
 from contrada.broker.overlay.advertisements import Advertisements
@@ -63,6 +63,8 @@ from contrada.broker.protocol.messages import (
 from contrada.broker.protocol.peer_frames import decode_peer, forward_frames
 from contrada.broker.protocol.peer_messages import Change, Digest, Forward, LinkStates, Replace
 from contrada.broker.protocol.wire import Code, Role
+from contrada.broker.sessions.session import Handler, Order, SessionKind
+from contrada.broker.sessions.sessions import Sessions
 from contrada.broker.turn.clock import Clock
 from contrada.broker.turn.leftovers import Leftovers
 from contrada.broker.turn.mishaps import Mishap, Mishaps
@@ -73,9 +75,9 @@ from contrada.errors import ProtocolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from contrada.broker.core.session import Sent, Session
-    from contrada.broker.core.sessions import Identity
     from contrada.broker.node.settings import Settings
+    from contrada.broker.sessions.session import Sent, Session
+    from contrada.broker.sessions.sessions import Identity
     from contrada.broker.turn.work import Steps
 
 log = logging.getLogger("contrada.broker")
@@ -115,23 +117,24 @@ class Core:
         self.work = Work(self._hear_message, self._work_failed, step=self._timed)
         self.sessions = sessions = Sessions(settings, clock, self.counters, mishaps, id=id, identify=identify)
         self.delivery = delivery = Delivery(
-            table,
             sessions,
             clock,
             mishaps,
-            self.turns,
             id=id,
             first_sequence=first_sequence,
             block_timeout=settings.block_timeout,
         )
+        self.matching = matching = Matching(table, delivery, mishaps, self.turns)
         self.overlay = overlay = Overlay(
             settings, table, codec, sessions, delivery, leftovers, clock, id=id, incarnation=first_sequence
         )
-        self.subscriptions = Subscriptions(settings, table, codec, sessions, delivery, overlay, leftovers, mishaps)
-        self.index = StandingIndex(codec, sessions, delivery, self.subscriptions, overlay, leftovers)
+        self.subscriptions = Subscriptions(
+            settings, table, codec, sessions, delivery, matching, overlay, leftovers, mishaps
+        )
+        self.index = StandingIndex(codec, sessions, delivery, matching, self.subscriptions, overlay, leftovers)
         self.advertisements = Advertisements(codec, sessions, overlay, leftovers, most=settings.limits.subscriptions)
         self.links = Links(settings, sessions, overlay, self.advertisements, clock, incarnation=first_sequence)
-        self.forwarding = Forwarding(id, sessions, delivery, overlay.router)
+        self.forwarding = Forwarding(id, sessions, matching, overlay.router)
         sessions.ended.append(self.work.cancel)
         self._most_held = settings.filter_bytes + settings.limits.window_bytes
         self._clients = SessionKind(
@@ -195,17 +198,17 @@ class Core:
     @property
     def pending(self) -> int:
         """Notifications received in this turn and not yet matched."""
-        return self.delivery.pending
+        return self.matching.pending
 
     @property
     def busy(self) -> bool:
         """Whether another turn would make progress even if nothing arrives."""
-        return bool(self.leftovers or self.work or self.delivery.pending) or self.sessions.busy
+        return bool(self.leftovers or self.work or self.matching.pending) or self.sessions.busy
 
     @property
     def laden(self) -> bool:
         """Whether the next turn will last: what is ready should be sent before it."""
-        return bool(self.work) or self.delivery.heavy
+        return bool(self.work) or self.matching.heavy
 
     @property
     def congested(self) -> bool:
@@ -284,7 +287,7 @@ class Core:
             if self.stopping and handler.needs_running:
                 raise Refusal(Code.SHUTTING_DOWN, "the broker is shutting down")
             if handler.order is Order.MATCHED:
-                if not self.delivery.match_before(session):
+                if not self.matching.match_before(session):
                     return self._hear_when_matched(session, message, handler)
                 if not session.open:  # matching may end a session, for a full queue
                     return None
@@ -294,7 +297,7 @@ class Core:
             return None
 
     def _hear_when_matched(self, session: Session, message: Any, handler: Handler) -> Steps:
-        while not self.delivery.match_before(session):
+        while not self.matching.match_before(session):
             yield LATER
         if session.open and (steps := handler.function(session, message)) is not None:
             yield from steps
@@ -357,7 +360,7 @@ class Core:
         """Match what was published and move what credit allows."""
         self.clock.now = now
         self.work.work()
-        self.delivery.match_some()
+        self.matching.match_some()
         self.delivery.drain()
         if self.leftovers:
             self.turns.enter()
@@ -413,7 +416,7 @@ class Core:
             self.sessions.end(session, Code.FLOW, reason)
             return
         assert session.source is not None
-        self.delivery.submit(Publication(session.source, message.request, bodies, size))
+        self.matching.submit(Publication(session.source, message.request, bodies, size))
 
     def _bye(self, session: Session, message: Bye) -> None:
         """BYE: the other end leaves; what it published before is delivered."""
@@ -443,5 +446,13 @@ class Core:
             self._measured = (now, *counted)
 
     def _check(self) -> None:
-        for part in (self.sessions, self.delivery, self.subscriptions, self.index, self.overlay, self.work):
+        for part in (
+            self.sessions,
+            self.delivery,
+            self.matching,
+            self.subscriptions,
+            self.index,
+            self.overlay,
+            self.work,
+        ):
             part._check()

@@ -1,23 +1,16 @@
-"""The way of a notification from its publisher to its receivers: a turn's publications, one match, batches, queues.
+"""The way of a notification to its receivers: batches, queues, credit, acknowledgements.
 
-Publications of a turn are read and matched together by `match_bodies`, unless a subscription changes between them. Of
-what would take longer than a turn should, some is matched in each turn, of each source in turn: then the table sees the
-messages of each session in order of arrival, not those of all. What cannot be read is refused when it is matched, and
-gets no number. Successive notifications of one client that matched the same are handed out as one batch.
+    matched (matching.py) ─▶ hand out: journal, batches ─▶ receiver with credit: its session
+                                                        └▶ without: its queue ─▶ drain
 
-    submit ─▶ match: table, then `matchers` ─▶ hand out: journal, batches ─▶ receiver with credit: its session
-                                                                          └▶ without: its queue ─▶ drain
-
-Owns the receivers (by the number of their interface), the publications that wait to be matched and the sequence
-numbers. Puts batches into sessions, and tells the source of a publication that it is done with it. The `journal`, if
-there is one, is told of every accepted notification with its receivers, and of every drop, in the order in which the
-table sees them.
+Successive notifications of one client that matched the same are handed out as one batch. Owns the receivers (by the
+number of their interface) and the sequence numbers. Puts batches into sessions, and tells the source of a publication
+that it is done with it. The `journal`, if there is one, is told of every accepted notification with its receivers, and
+of every drop, in the order in which the table sees them.
 """
 
 from __future__ import annotations
 
-import math
-import time
 from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -29,73 +22,52 @@ from contrada.broker.protocol.wire import MAX_INTEGER, Code, Policy
 from contrada.broker.turn.mishaps import Mishap
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
-    from contrada.broker.core.ports import Journal, Table
+    from contrada.broker.core.matching import Matched, Refused
+    from contrada.broker.core.ports import Journal
     from contrada.broker.core.receiver import Receiver
-    from contrada.broker.core.session import Session
-    from contrada.broker.core.sessions import Sessions
     from contrada.broker.protocol.messages import Credit
+    from contrada.broker.sessions.session import Session
+    from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.turn.clock import Clock
     from contrada.broker.turn.mishaps import Mishaps
-    from contrada.broker.turn.turns import Turns
-    from contrada.errors import ContradaError
 
-    Matched = Sequence[AbstractSet[int]]
-    Refused = Mapping[int, ContradaError]
-
-SLICE: Final = 2048  # notifications, and
-SLICE_BYTES: Final = 1 << 17  # bytes, that are matched at once: less if that turns out to take long
-_SMALLEST: Final = 1 / SLICE
+_STEP: Final = 64  # receivers that get a batch at one step of handing out by steps
 ENDED: Final = "ended"  # why a queue was lost: its subscription ended first
 
 
 class Delivery:
-    """Matching and delivering.
+    """Handing out.
 
-    `silent` are interfaces with filters in the table that match nothing: not complete yet, or on their way out.
-    `unrecorded` are those that the journal is not told of: neighbours', and of those attached to an index.
+    `unrecorded` are interfaces that the journal is not told of: neighbours', and of those attached to an index.
     """
 
     def __init__(
         self,
-        table: Table,
         sessions: Sessions,
         clock: Clock,
         mishaps: Mishaps,
-        turns: Turns,
         *,
         id: str,
         first_sequence: int = 1,
         block_timeout: float = 30.0,
-        now: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.id = id
         self.sequence = first_sequence
         self.receivers: dict[int, Receiver] = {}
-        self.silent: set[int] = set()
         self.unrecorded: set[int] = set()
-        self.matchers: list[Callable[[Sequence[bytes], Matched, Refused], Matched]] = []
         self.journal: Journal | None = None
         self.recent = Recent()
         self.counters = sessions.counters
         self.drops: Counter[str] = Counter()  # by policy
-        self.pending = 0  # notifications received and not yet matched
-        self.turns = turns
-        self.slice_bytes = SLICE_BYTES
-        self.seconds = math.inf  # that matching should take of a turn
-        self._now = now
-        self._pending: list[Publication] = []
-        self._pending_bytes = 0
-        self._parts: dict[Publication, tuple[list[AbstractSet[int]], dict[int, ContradaError]]] = {}  # matched so far
-        self._ended_meanwhile: set[int] = set()  # interfaces of receivers that ended since
-        self._scale = 1.0  # of what is matched at once
+        self.under_way = 0  # publications that take more than a turn
+        self._ended_meanwhile: set[int] = set()  # interfaces of receivers that ended since one of them began
         self._next_interface = 1
         # Interfaces of receivers that ended while a batch was handed out, for the journal:
         self._ended: set[int] = set()  # since it was last told of notifications,
         self._gone: set[int] = set()  # and before
-        self._table = table
         self._sessions = sessions
         self._clock = clock
         self._mishaps = mishaps
@@ -113,162 +85,9 @@ class Delivery:
         self.counters["published"] += count
         return range(first, self.sequence)
 
-    # -- publications ------------------------------------------------------------------------------------
-
-    def submit(self, publication: Publication) -> None:
-        """Take in a publication: it is matched at the end of the turn, or before a subscription changes."""
-        count = len(publication.bodies)
-        self._pending.append(publication)
-        self.pending += count
-        self._pending_bytes += publication.size
-        session = publication.source.session
-        session.held += count
-        session.held_bytes += publication.size
-
-    def match(self) -> None:
-        """Match and hand out everything that is pending, then acknowledge what no queue holds back."""
-        if self._pending:
-            pending, self._pending = self._pending, []
-            self._match(pending)
-
-    def match_some(self) -> None:
-        """As `match`, for as long as a turn should last: of what would take longer, some of each source in turn."""
-        until = self._now() + self.seconds
-        while self._pending:
-            if self.heavy:
-                self._match_slice()
-            else:
-                self.match()
-            if self._now() >= until:
-                return
-
-    def match_before(self, session: Session | None) -> bool:
-        """Match everything that is pending, if that is soon done; else say whether nothing of this session's is.
-
-        So the table sees the messages of every session in order, and those of all if nobody has published much.
-        """
-        if not self._pending:
-            return True
-        if not self.heavy:
-            self.match()
-            return True
-        return all(each.source.session is not session for each in self._pending)
-
-    @property
-    def heavy(self) -> bool:
-        """Whether matching what is pending may take longer than a turn should."""
-        return self._pending_bytes > self.slice_bytes * self._scale or self.pending > SLICE * self._scale
-
-    def _match_slice(self) -> None:
-        """Match some of what one source has published: then it is another's turn."""
-        source = self._pending[0].source
-        mine = [each for each in self._pending if each.source is source]
-        others = [each for each in self._pending if each.source is not source]
-        most_bytes, most = self.slice_bytes * self._scale, SLICE * self._scale
-        taken = size = count = 0
-        for each in mine:
-            size += each.size
-            count += len(each.bodies)
-            if taken and (size > most_bytes or count > most):
-                break
-            taken += 1
-        first = mine[0]
-        if taken == 1 and len(first.bodies) > 1 and (first.size > most_bytes or len(first.bodies) > most):
-            self._pending = others + mine
-            if self._match_part(first, most_bytes, most):
-                self._pending.remove(first)
-        else:
-            self._pending = others + mine[taken:]
-            self._match(mine[:taken])
-
-    def _match(self, publications: Sequence[Publication]) -> None:
-        """Match and hand out publications, which are pending no more."""
-        count = sum([len(each.bodies) for each in publications])
-        heaviest = publications[0] if len(publications) == 1 else max(publications, key=lambda each: each.size)
-        self.pending -= count
-        self._pending_bytes -= sum([each.size for each in publications])
-        self.turns.enter()
-        began = self._now()
-        try:
-            one = len(publications) == 1
-            bodies = publications[0].bodies if one else [body for each in publications for body in each.bodies]
-            self._hand_out_all(publications, bodies, *self._find(bodies))
-        except Exception as error:
-            self._mishaps.note("matching", error)
-            self._lose(publications, error)
-        finally:
-            self._took(self._now() - began)
-            self.turns.leave("matching", heaviest.source.session.number)
-
-    def _match_part(self, publication: Publication, most_bytes: float, most: float) -> bool:
-        """Match some notifications of a large publication; whether it is matched whole, and handed out."""
-        bodies = publication.bodies
-        matches, refused = self._parts.setdefault(publication, ([], {}))
-        start = end = len(matches)
-        size = 0
-        while end < len(bodies) and (end == start or (size + len(bodies[end]) <= most_bytes and end - start < most)):
-            size += len(bodies[end])
-            end += 1
-        self.turns.enter()
-        began = self._now()
-        try:
-            found, wrong = self._find(bodies[start:end])
-            matches += found
-            refused.update({start + place: error for place, error in wrong.items()})
-            if end < len(bodies):
-                return False
-            del self._parts[publication]
-            self.pending -= len(bodies)
-            self._pending_bytes -= publication.size
-            if self._ended_meanwhile:
-                matches = [matched - self._ended_meanwhile for matched in matches]
-            if not self._parts:
-                self._ended_meanwhile.clear()
-            self._hand_out_all([publication], bodies, matches, refused)
-            return True
-        finally:
-            self._took(self._now() - began)
-            self.turns.leave("matching", publication.source.session.number)
-
-    def _took(self, seconds: float) -> None:
-        """Learn from how long a match took how much may be matched at once."""
-        if seconds > self.seconds:
-            self._scale = max(self._scale / 4, _SMALLEST)
-        elif self._scale < 1.0 and seconds < self.seconds / 4:
-            self._scale = min(1.0, self._scale * 2)
-
-    def _find(self, bodies: Sequence[bytes]) -> tuple[Matched, Refused]:
-        """Find the interfaces of each notification, and what is wrong with those that cannot be read.
-
-        What makes that raise is found by halves, and refused alone.
-        """
-        try:
-            found, refused = self._table.match_bodies(bodies)
-            for matcher in self.matchers:
-                found = matcher(bodies, found, refused)
-            if silent := self.silent:
-                found = [matched if silent.isdisjoint(matched) else matched - silent for matched in found]
-            return found, refused
-        except Exception as error:
-            if len(bodies) == 1:
-                self._mishaps.note("matching", error)
-                return [frozenset()], {0: Mishap(error)}
-        half = len(bodies) // 2
-        found, refused = self._find(bodies[:half])
-        more, wrong = self._find(bodies[half:])
-        return [*found, *more], {**refused, **{half + place: error for place, error in wrong.items()}}
-
-    def _lose(self, publications: Sequence[Publication], error: Exception) -> None:
-        """Refuse those that were neither acknowledged nor refused yet. Queues that hold one back will let go of it."""
-        for publication in publications:
-            if not publication.settled and not publication.waiting and publication.bodies:
-                all_of_it = dict.fromkeys(range(len(publication.bodies)), Mishap(error))
-                publication.source.refuse(publication, all_of_it, [frozenset()] * len(publication.bodies))
-                publication.settled = True
-
     # -- handing out -------------------------------------------------------------------------------------
 
-    def _hand_out_all(
+    def hand_out(
         self, publications: Sequence[Publication], bodies: Sequence[bytes], matches: Matched, refused: Refused
     ) -> None:
         """Hand out publications, in order, and acknowledge or refuse each."""
@@ -284,7 +103,7 @@ class Delivery:
                     self._hand_out_each(alike, start, matches, refused)
             except Exception as error:
                 self._mishaps.note("handing out", error, alike[0].source.session.number)
-                self._lose(alike, error)
+                self.lose(alike, error)
             start = end
 
     def _hand_out_each(
@@ -326,7 +145,32 @@ class Delivery:
             source.acknowledge(publication)
 
     def _hand_out(self, publication: Publication, matches: Matched) -> None:
-        """Give the notifications of a publication to whom they matched, except to the neighbour they came from."""
+        """Give the notifications of a publication to whom they matched."""
+        for batch, interfaces in self._batches(publication, matches):
+            self._offer(batch, interfaces, publication)
+
+    def hand_out_by_steps(self, publication: Publication, matches: Matched, refused: Refused) -> Iterator[None]:
+        """Hand out a publication that very many receive, to a few of them at each step."""
+        if self._ended_meanwhile:
+            matches = [matched - self._ended_meanwhile for matched in matches]
+        if refused:
+            matches = publication.source.refuse(publication, refused, matches)
+        if not publication.bodies:
+            return
+        publication.waiting += 1  # for all to have it
+        try:
+            for batch, interfaces in self._batches(publication, matches):
+                all_of_them = tuple(interfaces)
+                for start in range(0, len(all_of_them), _STEP):
+                    self._offer(batch, all_of_them[start : start + _STEP], publication)
+                    yield
+        finally:
+            publication.waiting -= 1
+        if not publication.waiting:
+            publication.source.acknowledge(publication)
+
+    def _batches(self, publication: Publication, matches: Matched) -> Iterator[tuple[Batch, AbstractSet[int]]]:
+        """Accept a publication; then its batches, and the interfaces of each, but for the one it came from."""
         bodies, came_from = publication.bodies, publication.source.interface
         origin, publisher, hops, sequences = publication.source.number(publication)
         size = publication.size + ENTRY_BYTES * sum(map(len, matches))
@@ -340,7 +184,7 @@ class Delivery:
             if onward:
                 whole = Batch(origin, sequences[start:end], publisher, bodies[start:end], hops)
                 for batch in whole.cut():
-                    self._offer(batch, onward, publication)
+                    yield batch, onward
             start = end
 
     def _tell_journal(
@@ -365,7 +209,7 @@ class Delivery:
         for sequence, body, matched in zip(sequences, bodies, matches, strict=True):  # some went another way
             journal.accepted(broker, sequence, publisher, (body,), (matched,))
 
-    def _offer(self, batch: Batch, interfaces: AbstractSet[int], publication: Publication) -> None:
+    def _offer(self, batch: Batch, interfaces: Collection[int], publication: Publication) -> None:
         """Give notifications to every receiver that they matched."""
         receivers = self.receivers
         count = len(batch.bodies)
@@ -385,8 +229,8 @@ class Delivery:
             for one in batch.one_by_one():
                 if interface in receivers:
                     self._queue(one, receivers[interface], publication)
-                elif self.journal is not None and interface in self._ended:  # by an earlier notification of this batch
-                    self.journal.dropped(interface, ENDED, [one.id])
+                elif self.journal is not None and (interface in self._ended or interface in self._ended_meanwhile):
+                    self.journal.dropped(interface, ENDED, [one.id])  # since the journal was told
 
     def _queue(self, batch: Batch, receiver: Receiver, publication: Publication) -> None:
         """Deliver a single notification if there is credit, and queue it if there is none."""
@@ -412,6 +256,14 @@ class Delivery:
                 self.journal.dropped(receiver.interface, Policy.DROP_OLDEST, receiver.shed)
             if not receiver.queue:
                 del session.waiting[receiver]
+
+    def lose(self, publications: Sequence[Publication], error: Exception) -> None:
+        """Refuse those that were neither acknowledged nor refused yet. Queues that hold one back will let go of it."""
+        for publication in publications:
+            if not publication.settled and not publication.waiting and publication.bodies:
+                all_of_it = dict.fromkeys(range(len(publication.bodies)), Mishap(error))
+                publication.source.refuse(publication, all_of_it, [frozenset()] * len(publication.bodies))
+                publication.settled = True
 
     # -- queues ------------------------------------------------------------------------------------------
 
@@ -466,16 +318,15 @@ class Delivery:
                 self.journal.dropped(receiver.interface, ENDED, [batch.id for batch in receiver.queue])
             self.journal.unsubscribed(receiver.interface)
             self._ended.add(receiver.interface)
-            if self._parts:
+            if self.under_way:
                 self._ended_meanwhile.add(receiver.interface)
+            else:
+                self._ended_meanwhile.clear()
 
     def _check(self) -> None:
         for interface, receiver in self.receivers.items():
             assert receiver.interface == interface
             assert receiver.session.receivers[receiver.id] is receiver
-        assert self.pending == sum(len(each.bodies) for each in self._pending)
-        assert self._pending_bytes == sum(each.size for each in self._pending)
-        assert self._parts.keys() <= set(self._pending)
         self.recent._check()
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.core.delivery import Delivery
-    from contrada.broker.core.session import Session
-    from contrada.broker.core.sessions import Sessions
+    from contrada.broker.sessions.session import Session
+    from contrada.broker.sessions.sessions import Sessions
     from contrada.errors import ContradaError
 
     Matched = Sequence[AbstractSet[int]]

@@ -26,8 +26,8 @@ from contrada.broker.protocol.wire import Policy
 if TYPE_CHECKING:
     from contrada.broker.core.batch import Batch
     from contrada.broker.core.publication import Publication
-    from contrada.broker.core.session import Session
     from contrada.broker.protocol.messages import NotificationId
+    from contrada.broker.sessions.session import Session
 
 _REMEMBERED_DROPS = 1024
 # What most receivers have queued and lost, most of the time; an empty deque of one's own is 600 bytes.

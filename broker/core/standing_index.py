@@ -8,7 +8,7 @@ come and go afterwards.
                  └─▶ index  ──▶ names ──▶ StandingInterface ──▶ its number: for the journal  ├─▶ delivery
                                                   └──▶ interfaces of those attached ─────────┘
 
-Owns the index and who is attached to which of its interfaces. Is one of the delivery's `matchers`; tells the `Interest`
+Owns the index and who is attached to which of its interfaces. Is one of the `matchers`; tells the `Interest`
 which filters are wanted, and the journal of names and changes.
 
 A client attaches to a name and gets its own copy of what the name matches, with credit, queue and policy as for any
@@ -41,11 +41,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from contrada.broker.core.delivery import Delivery, Matched, Refused
+    from contrada.broker.core.delivery import Delivery
+    from contrada.broker.core.matching import Matched, Matching, Refused
     from contrada.broker.core.ports import Codec, Interest
-    from contrada.broker.core.session import Session
-    from contrada.broker.core.sessions import Sessions
     from contrada.broker.core.subscriptions import Subscription, Subscriptions
+    from contrada.broker.sessions.session import Session
+    from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.turn.leftovers import Leftovers
     from contrada.broker.turn.work import Steps
     from contrada.errors import CorruptFile
@@ -135,6 +136,7 @@ class StandingIndex:
         codec: Codec,
         sessions: Sessions,
         delivery: Delivery,
+        matching: Matching,
         subscriptions: Subscriptions,
         interest: Interest,
         leftovers: Leftovers,
@@ -149,10 +151,11 @@ class StandingIndex:
         self._counters = sessions.counters
         self._sessions = sessions
         self._delivery = delivery
+        self._matching = matching
         self._subscriptions = subscriptions
         self._interest = interest
         self._leftovers = leftovers
-        delivery.matchers.append(self.match)
+        matching.matchers.append(self.match)
         interest.woken.append(self._tell_all)
 
     # -- matching ----------------------------------------------------------------------------------------
@@ -213,7 +216,7 @@ class StandingIndex:
         """Detach a subscription that has ended."""
         interface = subscription.interface
         standing = self.attachments.pop(interface)
-        self._delivery.silent.discard(interface)
+        self._matching.silent.discard(interface)
         standing.attached.remove(interface)
         self._delivery.unrecorded.remove(interface)
         if not standing.attached:
@@ -270,7 +273,7 @@ class StandingIndex:
 
     def load(self, loaded: Loaded) -> None:
         """Match by this index from here on, in place of any before."""
-        self._delivery.match_before(None)
+        self._matching.match_before(None)
         if self.loaded is not None:
             self._passed_over += self.loaded.table.passed_over
         self.loaded = loaded
@@ -364,7 +367,7 @@ class StandingIndex:
             assert standing.attached or standing.interface
             assert not standing.interface or _FIRST <= standing.interface < self._next_interface
             assert standing.attached == {each for each, its in self.attachments.items() if its is standing}
-            assert standing.attached <= self._delivery.receivers.keys() | self._delivery.silent
+            assert standing.attached <= self._delivery.receivers.keys() | self._matching.silent
             assert standing.attached or not standing.keys
         assert self.attachments.keys() <= self._delivery.unrecorded
 

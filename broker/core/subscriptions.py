@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
     from contrada.broker.core.delivery import Delivery
+    from contrada.broker.core.matching import Matching
     from contrada.broker.core.ports import Codec, Interest, Table
-    from contrada.broker.core.session import Session
-    from contrada.broker.core.sessions import Sessions
     from contrada.broker.node.settings import Settings
+    from contrada.broker.sessions.session import Session
+    from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.turn.leftovers import Leftovers
     from contrada.broker.turn.mishaps import Mishaps
     from contrada.broker.turn.work import Steps
@@ -75,6 +76,7 @@ class Subscriptions:
         codec: Codec,
         sessions: Sessions,
         delivery: Delivery,
+        matching: Matching,
         interest: Interest,
         leftovers: Leftovers,
         mishaps: Mishaps,
@@ -85,6 +87,7 @@ class Subscriptions:
         self._table = table
         self._sessions = sessions
         self._delivery = delivery
+        self._matching = matching
         self._interest = interest
         self._leftovers = leftovers
         self._mishaps = mishaps
@@ -108,7 +111,7 @@ class Subscriptions:
     def _subscribe(self, session: Session, message: Subscribe, size: int) -> Steps:
         interface = self._delivery.new_interface()
         ids: list[int] = []
-        self._delivery.silent.add(interface)  # until it is complete
+        self._matching.silent.add(interface)  # until it is complete
         try:
             filters = yield from read_filters(self.codec, message.filters)
             for expression in filters:
@@ -121,7 +124,7 @@ class Subscriptions:
             if isinstance(error, ContradaError):
                 raise Refusal(Code.BAD_FILTER, str(error)) from error
             raise
-        self._delivery.silent.discard(interface)
+        self._matching.silent.discard(interface)
         subscription = self.begin(self, session, message, interface)
         subscription.filters = ids
         subscription.encoded = message.filters
@@ -214,7 +217,7 @@ class Subscriptions:
         gone = [each for each in session.receivers.values() if isinstance(each, Subscription)]
         session.receivers.clear()
         delivery = self._delivery
-        delivery.silent.update([subscription.interface for subscription in gone])
+        self._matching.silent.update([subscription.interface for subscription in gone])
         self._leftovers.put(lambda subscription: subscription.part.withdraw(subscription), gone)
         for subscription in gone:
             delivery.receivers.pop(subscription.interface, None)
@@ -231,11 +234,11 @@ class Subscriptions:
         """Let an interface match nothing from here on, and take its filters out when there is time for it."""
 
         def done() -> None:
-            self._delivery.silent.discard(interface)
+            self._matching.silent.discard(interface)
             with suppress(KeyError):  # none is left; unless adding failed half-way
                 self._table.remove_interface(interface)
 
-        self._delivery.silent.add(interface)
+        self._matching.silent.add(interface)
         self._leftovers.put(self._remove, zip_longest(filters, keys), done)
 
     def _remove(self, filter: tuple[int | None, bytes | None]) -> None:

@@ -10,8 +10,8 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from contrada.broker.core.sessions import Identity
 from contrada.broker.protocol.keys import BROKER, key_in, load_secret, read_key_file, role_named
+from contrada.broker.sessions.sessions import Identity
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:

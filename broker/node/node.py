@@ -31,8 +31,6 @@ from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
 from contrada.broker.core.core import Core
-from contrada.broker.core.session import Sent
-from contrada.broker.core.sessions import Identity
 from contrada.broker.node.dealers import Dealers
 from contrada.broker.node.index_loader import IndexLoader
 from contrada.broker.node.key_directory import KeyDirectory
@@ -40,6 +38,8 @@ from contrada.broker.node.recorder import Recorder
 from contrada.broker.node.worker import Worker
 from contrada.broker.protocol.keepalive import keepalive
 from contrada.broker.protocol.wire import Code, Role
+from contrada.broker.sessions.session import Sent
+from contrada.broker.sessions.sessions import Identity
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Node:
         self.core.index.open_index = self._loader.open
         self.core.work.beside = self._readers.ask
         self.core.work.seconds = _WORK_SECONDS
-        self.core.delivery.seconds = _MATCH_SECONDS
+        self.core.matching.seconds = _MATCH_SECONDS
         self._keys = keys
         self._secure = keys is not None
         self._linger = settings.shutdown_timeout

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contrada.broker.core.ports import Codec, EncodedFilter
-    from contrada.broker.core.session import Session
-    from contrada.broker.core.sessions import Sessions
     from contrada.broker.overlay.overlay import Overlay
+    from contrada.broker.sessions.session import Session
+    from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.turn.leftovers import Leftovers
     from contrada.broker.turn.work import Steps
 

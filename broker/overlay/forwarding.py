@@ -1,7 +1,7 @@
 """Notifications that come from neighbours: each is handled once.
 
 A FORWARD is taken in as a publication is, by runs: what has been here before or has come too far is left out and
-counted; the rest is submitted to the delivery like everything else, and is paid for with credit when nobody holds it
+counted; the rest is submitted to be matched like everything else, and is paid for with credit when nobody holds it
 back (`neighbour.py`).
 """
 
@@ -14,21 +14,21 @@ from contrada.broker.overlay.neighbour import WINDOW, Neighbour, part_of_run
 from contrada.broker.protocol.wire import Code
 
 if TYPE_CHECKING:
-    from contrada.broker.core.delivery import Delivery
-    from contrada.broker.core.session import Session
-    from contrada.broker.core.sessions import Sessions
+    from contrada.broker.core.matching import Matching
     from contrada.broker.overlay.router import Router
     from contrada.broker.protocol.messages import Dropped
     from contrada.broker.protocol.peer_messages import Forward, Run
+    from contrada.broker.sessions.session import Session
+    from contrada.broker.sessions.sessions import Sessions
 
 
 class Forwarding:
     """What neighbours forward to this broker."""
 
-    def __init__(self, id: str, sessions: Sessions, delivery: Delivery, router: Router) -> None:
+    def __init__(self, id: str, sessions: Sessions, matching: Matching, router: Router) -> None:
         self._id = id
         self._sessions = sessions
-        self._delivery = delivery
+        self._matching = matching
         self._router = router
 
     def forward(self, session: Session, message: Forward) -> None:
@@ -46,7 +46,7 @@ class Forwarding:
             wanted = self._unseen(link, run)
             if wanted.bodies:
                 bodies = wanted.bodies
-                self._delivery.submit(Publication(link, 0, bodies, sum(map(len, bodies)), wanted))
+                self._matching.submit(Publication(link, 0, bodies, sum(map(len, bodies)), wanted))
                 taken += len(bodies)
         link.credit += count - taken
 

@@ -23,12 +23,12 @@ from contrada.broker.protocol.wire import LIST_LENGTH, OLDEST_VERSION, VERSION, 
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
-    from contrada.broker.core.session import Session, SessionKind
-    from contrada.broker.core.sessions import Sessions
     from contrada.broker.node.settings import Settings
     from contrada.broker.overlay.advertisements import Advertisements
     from contrada.broker.overlay.overlay import Overlay
     from contrada.broker.protocol.peer_messages import PeerMessage
+    from contrada.broker.sessions.session import Session, SessionKind
+    from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.turn.clock import Clock
 
 log = logging.getLogger("contrada.broker")

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from contrada.broker.core.publication import Publication
     from contrada.broker.core.receiver import Receiver
-    from contrada.broker.core.session import Session
     from contrada.broker.overlay.dial import Dial
     from contrada.broker.protocol.peer_messages import Run
+    from contrada.broker.sessions.session import Session
     from contrada.errors import ContradaError
 
 log = logging.getLogger("contrada.broker")

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
     from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.ports import Codec, EncodedFilter, Table
-    from contrada.broker.core.session import Session
-    from contrada.broker.core.sessions import Sessions
     from contrada.broker.node.settings import Settings
     from contrada.broker.overlay.dial import Dial
+    from contrada.broker.sessions.session import Session
+    from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.turn.clock import Clock
     from contrada.broker.turn.leftovers import Leftovers
     from contrada.broker.turn.work import Steps

@@ -9,12 +9,12 @@ import msgpack
 
 from contrada.broker.core.core import Core
 from contrada.broker.core.ports import Codec
-from contrada.broker.core.session import Sent
-from contrada.broker.core.sessions import Identity
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.frames import decode, encode
 from contrada.broker.protocol.messages import Ack, Deliver, Dropped, Hello, Limits, Message, Publish, Subscribe
 from contrada.broker.protocol.wire import Policy, Role
+from contrada.broker.sessions.session import Sent
+from contrada.broker.sessions.sessions import Identity
 from tests.naive.delivery import NaiveTable, read_filter, read_notification
 
 ALL = frozenset(Role) - {Role.PEER}

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from contrada.broker.core.batch import deliver_frames
 from contrada.broker.core.delivery import Delivery
-from contrada.broker.core.session import Sent, SessionKind
-from contrada.broker.core.sessions import Identity, Sessions
+from contrada.broker.core.matching import Matching
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.frames import decode
 from contrada.broker.protocol.wire import Role
+from contrada.broker.sessions.session import Sent, SessionKind
+from contrada.broker.sessions.sessions import Identity, Sessions
 from contrada.broker.turn.clock import Clock
 from contrada.broker.turn.mishaps import Mishaps
 from contrada.broker.turn.turns import Turns
@@ -79,7 +80,8 @@ class Bench:
             identify=lambda _user: Identity("", frozenset(Role)),
         )
         self.table = NaiveTable()
-        self.delivery = Delivery(self.table, self.sessions, self.clock, self.mishaps, Turns(), id="b")
+        self.delivery = Delivery(self.sessions, self.clock, self.mishaps, id="b")
+        self.matching = Matching(self.table, self.delivery, self.mishaps, Turns())
         self.sent: dict[bytes, list[Any]] = {}
         self.full: set[bytes] = set()
 

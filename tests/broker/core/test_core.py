@@ -6,8 +6,6 @@ import msgpack
 import pytest
 
 from contrada.broker.core.recent import ENTRY_BYTES, Recent
-from contrada.broker.core.session import Sent
-from contrada.broker.core.sessions import Identity
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import (
@@ -33,6 +31,8 @@ from contrada.broker.protocol.messages import (
     Welcome,
 )
 from contrada.broker.protocol.wire import Code, Policy, Role
+from contrada.broker.sessions.session import Sent
+from contrada.broker.sessions.sessions import Identity
 from tests.broker.table_top import ALL, TableTop, acked, body, delivered, dropped, equals
 from tests.naive.journal import NaiveJournal
 

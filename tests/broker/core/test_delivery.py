@@ -20,7 +20,7 @@ def receiver(bench, session, id, value, *, credit=10, limit=10, policy=Policy.BL
 
 def submit(bench, source, request, *values):
     bodies = tuple(body(a=value) for value in values)
-    bench.delivery.submit(Publication(source, request, bodies, sum(map(len, bodies))))
+    bench.matching.submit(Publication(source, request, bodies, sum(map(len, bodies))))
 
 
 def test_notifications_go_to_the_receivers_that_they_match_and_are_acknowledged():
@@ -30,7 +30,7 @@ def test_notifications_go_to_the_receivers_that_they_match_and_are_acknowledged(
     receiver(bench, session, 2, "y")
     source = FakeSource(publisher)
     submit(bench, source, 10, "x", "y", "z")
-    bench.delivery.match()
+    bench.matching.match_some()
     assert delivered(bench.flush()[b"sub"]) == [(10, (1,)), (11, (2,))]
     assert source.acknowledged == [10]
 
@@ -43,7 +43,7 @@ def test_nothing_goes_back_to_the_interface_that_it_came_from():
     source = FakeSource(bench.open(b"pub"))
     source.interface = mine.interface
     submit(bench, source, 1, "x")
-    bench.delivery.match()
+    bench.matching.match_some()
     assert delivered(bench.flush()[b"sub"]) == [(1, (2,))]
 
 
@@ -53,7 +53,7 @@ def test_a_full_blocking_queue_withholds_the_acknowledgement_until_there_is_cred
     receiver(bench, session, 1, "x", credit=0, limit=1)
     source = FakeSource(publisher)
     submit(bench, source, 1, "x", "x")
-    bench.delivery.match()
+    bench.matching.match_some()
     assert source.acknowledged == []
     bench.delivery.grant(session, Credit((Grant(1, 5),)))
     bench.delivery.drain()
@@ -66,9 +66,9 @@ def test_what_cannot_be_read_is_refused_by_its_source_and_the_rest_goes_on():
     session, publisher = bench.open(b"sub"), bench.open(b"pub")
     receiver(bench, session, 1, "x")
     source = FakeSource(publisher)
-    bench.delivery.submit(Publication(source, 1, (b"\xc1",), 1))
+    bench.matching.submit(Publication(source, 1, (b"\xc1",), 1))
     submit(bench, source, 2, "x")
-    bench.delivery.match()
+    bench.matching.match_some()
     assert (source.refused, source.acknowledged) == ([1], [2])
 
 
@@ -82,9 +82,9 @@ def test_matchers_add_to_what_the_table_found_in_order():
         seen.append((len(bodies), [set(each) for each in found], dict(refused)))
         return [{*each, one.interface} for each in found]
 
-    bench.delivery.matchers += [matcher, matcher]
+    bench.matching.matchers += [matcher, matcher]
     submit(bench, FakeSource(publisher), 1, "x")
-    bench.delivery.match()
+    bench.matching.match_some()
     assert seen == [(1, [set()], {}), (1, [{one.interface}], {})]
     assert delivered(bench.flush()[b"sub"]) == [(1, (1,))]
 
@@ -93,9 +93,9 @@ def test_an_interface_that_is_leaving_matches_nothing():
     bench = Bench()
     session, publisher = bench.open(b"sub"), bench.open(b"pub")
     one = receiver(bench, session, 1, "x")
-    bench.delivery.silent.add(one.interface)
+    bench.matching.silent.add(one.interface)
     submit(bench, FakeSource(publisher), 1, "x")
-    bench.delivery.match()
+    bench.matching.match_some()
     assert bench.flush() == {}
 
 
@@ -106,9 +106,9 @@ class Slow(Bench):
         super().__init__()
         self.time = 0.0
         self.matched = []
-        self.delivery._now = lambda: self.time
-        self.delivery.seconds = 0.01
-        self.delivery.slice_bytes = 64
+        self.matching._now = lambda: self.time
+        self.matching.seconds = 0.01
+        self.matching.slice_bytes = 64
         find = self.table.match_bodies
 
         def slow(bodies):
@@ -129,16 +129,16 @@ def test_what_takes_longer_than_a_turn_is_matched_in_slices_of_each_source_in_tu
     submit(bench, little, 900, "x")
     turns = 0
     while not little.acknowledged:
-        bench.delivery.match_some()
-        bench.delivery._check()
+        bench.matching.match_some()
+        bench.matching._check()
         turns += 1
     assert turns <= 3
     assert len(much.acknowledged) < 40
-    assert not bench.delivery.match_before(much.session)
-    assert bench.delivery.match_before(little.session)
-    while bench.delivery.pending:
-        bench.delivery.match_some()
-        bench.delivery._check()
+    assert not bench.matching.match_before(much.session)
+    assert bench.matching.match_before(little.session)
+    while bench.matching.pending:
+        bench.matching.match_some()
+        bench.matching._check()
     assert much.acknowledged == [*range(1, 51)]
     assert sum(bench.matched) == 151
     assert max(bench.matched[2:]) <= 4, "it has learnt how long it takes"
@@ -151,10 +151,10 @@ def test_a_publication_is_matched_by_parts_and_handed_out_whole():
     source = FakeSource(bench.open(b"pub"))
     submit(bench, source, 1, *["x", "y"] * 20)
     turns = 0
-    while bench.delivery.pending:
+    while bench.matching.pending:
         assert bench.flush() == {}
-        bench.delivery.match_some()
-        bench.delivery._check()
+        bench.matching.match_some()
+        bench.matching._check()
         turns += 1
     assert turns > 5
     assert [number for number, _ in delivered(bench.flush()[b"sub"])] == [*range(1, 41, 2)]
@@ -165,8 +165,37 @@ def test_a_part_that_cannot_be_read_refuses_the_whole():
     bench = Slow()
     source = FakeSource(bench.open(b"pub"))
     bodies = (*(body(a="x") for _ in range(40)), b"\xc1")
-    bench.delivery.submit(Publication(source, 1, bodies, sum(map(len, bodies))))
-    while bench.delivery.pending:
-        bench.delivery.match_some()
-        bench.delivery._check()
+    bench.matching.submit(Publication(source, 1, bodies, sum(map(len, bodies))))
+    while bench.matching.pending:
+        bench.matching.match_some()
+        bench.matching._check()
     assert (source.refused, source.acknowledged) == ([1], [])
+
+
+def test_what_very_many_receive_is_handed_out_over_turns_and_in_order(monkeypatch):
+    monkeypatch.setattr("contrada.broker.core.matching.MANY", 1000)
+    bench = Bench()
+    session, publisher = bench.open(b"sub"), bench.open(b"pub")
+    bench.matching.seconds = 0.5
+    ticks = iter(range(10**9))
+    bench.matching._now = lambda: next(ticks) / 10
+    for id in range(300):
+        receiver(bench, session, id, "x", credit=1000)
+    source, other = FakeSource(publisher), FakeSource(bench.open(b"other"))
+    submit(bench, source, 1, *["x"] * 10)
+    submit(bench, source, 11, "x")
+    submit(bench, other, 1000, "y")
+    turns = 0
+    while bench.matching.pending:
+        bench.matching.match_some()
+        bench.matching._check()
+        bench.delivery._check()
+        turns += 1
+        if not source.acknowledged:
+            assert not bench.matching.match_before(publisher)
+    assert turns > 3
+    assert source.acknowledged == [1, 11]
+    assert other.acknowledged == [1000]
+    got = delivered(bench.flush()[b"sub"])
+    assert sorted(got, key=lambda entry: entry[0]) == got
+    assert sum(len(ids) for _, ids in got) == 300 * 11

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from contrada.broker.core.core import Core
 from contrada.broker.core.ports import Codec
-from contrada.broker.core.sessions import Identity
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.messages import Ack, Advertise, Attach, Bye, Error, IndexAdd, Link, Publish, Subscribe
 from contrada.broker.protocol.peer_frames import encode_peer
 from contrada.broker.protocol.peer_messages import Change, Flow, Forward, Replace, Run
 from contrada.broker.protocol.wire import Code, Policy, Role
+from contrada.broker.sessions.sessions import Identity
 from contrada.errors import CodecError
 from contrada.forwarding.codec.msgpack import decode_filter, decode_notification
 from tests.broker.table_top import ALL, TableTop, acked, body, delivered, equals

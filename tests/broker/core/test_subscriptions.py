@@ -24,7 +24,7 @@ def done(steps):
 class Parts(Bench):
     def __init__(self, *, awake=True):
         super().__init__()
-        self.table = self.delivery._table = ReferenceTable()
+        self.table = self.matching._table = ReferenceTable()
         self.interest = FakeInterest(awake=awake)
         self.leftovers = Leftovers(lambda error: self.mishaps.note("leftovers", error))
         self.subscriptions = Subscriptions(
@@ -33,6 +33,7 @@ class Parts(Bench):
             Codec(decode_notification, decode_filter),
             self.sessions,
             self.delivery,
+            self.matching,
             self.interest,
             self.leftovers,
             self.mishaps,
@@ -61,7 +62,7 @@ def test_what_is_wanted_is_told_as_it_came_and_withdrawn_with_the_subscription()
     assert parts.check() == (1, 1)
     parts.sessions.remove(session)
     assert parts.check() == (0, 0)
-    assert not parts.delivery.silent
+    assert not parts.matching.silent
     assert not parts.counters["internal_errors"]
 
 

@@ -8,12 +8,12 @@ import pytest
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from contrada.broker.core.sessions import Identity
 from contrada.broker.node.key_directory import KeyDirectory
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.keys import CLIENT_ROLES, KeyPair, generate, load_public, load_secret
 from contrada.broker.protocol.messages import Ack, Error, Hello, Reply, Status
 from contrada.broker.protocol.wire import Code, Role
+from contrada.broker.sessions.sessions import Identity
 from contrada.errors import ContradaError, InvalidValue
 from tests.broker.processes import PATIENCE, Dealer, broker
 

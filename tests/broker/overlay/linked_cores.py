@@ -7,8 +7,6 @@ from typing import Any
 
 from contrada.broker.core.core import Core
 from contrada.broker.core.ports import Codec
-from contrada.broker.core.session import Sent
-from contrada.broker.core.sessions import Identity
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import (
@@ -22,6 +20,8 @@ from contrada.broker.protocol.messages import (
 from contrada.broker.protocol.peer_frames import decode_peer, encode_peer
 from contrada.broker.protocol.peer_messages import Change, Forward, LinkStates, Run
 from contrada.broker.protocol.wire import Policy, Role
+from contrada.broker.sessions.session import Sent
+from contrada.broker.sessions.sessions import Identity
 from contrada.errors import ContradaError
 from contrada.forwarding.codec.msgpack import decode_filter, decode_notification, encode_filter, encode_notification
 from contrada.forwarding.language.filter import as_filters

@@ -57,7 +57,7 @@ def test_matching_is_blamed_on_the_heaviest_publisher_not_on_who_comes_next():
     top = TableTop()
     top.connect(b"light", b"heavy", b"sub")
     clock = Clock()
-    turns = top.core.turns = top.core.delivery.turns = Turns(clock)
+    turns = top.core.turns = top.core.matching.turns = Turns(clock)
     match = top.core.table.match_bodies
 
     def slow(bodies):

@@ -164,7 +164,7 @@ def test_a_client_that_leaves_while_its_filter_is_read_leaves_nothing():
     top.read()
     top.turn()
     assert not top.core.table.interfaces
-    assert not top.core.delivery.silent
+    assert not top.core.matching.silent
     assert not top.core.work.tasks
 
 

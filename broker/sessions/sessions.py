@@ -18,23 +18,23 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from contrada.broker.core.offences import Offences
 from contrada.broker.core.ports import Refusal
-from contrada.broker.core.session import Sent, Session
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import Bye, Error, Hello, Ping, Pong, Welcome
 from contrada.broker.protocol.wire import Code
+from contrada.broker.sessions.offences import Offences
+from contrada.broker.sessions.session import Sent, Session
 from contrada.broker.turn.mishaps import Mishap
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable, Sequence
 
-    from contrada.broker.core.session import SessionKind
     from contrada.broker.node.settings import Settings
     from contrada.broker.protocol.messages import Message
     from contrada.broker.protocol.wire import Role
+    from contrada.broker.sessions.session import SessionKind
     from contrada.broker.turn.clock import Clock
     from contrada.broker.turn.mishaps import Mishaps
 

@@ -1,0 +1,275 @@
+"""Publications that wait to be matched, and how they are matched: together, or in slices if that would take long.
+
+    submit ─▶ pending ─▶ match: table, then `matchers` ─▶ `Delivery` hands out
+
+Publications of a turn are read and matched together by `match_bodies`. Of what would take longer than a turn should,
+some is matched and handed out in each turn, of each source in turn: a source that has published much delays itself. The
+table sees the messages of each session in order of arrival, and those of all unless somebody has published much.
+
+Owns the publications that were received and not yet handed out. Knows nothing of who receives them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import TYPE_CHECKING, Final
+
+from contrada.broker.turn.mishaps import Mishap
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from contrada.broker.core.delivery import Delivery
+    from contrada.broker.core.ports import Table
+    from contrada.broker.core.publication import Publication
+    from contrada.broker.sessions.session import Session
+    from contrada.broker.turn.mishaps import Mishaps
+    from contrada.broker.turn.turns import Turns
+    from contrada.errors import ContradaError
+
+    Matched = Sequence[AbstractSet[int]]
+    Refused = Mapping[int, ContradaError]
+
+SLICE: Final = 2048  # notifications, and
+SLICE_BYTES: Final = 1 << 17  # bytes, that are matched at once: less if that turns out to take long
+MANY: Final = 20_000  # receivers of notifications, counted for each, beyond which these are handed out over turns
+_EXPLOSIVE: Final = 1 << 19  # the same, if each notification went to everybody: then begin with fewer of them
+_CAREFUL: Final = 1 / 64  # of a slice
+_SMALLEST: Final = 1 / SLICE
+
+
+class _Part:
+    """How far a publication is that takes more than a turn."""
+
+    __slots__ = ("count", "matches", "refused", "size", "steps")
+
+    def __init__(self, publication: Publication) -> None:
+        self.count = len(publication.bodies)
+        self.size = publication.size
+        self.matches: list[AbstractSet[int]] = []  # of the first notifications
+        self.refused: dict[int, ContradaError] = {}
+        self.steps: Iterator[None] | None = None  # of handing it out
+
+
+class Matching:
+    """Matching in turns.
+
+    `silent` are interfaces with filters in the table that match nothing: not complete yet, or on their way out. Each of
+    the `matchers` adds to what the table found, in order.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        delivery: Delivery,
+        mishaps: Mishaps,
+        turns: Turns,
+        *,
+        now: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.matchers: list[Callable[[Sequence[bytes], Matched, Refused], Matched]] = []
+        self.silent: set[int] = set()
+        self.pending = 0  # notifications that wait
+        self.slice_bytes = SLICE_BYTES
+        self.seconds = math.inf  # that matching should take of a turn
+        self.turns = turns
+        self._publications: list[Publication] = []
+        self._bytes = 0  # of them
+        self._parts: dict[Publication, _Part] = {}
+        self._scale = 1.0  # of what is matched at once
+        self._table = table
+        self._delivery = delivery
+        self._mishaps = mishaps
+        self._now = now
+
+    def submit(self, publication: Publication) -> None:
+        """Take in a publication: it is matched at the end of the turn, or before a subscription changes."""
+        count = len(publication.bodies)
+        self._publications.append(publication)
+        self.pending += count
+        self._bytes += publication.size
+        session = publication.source.session
+        session.held += count
+        session.held_bytes += publication.size
+
+    @property
+    def heavy(self) -> bool:
+        """Whether matching what is pending may take longer than a turn should."""
+        scale = self._scale
+        return self._bytes > self.slice_bytes * scale or self.pending > SLICE * scale or bool(self._parts)
+
+    def match_some(self) -> None:
+        """Match and hand out what is pending, for as long as a turn should last."""
+        if not self._publications:
+            return
+        self._beware()
+        until = self._now() + self.seconds
+        while self._publications:
+            if self.heavy:
+                self._match_slice()
+            else:
+                self._match_all()
+            if self._now() >= until:
+                return
+
+    def match_before(self, session: Session | None) -> bool:
+        """Match everything that is pending, if that is soon done; else say whether nothing of this session's is."""
+        if self._publications:
+            self._beware()
+            if not self.heavy:
+                self._match_all()
+        return not self._publications or all(each.source.session is not session for each in self._publications)
+
+    def _match_all(self) -> None:
+        publications, self._publications = self._publications, []
+        self._match(publications)
+
+    def _match_slice(self) -> None:
+        """Match some of what one source has published: then it is another's turn."""
+        first = self._publications[0]
+        source = first.source
+        mine = [each for each in self._publications if each.source is source]
+        others = [each for each in self._publications if each.source is not source]
+        most_bytes, most = self.slice_bytes * self._scale, SLICE * self._scale
+        taken = size = count = 0
+        for each in mine:
+            size += each.size
+            count += len(each.bodies)
+            if taken and (size > most_bytes or count > most or each in self._parts):
+                break
+            taken += 1
+        large = first.size > most_bytes or len(first.bodies) > most
+        if first in self._parts or (large and len(first.bodies) > 1):
+            self._publications = others + mine
+            self._go_on(first, most_bytes, most)
+        else:
+            self._publications = others + mine[taken:]
+            self._match(mine[:taken])
+
+    def _match(self, publications: Sequence[Publication]) -> None:
+        """Match publications, which are pending no more, and hand them out; or begin to, if many receive them."""
+        heaviest = publications[0] if len(publications) == 1 else max(publications, key=lambda each: each.size)
+        self.pending -= sum([len(each.bodies) for each in publications])
+        self._bytes -= sum([each.size for each in publications])
+        self.turns.enter()
+        began = self._now()
+        try:
+            one = len(publications) == 1
+            bodies = publications[0].bodies if one else [body for each in publications for body in each.bodies]
+            matches, refused = self._find(bodies)
+            if len(bodies) * len(self._delivery.receivers) > MANY and sum(map(len, matches)) > MANY:
+                self._hand_out_later(publications, matches, refused)
+            else:
+                self._delivery.hand_out(publications, bodies, matches, refused)
+        except Exception as error:
+            self._mishaps.note("matching", error)
+            self._delivery.lose(publications, error)
+        finally:
+            self._took(self._now() - began)
+            self.turns.leave("matching", heaviest.source.session.number)
+
+    def _find(self, bodies: Sequence[bytes]) -> tuple[Matched, Refused]:
+        """Find the interfaces of each notification, and what is wrong with those that cannot be read.
+
+        What makes that raise is found by halves, and refused alone.
+        """
+        try:
+            found, refused = self._table.match_bodies(bodies)
+            for matcher in self.matchers:
+                found = matcher(bodies, found, refused)
+            if silent := self.silent:
+                found = [matched if silent.isdisjoint(matched) else matched - silent for matched in found]
+            return found, refused
+        except Exception as error:
+            if len(bodies) == 1:
+                self._mishaps.note("matching", error)
+                return [frozenset()], {0: Mishap(error)}
+        half = len(bodies) // 2
+        found, refused = self._find(bodies[:half])
+        more, wrong = self._find(bodies[half:])
+        return [*found, *more], {**refused, **{half + place: error for place, error in wrong.items()}}
+
+    # -- publications that take more than a turn ---------------------------------------------------------
+
+    def _hand_out_later(self, publications: Sequence[Publication], matches: Matched, refused: Refused) -> None:
+        """Let publications that are matched wait to be handed out, before what came after them."""
+        start = 0
+        for publication in publications:
+            part = self._begin(publication)
+            end = start + part.count
+            part.matches = list(matches[start:end])
+            part.refused = {at - start: refused[at] for at in range(start, end) if at in refused}
+            self.pending += part.count
+            self._bytes += part.size
+            start = end
+        self._publications = [*publications, *self._publications]
+
+    def _begin(self, publication: Publication) -> _Part:
+        self._parts[publication] = part = _Part(publication)
+        self._delivery.under_way += 1
+        return part
+
+    def _go_on(self, publication: Publication, most_bytes: float, most: float) -> None:
+        """Match more of a large publication, or hand out more of it."""
+        part = self._parts.get(publication) or self._begin(publication)
+        self.turns.enter()
+        began = self._now()
+        try:
+            if len(part.matches) < part.count:
+                self._match_more(publication, part, most_bytes, most)
+            elif part.steps is None:
+                part.steps = self._delivery.hand_out_by_steps(publication, part.matches, part.refused)
+            else:
+                while self._now() - began < self.seconds:
+                    next(part.steps)
+        except StopIteration:
+            self._finish(publication, part)
+        except Exception as error:
+            self._mishaps.note("handing out", error, publication.source.session.number)
+            self._finish(publication, part)
+            self._delivery.lose([publication], error)
+        finally:
+            if part.steps is None:
+                self._took(self._now() - began)
+            self.turns.leave("matching", publication.source.session.number)
+
+    def _match_more(self, publication: Publication, part: _Part, most_bytes: float, most: float) -> None:
+        bodies = publication.bodies
+        start = end = len(part.matches)
+        size = 0
+        while end < part.count and (end == start or (size + len(bodies[end]) <= most_bytes and end - start < most)):
+            size += len(bodies[end])
+            end += 1
+        found, wrong = self._find(bodies[start:end])
+        part.matches += found
+        part.refused.update({start + place: error for place, error in wrong.items()})
+
+    def _finish(self, publication: Publication, part: _Part) -> None:
+        del self._parts[publication]
+        self._publications.remove(publication)
+        self._delivery.under_way -= 1
+        self.pending -= part.count
+        self._bytes -= part.size
+
+    def _beware(self) -> None:
+        """Begin with little where everybody might receive everything: that is known only once it is matched."""
+        if self._scale > _CAREFUL and self.pending * len(self._delivery.receivers) > _EXPLOSIVE:
+            self._scale = _CAREFUL
+
+    def _took(self, seconds: float) -> None:
+        """Learn from how long a match took how much may be matched at once."""
+        if seconds > self.seconds:
+            self._scale = max(self._scale / 4, _SMALLEST)
+        elif self._scale < 1.0 and seconds < self.seconds / 4:
+            self._scale = min(1.0, self._scale * 2)
+
+    def _check(self) -> None:
+        parts = self._parts
+        assert parts.keys() <= set(self._publications)
+        assert self.pending == sum(
+            parts[each].count if each in parts else len(each.bodies) for each in self._publications
+        )
+        assert self._bytes == sum(parts[each].size if each in parts else each.size for each in self._publications)
+        assert self._delivery.under_way == len(parts)
