@@ -259,23 +259,24 @@ class Core:
             if opened is not None:
                 opened.source = ClientSource(opened, self.delivery, self.sessions)
         elif session is not None:
-            self._handle(session, message, frames)
+            if session in self.work.tasks and self._hold(session, message, frames):
+                return
+            steps = self._hear_message(session, message)
+            if steps is not None:
+                self.work.start(session, message, steps)
         elif not self.links.greeted(connection, message) and type(message) is not Error:  # two brokers must not quarrel
             self.sessions.say(connection, Error(0, Code.NO_SESSION, "say HELLO first", fatal=True))
 
-    def _handle(self, session: Session, message: Any, frames: Sequence[bytes]) -> None:
-        """Have a message of a session heard by the part that it is for, now or after those before it."""
-        if session in self.work.tasks:
-            handler = session.handlers.get(type(message))
-            if handler is None or handler.order is not Order.NONE:
-                waiting = self.work.hold(session, message, _HELD_BYTES + sum(map(len, frames)))
-                if waiting > self._most_held:
-                    reason = f"{waiting} bytes of messages wait for what the session asked for before"
-                    self.sessions.end(session, Code.LIMIT, reason)
-                return
-        steps = self._hear_message(session, message)
-        if steps is not None:
-            self.work.start(session, message, steps)
+    def _hold(self, session: Session, message: Any, frames: Sequence[bytes]) -> bool:
+        """Let a message wait for what its session asked for before, unless it need not."""
+        handler = session.handlers.get(type(message))
+        if handler is not None and handler.order is Order.NONE:
+            return False
+        waiting = self.work.hold(session, message, _HELD_BYTES + sum(map(len, frames)))
+        if waiting > self._most_held:
+            reason = f"{waiting} bytes of messages wait for what the session asked for before"
+            self.sessions.end(session, Code.LIMIT, reason)
+        return True
 
     def _hear_message(self, session: Session, message: Any) -> Steps | None:
         """Have a message heard, or refuse it; what is left to do of it."""

@@ -55,7 +55,7 @@ class Delivery:
         block_timeout: float = 30.0,
     ) -> None:
         self.id = id
-        self.sequence = first_sequence
+        self.sequence = first_sequence  # of the next notification that is accepted here
         self.receivers: dict[int, Receiver] = {}
         self.unrecorded: set[int] = set()
         self.journal: Journal | None = None
@@ -77,13 +77,6 @@ class Delivery:
         """A number that no interface had before."""
         self._next_interface += 1
         return self._next_interface - 1
-
-    def next_numbers(self, count: int) -> range:
-        """Sequence numbers for notifications that are accepted here."""
-        first = self.sequence
-        self.sequence += count
-        self.counters["published"] += count
-        return range(first, self.sequence)
 
     # -- handing out -------------------------------------------------------------------------------------
 

@@ -78,11 +78,12 @@ class ClientSource:
 
     def number(self, publication: Publication) -> tuple[str, str, int, Sequence[int]]:
         """The notifications begin here, and get this broker's next numbers."""
-        count = len(publication.bodies)
-        numbers = self._delivery.next_numbers(count)
-        publication.sequence = numbers.start
-        self.session.published += count
-        return self._delivery.id, self.session.publisher, 0, numbers
+        count, session, delivery = len(publication.bodies), self.session, self._delivery
+        publication.sequence = first = delivery.sequence
+        delivery.sequence += count
+        delivery.counters["published"] += count
+        session.published += count
+        return delivery.id, session.publisher, 0, range(first, delivery.sequence)
 
     def acknowledge(self, publication: Publication) -> None:
         """ACK, together with the others of the turn."""
