@@ -49,6 +49,10 @@ class Batch:
         """The name of the first notification, or only one."""
         return NotificationId(self.broker, self.sequences[0])
 
+    def part(self, start: int, end: int) -> Batch:
+        """The notifications from one place to another."""
+        return self if end - start == len(self.bodies) else self._slice(slice(start, end))
+
     def cut(self) -> Iterator[Batch]:
         """The same notifications in batches that a message may hold: so many, and about `BATCH_BYTES`, at most."""
         start = size = 0

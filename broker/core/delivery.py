@@ -139,20 +139,21 @@ class Delivery:
 
     def _hand_out(self, publication: Publication, matches: Matched) -> None:
         """Give the notifications of a publication to whom they matched."""
-        for batch, interfaces in self._batches(publication, matches):
+        for batch, interfaces in self._accept(publication, matches):
             self._offer(batch, interfaces, publication)
 
     def hand_out_by_steps(self, publication: Publication, matches: Matched, refused: Refused) -> Iterator[None]:
-        """Hand out a publication that very many receive, to a few of them at each step."""
+        """Accept a publication that very many receive, or refuse it, now; hand it out to a few at each step."""
         if self._ended_meanwhile:
             matches = [matched - self._ended_meanwhile for matched in matches]
         if refused:
             matches = publication.source.refuse(publication, refused, matches)
-        if not publication.bodies:
-            return
+        return self._steps(publication, self._accept(publication, matches)) if publication.bodies else iter(())
+
+    def _steps(self, publication: Publication, batches: Iterator[tuple[Batch, AbstractSet[int]]]) -> Iterator[None]:
         publication.waiting += 1  # for all to have it
         try:
-            for batch, interfaces in self._batches(publication, matches):
+            for batch, interfaces in batches:
                 all_of_them = tuple(interfaces)
                 for start in range(0, len(all_of_them), _STEP):
                     self._offer(batch, all_of_them[start : start + _STEP], publication)
@@ -162,23 +163,16 @@ class Delivery:
         if not publication.waiting:
             publication.source.acknowledge(publication)
 
-    def _batches(self, publication: Publication, matches: Matched) -> Iterator[tuple[Batch, AbstractSet[int]]]:
-        """Accept a publication; then its batches, and the interfaces of each, but for the one it came from."""
-        bodies, came_from = publication.bodies, publication.source.interface
+    def _accept(self, publication: Publication, matches: Matched) -> Iterator[tuple[Batch, AbstractSet[int]]]:
+        """Number a publication, remember it and tell the journal; its batches, and the interfaces that get each."""
+        bodies = publication.bodies
         origin, publisher, hops, sequences = publication.source.number(publication)
         size = publication.size + ENTRY_BYTES * sum(map(len, matches))
         self.recent.remember((origin, sequences, publisher, bodies, matches, size))
         if self.journal is not None:
             self._tell_journal(self.journal, origin, sequences, publisher, bodies, matches)
-        start = 0
-        for matched, alike in groupby(matches) if len(bodies) > 1 else ((matches[0], matches),):
-            end = start + len(list(alike))
-            onward = matched - {came_from} if came_from in matched else matched
-            if onward:
-                whole = Batch(origin, sequences[start:end], publisher, bodies[start:end], hops)
-                for batch in whole.cut():
-                    yield batch, onward
-            start = end
+        whole = Batch(origin, sequences, publisher, bodies, hops)
+        return _batches(whole, matches, publication.source.interface)
 
     def _tell_journal(
         self,
@@ -327,3 +321,15 @@ def _by_source(publications: Sequence[Publication]) -> Iterator[list[Publication
     """Successive publications of one source together, where they may be; else each by itself."""
     for _, some in groupby(publications, lambda each: each.source if each.source.joins else each):
         yield list(some)
+
+
+def _batches(whole: Batch, matches: Matched, came_from: int) -> Iterator[tuple[Batch, AbstractSet[int]]]:
+    """Notifications by whom they matched, and the interfaces that they go to: not the one that they came from."""
+    start = 0
+    for matched, alike in groupby(matches) if len(matches) > 1 else ((matches[0], matches),):
+        end = start + len(list(alike))
+        onward = matched - {came_from} if came_from in matched else matched
+        if onward:
+            for batch in whole.part(start, end).cut():
+                yield batch, onward
+        start = end

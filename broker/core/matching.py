@@ -50,7 +50,7 @@ class _Part:
         self.size = publication.size
         self.matches: list[AbstractSet[int]] = []  # of the first notifications
         self.refused: dict[int, ContradaError] = {}
-        self.steps: Iterator[None] | None = None  # of handing it out
+        self.steps: Iterator[None] | None = None  # of handing it out, once it is matched
 
 
 class Matching:
@@ -194,17 +194,25 @@ class Matching:
     # -- publications that take more than a turn ---------------------------------------------------------
 
     def _hand_out_later(self, publications: Sequence[Publication], matches: Matched, refused: Refused) -> None:
-        """Let publications that are matched wait to be handed out, before what came after them."""
+        """Accept publications that are matched, and have them handed out before what came after them."""
         start = 0
+        begun: list[Publication] = []
         for publication in publications:
-            part = self._begin(publication)
-            end = start + part.count
-            part.matches = list(matches[start:end])
-            part.refused = {at - start: refused[at] for at in range(start, end) if at in refused}
-            self.pending += part.count
-            self._bytes += part.size
+            end = start + len(publication.bodies)
+            wrong = {at - start: refused[at] for at in range(start, end) if at in refused}
+            try:
+                steps = self._delivery.hand_out_by_steps(publication, matches[start:end], wrong)
+            except Exception as error:
+                self._mishaps.note("handing out", error, publication.source.session.number)
+                self._delivery.lose([publication], error)
+            else:
+                part = self._begin(publication)
+                part.steps = steps
+                self.pending += part.count
+                self._bytes += part.size
+                begun.append(publication)
             start = end
-        self._publications = [*publications, *self._publications]
+        self._publications = begun + self._publications
 
     def _begin(self, publication: Publication) -> _Part:
         self._parts[publication] = part = _Part(publication)
@@ -217,10 +225,9 @@ class Matching:
         self.turns.enter()
         began = self._now()
         try:
-            if len(part.matches) < part.count:
+            if part.steps is None:
                 self._match_more(publication, part, most_bytes, most)
-            elif part.steps is None:
-                part.steps = self._delivery.hand_out_by_steps(publication, part.matches, part.refused)
+                self._took(self._now() - began)
             else:
                 while self._now() - began < self.seconds:
                     next(part.steps)
@@ -231,8 +238,6 @@ class Matching:
             self._finish(publication, part)
             self._delivery.lose([publication], error)
         finally:
-            if part.steps is None:
-                self._took(self._now() - began)
             self.turns.leave("matching", publication.source.session.number)
 
     def _match_more(self, publication: Publication, part: _Part, most_bytes: float, most: float) -> None:
@@ -245,6 +250,8 @@ class Matching:
         found, wrong = self._find(bodies[start:end])
         part.matches += found
         part.refused.update({start + place: error for place, error in wrong.items()})
+        if end == part.count:
+            part.steps = self._delivery.hand_out_by_steps(publication, part.matches, part.refused)
 
     def _finish(self, publication: Publication, part: _Part) -> None:
         del self._parts[publication]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 from contrada.broker.core.publication import Publication
 from contrada.broker.core.receiver import Receiver
 from contrada.broker.protocol.messages import Credit, Grant
@@ -199,3 +201,34 @@ def test_what_very_many_receive_is_handed_out_over_turns_and_in_order(monkeypatc
     got = delivered(bench.flush()[b"sub"])
     assert sorted(got, key=lambda entry: entry[0]) == got
     assert sum(len(ids) for _, ids in got) == 300 * 11
+
+
+def test_what_is_handed_out_over_turns_is_numbered_and_recorded_when_it_is_matched(monkeypatch):
+    monkeypatch.setattr("contrada.broker.core.matching.MANY", 100)
+    bench = Bench()
+    session, publisher = bench.open(b"sub"), bench.open(b"pub")
+    bench.matching.seconds = 0.2
+    ticks = iter(range(10**9))
+    bench.matching._now = lambda: next(ticks) / 10
+    mine = [receiver(bench, session, id, "x", credit=1000) for id in range(300)]
+    bench.delivery.journal = journal = Mock()
+    source = FakeSource(publisher)
+    submit(bench, source, 1, "x", "x")
+    submit(bench, source, 3, "x")
+    bench.matching.match_some()
+    interfaces = {each.interface for each in mine}
+    assert [call.args[1] for call in journal.accepted.call_args_list] == [1, 3]
+    assert [set(found) for call in journal.accepted.call_args_list for found in call.args[4]] == [interfaces] * 3
+    assert source.acknowledged == []
+    last = max(mine, key=lambda each: [*interfaces].index(each.interface))
+    del session.receivers[last.id], bench.delivery.receivers[last.interface]
+    bench.delivery.end(last)
+    while bench.matching.pending:
+        bench.matching.match_some()
+        bench.matching._check()
+    assert source.acknowledged == [1, 3]
+    lost = [call.args for call in journal.dropped.call_args_list]
+    assert [(interface, number) for interface, _, ids in lost for _, number in ids] == [
+        (last.interface, number) for number in (1, 2, 3)
+    ]
+    assert sum(len(ids) for _, ids in delivered(bench.flush()[b"sub"])) == 299 * 3
