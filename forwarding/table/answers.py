@@ -28,7 +28,7 @@ def interface_sets(
         everyone = [interfaces[number] for number in found]
         answers = [set(everyone[start:end]) for start, end in runs(ends)]
     if places:
-        for n, number in zip(places, filters[late, layout.F_IFACE].tolist(), strict=True):
+        for n, number in zip(places, filters[late, layout.F_INTERFACE].tolist(), strict=True):
             answers[n].add(interfaces[number])
     return answers
 
@@ -43,7 +43,7 @@ def shared_sets(
         for start, end in runs(ends)
     ]
     if places:
-        for n, number in zip(places, filters[late, layout.F_IFACE].tolist(), strict=True):
+        for n, number in zip(places, filters[late, layout.F_INTERFACE].tolist(), strict=True):
             answers[n] = {*answers[n], interfaces[number]}
     return answers
 

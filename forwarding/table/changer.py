@@ -157,7 +157,7 @@ class Changer:
 
     def remove(self, row: int) -> None:
         """Take out the filter of a row."""
-        interface = int(self._memory.index.filters[row, layout.F_IFACE])
+        interface = int(self._memory.index.filters[row, layout.F_INTERFACE])
         # Filters may come back from under the one that goes: room for as many as move at once.
         self._reserve(MOVES * int(self._memory.state[layout.S_LARGEST]), MOVES, 0)
         remove_filter(

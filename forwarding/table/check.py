@@ -72,7 +72,7 @@ class _Checker:
             if f == 0 or state == at.FREE:
                 continue
             states[state] += 1
-            owned[row[at.F_IFACE]] += state != at.GHOST
+            owned[row[at.F_INTERFACE]] += state != at.GHOST
             operands = self._codes(row)
             self.refs.update(operands)
             mask = 0
@@ -87,7 +87,7 @@ class _Checker:
             while child:
                 other = self.filters[child]
                 assert (other[at.F_PARENT], other[at.F_ELDER]) == (f, elder)
-                assert other[at.F_IFACE] == row[at.F_IFACE]
+                assert other[at.F_INTERFACE] == row[at.F_INTERFACE]
                 child, elder = other[at.F_YOUNGER], child
         assert sum(states.values()) - states[at.GHOST] == self.state[at.S_FILTER_COUNT]
         assert states[at.ACTIVE] == self.state[at.S_ACTIVE]
@@ -98,7 +98,7 @@ class _Checker:
         for number in interfaces.numbers.values():
             count, f, previous = 0, table[number][I_FIRST], 0
             while f:
-                assert (self.filters[f][at.F_PREVIOUS], self.filters[f][at.F_IFACE]) == (previous, number)
+                assert (self.filters[f][at.F_PREVIOUS], self.filters[f][at.F_INTERFACE]) == (previous, number)
                 count, previous, f = count + 1, f, self.filters[f][at.F_FOLLOWING]
             assert count == owned[number] == table[number][I_COUNT] > 0
         assert len(owned) == len(interfaces)
@@ -149,7 +149,7 @@ class _Checker:
     def _posting(self, place: int, mask: int, payload: int) -> None:
         f = payload >> 33
         row = self.filters[f]
-        assert (row[at.F_MASK], row[at.F_IFACE]) == (mask, payload & _LOW_HALF)
+        assert (row[at.F_MASK], row[at.F_INTERFACE]) == (mask, payload & _LOW_HALF)
         alone = row[at.F_ACCESS] >> 8 == row[at.F_SIZE] & _LOW_HALF and row[at.F_STATE] & 255 == at.ACTIVE
         assert bool(payload >> 32 & 1) == alone
         if row[at.F_ACCESS] & 255 == at.POSTED_SEVERAL:
@@ -202,7 +202,7 @@ class _Checker:
         while f:
             member = self.filters[f]
             assert (member[at.F_GROUP], member[at.F_GROUP_PREVIOUS]) == (group, previous)
-            assert member[at.F_IFACE] == row[at.O_LOW]
+            assert member[at.F_INTERFACE] == row[at.O_LOW]
             f, previous, count = member[at.F_GROUP_NEXT], f, count + 1
         assert count == row[at.O_REFS] > 0
 

@@ -1,13 +1,31 @@
-"""Refuses a loaded table whose arrays would lead kernels astray: see guarding.py for what is looked at."""
+"""Refuses a loaded table whose arrays would lead kernels astray.
+
+Kernels follow row numbers without looking where they lead. In a table that was built here they lead where layout.py
+says; in a file with right checksums they may be anybody's. So everything that a kernel follows is checked when a file
+is loaded (kernels/guard): where a column points, that lists end, that no two pieces of memory overlap, that what is
+counted is there. It is what check.py asserts, fast enough for every load: less than a microsecond for each filter.
+
+    operands   tags, texts, hashes, handles      first, each by itself
+    chains     the hash over operands            these two beside
+    tries      patterns in tries                 the following:
+    filters    constraints, access, relatives: interfaces, groups, what covers what
+    lists      postings, thresholds; free rows and pieces of memory; counts
+"""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from contrada.errors import CorruptFile
-from contrada.forwarding.kernels.guard import guarding
+from contrada.forwarding.kernels.guard.filters import guard_filters
+from contrada.forwarding.kernels.guard.lists import guard_free, guard_lists, guard_sums
+from contrada.forwarding.kernels.guard.marks import FAULTS, MOST_NAMES, SUMS, Marks
+from contrada.forwarding.kernels.guard.operands import guard_chains, guard_operands
+from contrada.forwarding.kernels.guard.relatives import guard_forest
+from contrada.forwarding.kernels.guard.tries import guard_tries
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME
 
@@ -51,7 +69,7 @@ def guard_table(
 ) -> None:
     """Refuse a table that is not one; its arrays have the right shapes."""
     index, state = memory.index, memory.state
-    if not names or not interfaces or len(names) * layout.KINDS > len(index.fields):
+    if not names or not interfaces or len(names) > min(len(index.fields) // layout.KINDS, MOST_NAMES):
         raise CorruptFile("there are more names than fields")
     if len(interfaces) > len(memory.interfaces.array):
         raise CorruptFile("there are more interfaces than rows for them")
@@ -62,15 +80,9 @@ def guard_table(
     for kind, plugged in types.items():
         handles[kind] = plugged.handles
     marks = _marks(memory, len(names), len(interfaces))
-    fault = guarding.guard_operands(index, len(names), handles, marks)
-    fault = fault or guarding.guard_chains(index, marks)
-    fault = fault or guarding.guard_tries(index, marks)
-    fault = fault or guarding.guard_filters(index, memory.interfaces.array, len(interfaces), marks)
-    fault = fault or guarding.guard_forest(index, marks)
-    fault = fault or guarding.guard_lists(index, len(names), marks)
-    fault = fault or guarding.guard_sums(index, len(names), marks)
+    fault = guard_operands(index, len(names), handles, marks) or _guard_rest(memory, len(names), len(interfaces), marks)
     if fault:
-        raise CorruptFile(guarding.FAULTS[fault])
+        raise CorruptFile(FAULTS[fault])
     if None in interfaces[1:]:
         nobody = np.array([each is None for each in interfaces])
         if marks.counts[nobody].any():
@@ -82,7 +94,17 @@ def guard_table(
     state[layout.S_EVENTS] = 0
 
 
-def _marks(memory: Memory, names: int, interfaces: int) -> guarding.Marks:
+def _guard_rest(memory: Memory, names: int, interfaces: int, marks: Marks) -> int:
+    """All but the operands by themselves: what is wrong, or 0. Another thread looks at the hash and at the tries."""
+    index = memory.index
+    with ThreadPoolExecutor(1) as pool:
+        beside = pool.submit(lambda: guard_tries(index, marks) or guard_chains(index, marks))
+        fault = guard_filters(index, memory.interfaces.array, interfaces, marks) or guard_forest(index, marks)
+        fault = fault or beside.result()  # lists ask what fields should say of their tries
+    return fault or guard_lists(index, names, marks) or guard_free(index, marks) or guard_sums(index, marks)
+
+
+def _marks(memory: Memory, names: int, interfaces: int) -> Marks:
     tops = {name: int(memory.state[top]) for name, (_, top) in SHAPES.items()}
 
     def bits(name: str) -> NDArray[np.uint8]:
@@ -91,16 +113,17 @@ def _marks(memory: Memory, names: int, interfaces: int) -> guarding.Marks:
     def numbers(size: int) -> NDArray[np.int64]:
         return np.zeros(size, np.int64)
 
-    return guarding.Marks(
+    return Marks(
         words=bits("words"),
         postings=bits("postings"),
         thresholds=bits("thresholds"),
-        operands=bits("operands"),
+        named=bits("operands"),
+        held=numbers(tops["operands"]),
+        links=numbers(tops["operands"]),
         owners=numbers(tops["postings"]),
         crossing=numbers(tops["filters"]),
-        refs=numbers(tops["operands"]),
         uses=numbers(names * layout.KINDS),
         tries=numbers(names * layout.KINDS),
         counts=numbers(interfaces),
-        sums=numbers(guarding.SUMS),
+        sums=numbers(SUMS),
     )

@@ -252,7 +252,7 @@ class ForwardingTable(Generic[InterfaceT]):
         """The interfaces of filters that were just matched: places in a list of names, and that list."""
         with self._lock.reading():
             objects: list[Any] = self._interfaces.objects
-            return self._memory.index.filters[ids & _SLOT, layout.F_IFACE], objects
+            return self._memory.index.filters[ids & _SLOT, layout.F_INTERFACE], objects
 
     def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[InterfaceT]]:
         self._lock.enter()
@@ -343,7 +343,7 @@ class ForwardingTable(Generic[InterfaceT]):
         """Constraint by constraint, whether the filter of that id holds and why; `str()` of it is readable."""
         with self._lock.reading():
             row = self._row(id)
-            interface = self._interfaces.objects[int(self._memory.index.filters[row, layout.F_IFACE])]
+            interface = self._interfaces.objects[int(self._memory.index.filters[row, layout.F_INTERFACE])]
             found = self._rebuilder().filter(row)
         settings = self._state.settings
         return explain(found, interface, notification, settings.discretization, settings.road_network)
@@ -357,7 +357,7 @@ class ForwardingTable(Generic[InterfaceT]):
         """The interface of the filter of that id. `KeyError` when there is none."""
         with self._lock.reading():
             objects: list[Any] = self._interfaces.objects
-            found: InterfaceT = objects[int(self._memory.index.filters[self._row(id), layout.F_IFACE])]
+            found: InterfaceT = objects[int(self._memory.index.filters[self._row(id), layout.F_INTERFACE])]
             return found
 
     def interface_filters(self, interface: Hashable, most: int | None = None) -> list[int]:

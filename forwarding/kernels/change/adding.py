@@ -20,7 +20,7 @@ from contrada.forwarding.kernels.memory.layout import (
     F_GROUP,
     F_GROUP_NEXT,
     F_GROUP_PREVIOUS,
-    F_IFACE,
+    F_INTERFACE,
     F_MASK,
     F_PARENT,
     F_PREVIOUS,
@@ -60,7 +60,7 @@ def _new_filter(index: Index, interfaces: Ints, interface: int) -> int:
         f = state[S_FILTERS]
         state[S_FILTERS] = f + 1
     row = filters[f]
-    row[F_IFACE] = interface
+    row[F_INTERFACE] = interface
     for column in (F_PARENT, F_CHILD, F_ELDER, F_YOUNGER, F_GROUP, F_GROUP_PREVIOUS, F_GROUP_NEXT, F_BACK):
         row[column] = 0
     row[F_ACCESS] = POSTED_NOWHERE
@@ -163,7 +163,7 @@ def leave_interface(index: Index, interfaces: Ints, f: int) -> None:
     filters = index.filters
     following = filters[f, F_FOLLOWING]
     previous = filters[f, F_PREVIOUS]
-    interface = filters[f, F_IFACE]
+    interface = filters[f, F_INTERFACE]
     if previous != 0:
         filters[previous, F_FOLLOWING] = following
     else:

@@ -33,7 +33,7 @@ from contrada.forwarding.kernels.memory.layout import (
     F_ACCESS,
     F_BACK,
     F_CODE,
-    F_IFACE,
+    F_INTERFACE,
     F_MASK,
     F_SIZE,
     F_STATE,
@@ -146,7 +146,7 @@ def payload_of(index: Index, f: int) -> int:
     """What the postings of a filter carry, see kernels/memory/postings.py."""
     row = index.filters[f]
     alone = 1 if row[F_ACCESS] >> 8 == row[F_SIZE] & LOW_HALF and row[F_STATE] & 255 == ACTIVE else 0
-    return f << 33 | alone << 32 | row[F_IFACE]
+    return f << 33 | alone << 32 | row[F_INTERFACE]
 
 
 @inner_kernel

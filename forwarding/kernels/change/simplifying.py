@@ -28,7 +28,7 @@ from contrada.forwarding.kernels.memory.layout import (
     F_GROUP,
     F_GROUP_NEXT,
     F_GROUP_PREVIOUS,
-    F_IFACE,
+    F_INTERFACE,
     F_MASK,
     F_PARENT,
     F_SIZE,
@@ -102,7 +102,7 @@ def join_group(index: Index, f: int, room: Ints) -> None:
     if count > room.shape[0]:
         return
     filters, operands = index.filters, index.operands
-    group = intern_scalar(index, GROUP, _names_hash(room, -1, count), filters[f, F_IFACE])
+    group = intern_scalar(index, GROUP, _names_hash(room, -1, count), filters[f, F_INTERFACE])
     first = operands[group, O_LEN]
     filters[f, F_GROUP] = group
     filters[f, F_GROUP_PREVIOUS] = 0
@@ -152,7 +152,7 @@ def find_coverers(index: Index, f: int, outcome: int, room: Ints, found: Ints) -
     """Active filters of the same interface that cover `f` with that outcome; how many, up to the room there is."""
     names = names_of(index, f, room)
     known = min(names, room.shape[0])
-    interface = index.filters[f, F_IFACE]
+    interface = index.filters[f, F_INTERFACE]
     count = 0
     if known <= _SUBSETS:
         for chosen in range(1, 1 << known):

@@ -52,7 +52,7 @@ from contrada.forwarding.kernels.memory.layout import (
     ANY,
     F_ACCESS,
     F_CHILD,
-    F_IFACE,
+    F_INTERFACE,
     F_PARENT,
     F_STATE,
     F_YOUNGER,
@@ -149,8 +149,8 @@ def _descend(index: Index, message: Message, scratch: Scratch, n: int, root: int
             if whole:
                 _report(scratch, f)
             else:
-                scratch.stamps[filters[f, F_IFACE]] = scratch.cursor[C_GENERATION]
-                _report(scratch, filters[f, F_IFACE])
+                scratch.stamps[filters[f, F_INTERFACE]] = scratch.cursor[C_GENERATION]
+                _report(scratch, filters[f, F_INTERFACE])
                 return
         if verdict != 0 and filters[f, F_CHILD] != 0 and whole:
             f = filters[f, F_CHILD]

@@ -95,7 +95,7 @@ SHARES: Final = 1 << 31
 
 # Columns of `filters`.
 F_MASK: Final = 0  # one bit per name, name % 64
-F_IFACE: Final = 1
+F_INTERFACE: Final = 1
 F_CODE: Final = 2  # its constraints' place in `words`
 F_SIZE: Final = 3  # words to verify | words in all << 32; those in between are redundant (rule 2)
 F_ACCESS: Final = 4  # how it is posted: one of the POSTED_ values
