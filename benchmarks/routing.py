@@ -30,7 +30,7 @@ from benchmarks.routing_line import line
 from benchmarks.routing_scaling import covering, scaling
 from contrada import Broker, Client
 from tests.broker.overlay.clusters import await_overlay, cluster, holds_filters, reaches
-from tests.broker.overlay.scenarios import MOST_BROKERS, calm, check, faulty
+from tests.broker.routing.scenarios import MOST_BROKERS, calm, check, faulty
 
 CALM, FAULTY = "no fault", "after faults healed"
 

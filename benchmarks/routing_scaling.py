@@ -14,15 +14,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from contrada import Box, attr
-from contrada.broker.overlay.router import Router
-from contrada.broker.overlay.topology import Topology
 from contrada.broker.protocol.peer_frames import encode_peer
 from contrada.broker.protocol.peer_messages import Change, Flow, LinkState, LinkStates
+from contrada.broker.routing.router import Router
+from contrada.broker.routing.topology import Topology
 from contrada.forwarding.codec.msgpack import decode_filter, encode_filter
 from contrada.forwarding.covering.covering_set import CoveringSet
 from contrada.forwarding.language.filter import as_filters
-from tests.broker.overlay.scenarios import random_overlay
-from tests.broker.overlay.simulator import Simulator
+from tests.broker.routing.scenarios import random_overlay
+from tests.broker.routing.simulator import Simulator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,8 +92,7 @@ def settled(brokers: int) -> Simulator:
     for name, router in routers.items():
         for other in neighbours[name]:
             for flow in Flow:
-                (answer,) = routers[other].receive(name, router.flow_state(other, flow).digest())
-                simulator._act(other, [answer])
+                simulator._act(other, routers[other].receive(name, router.flow_state(other, flow).digest()))
     simulator.run()
     return simulator
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from contrada.broker.protocol.peer_messages import filter_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.protocol.wire import Code
@@ -70,8 +70,8 @@ class Interest(Protocol):
     awake: bool
     """Whether somebody listens: who wants something need not say so before."""
 
-    woken: list[Callable[[], None]]
-    """Called when `awake` becomes true: then everybody says what is wanted so far."""
+    woken: list[Callable[[], Iterable[None]]]
+    """Called when `awake` becomes true: then everybody says, by steps, what was wanted by then."""
 
     def interest_changed(self, added: Sequence[EncodedFilter], removed: Sequence[bytes]) -> None:
         """More is wanted; what was added before is wanted once less, by its keys."""

@@ -31,7 +31,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from contrada.broker.core.ports import EncodedFilter, Refusal
-from contrada.broker.core.subscriptions import TELL_AT_ONCE, read_filters
+from contrada.broker.core.subscriptions import read_filters
 from contrada.broker.protocol.messages import Ack, Acked, Attach, Error, IndexAdd, IndexLoad, IndexRemove, Reply
 from contrada.broker.protocol.wire import Code
 from contrada.errors import ContradaError
@@ -74,6 +74,9 @@ class Index(Protocol):
 
     def __len__(self) -> int:
         """How many filters it has."""
+
+    def __contains__(self, id: object) -> bool:
+        """Whether there is a filter of that id."""
 
     def match_bodies(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[Any]], Mapping[int, ContradaError]]:
         """Find the names of the matching interfaces of each encoded notification, and why some are refused."""
@@ -235,24 +238,35 @@ class StandingIndex:
 
     # -- what others learn of it -------------------------------------------------------------------------
 
-    def _tell_all(self) -> None:
-        for standing in set(self.attachments.values()):
-            _at_once(self._tell_name(standing))
+    def _tell_all(self) -> Iterable[None]:
+        return self._tell_again(list(dict.fromkeys(self.attachments.values())))
+
+    def _tell_again(self, names: Iterable[StandingInterface]) -> Steps:
+        """What these names ask for now is wanted, and no more what was said of them before."""
+        for standing in names:
+            # The new filters first: what both have is never withdrawn from the neighbours.
+            before, standing.keys = standing.keys, []
+            yield from self._tell_name(standing)
+            for key in before:
+                self._interest.interest_changed((), (key,))
+                yield
 
     def _tell_name(self, standing: StandingInterface) -> Steps:
         if self._interest.awake and self.loaded is not None:
-            yield from self._tell(standing, self.loaded.table.interest(standing.name, _TOLD))
+            index = self.loaded.table
+            ids = index.interface_filters(standing.name, _TOLD + 1)
+            own = (index.filter(id) for id in ids if id in index)  # it may be removed meanwhile
+            yield from self._tell(standing, own if len(ids) <= _TOLD else index.interest(standing.name, _TOLD))
 
     def _tell(self, standing: StandingInterface, filters: Iterable[Filter]) -> Steps:
-        if self._interest.awake and standing.attached:
+        if self._interest.awake:
             for each in filters:
+                if not standing.attached:
+                    return
                 wanted = EncodedFilter(each, encode_filter(each))
                 self._interest.interest_changed((wanted,), ())
                 standing.keys.append(wanted.key)
-                if len(standing.keys) % TELL_AT_ONCE == 0:
-                    yield
-                    if not standing.attached:  # nobody is any more
-                        return
+                yield
 
     # -- loading and changing ----------------------------------------------------------------------------
 
@@ -282,11 +296,7 @@ class StandingIndex:
         log.info("index loaded", extra={**facts, "shard": loaded.shard})
         if (journal := self._delivery.journal) is not None:
             journal.indexed(loaded.path, loaded.shard, loaded.digest, loaded.subscriptions, filters)
-        for standing in set(self.attachments.values()):
-            # The new filters first: what both have is never withdrawn from the neighbours.
-            before, standing.keys = standing.keys, []
-            _at_once(self._tell_name(standing))
-            self._interest.interest_changed((), before)
+        self._leftovers.go_through(self._tell_all())
 
     def verified(self, loaded: Loaded, damaged: Sequence[CorruptFile]) -> None:
         """The index that was loaded unverified, to start quickly, has been verified since."""
@@ -370,11 +380,6 @@ class StandingIndex:
             assert standing.attached <= self._delivery.receivers.keys() | self._matching.silent
             assert standing.attached or not standing.keys
         assert self.attachments.keys() <= self._delivery.unrecorded
-
-
-def _at_once(steps: Steps) -> None:
-    for _ in steps:
-        pass
 
 
 def _cannot_open(path: str, shard: str, done: Callable[[Loaded | ContradaError], None]) -> None:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _EXPLAINED: Final = 100  # filters of one subscription, at most: it may have thousands
 AT_ONCE: Final = 1 << 14  # bytes of filters that are put into the table without a pause
-TELL_AT_ONCE: Final = 16  # filters that neighbours are told without a pause: each may be compared with many
 _REMEMBERED: Final = 10_000  # subscriptions that have ended, for EXPLAIN
 
 
@@ -179,15 +178,21 @@ class Subscriptions:
         if self._interest.awake:
             for expression, body in zip(expressions, subscription.encoded, strict=True):
                 for wanted in encoded_filters(expression, body):
+                    if self._delivery.receivers.get(subscription.interface) is not subscription:
+                        return  # it has ended
                     self._interest.interest_changed((wanted,), ())
                     subscription.keys.append(wanted.key)
-                    if len(subscription.keys) % TELL_AT_ONCE == 0:
-                        yield
+                    yield
 
-    def _tell_all(self) -> None:
-        for subscription in self.by_interface.values():
-            for _ in self._tell(subscription, map(self.codec.filter, subscription.encoded)):
-                pass
+    def _tell_all(self) -> Iterable[None]:
+        return self._tell_each(self.by_interface.values())
+
+    def _tell_each(self, subscriptions: Iterable[Subscription]) -> Steps:
+        for subscription in subscriptions:
+            try:
+                yield from self._tell(subscription, map(self.codec.filter, subscription.encoded))
+            except Exception as error:
+                self._mishaps.note("telling neighbours", error, subscription.session.number)
 
     # -- how one ends ------------------------------------------------------------------------------------
 

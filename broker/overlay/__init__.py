@@ -1,6 +1,6 @@
-"""Brokers among brokers: who is linked with whom, what each wants of the other, and what is forwarded.
+"""Brokers among brokers: links, and what goes over them.
 
-Read overlay (the neighbours, and how the router's words become deeds), links with dial (how a link is made and lost),
-neighbour and forwarding (notifications over a link), advertisements. The router is a state machine of its own: router
-with actions, then topology (the tree), flow and filter_set (what is told to whom), seen. report is for operators.
+Read overlay (the neighbours, and how the router's words become deeds; `broker/routing` has the router), links with dial
+(how a link is made and lost), neighbour and forwarding (notifications over a link), advertisements. report is for
+operators.
 """

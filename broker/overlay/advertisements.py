@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from contrada.broker.core.ports import Refusal
-from contrada.broker.core.subscriptions import TELL_AT_ONCE, encoded_filters, read_filters
+from contrada.broker.core.subscriptions import encoded_filters, read_filters
 from contrada.broker.protocol.messages import Ack, Acked, Advertise, Unadvertise
 from contrada.broker.protocol.wire import Code
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from contrada.broker.core.ports import Codec, EncodedFilter
     from contrada.broker.overlay.overlay import Overlay
@@ -89,11 +89,9 @@ class Advertisements:
         for filters, _ in self._of.pop(session, {}).values():
             self._withdraw(filters)
 
-    def _tell_all(self) -> None:
-        for mine in self._of.values():
-            for filters, _ in mine.values():
-                for _ in self._tell(filters):
-                    pass
+    def _tell_all(self) -> Iterable[None]:
+        advertised = [each.filters for mine in self._of.values() for each in mine.values()]
+        return (step for filters in advertised for step in self._tell(filters))
 
     def _tell(self, filters: Sequence[EncodedFilter]) -> Steps:
         if not self._overlay.wants_advertisements:
@@ -103,8 +101,7 @@ class Advertisements:
             for each in filters:
                 told.append(each)
                 self._overlay.advertise(each)
-                if len(told) % TELL_AT_ONCE == 0:
-                    yield
+                yield
         except BaseException:
             self._withdraw(told)
             raise

@@ -15,9 +15,9 @@ from contrada.broker.protocol.wire import Code
 
 if TYPE_CHECKING:
     from contrada.broker.core.matching import Matching
-    from contrada.broker.overlay.router import Router
     from contrada.broker.protocol.messages import Dropped
     from contrada.broker.protocol.peer_messages import Forward, Run
+    from contrada.broker.routing.router import Router
     from contrada.broker.sessions.session import Session
     from contrada.broker.sessions.sessions import Sessions
 

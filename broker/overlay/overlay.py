@@ -16,23 +16,23 @@ broker alone pays nothing for it.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from contrada.broker.core.receiver import Receiver
-from contrada.broker.core.subscriptions import AT_ONCE, read_filters
-from contrada.broker.overlay.actions import Action, Install, Send, StandDown
+from contrada.broker.core.subscriptions import read_filters
 from contrada.broker.overlay.neighbour import WINDOW, Neighbour, NeighbourInterface
 from contrada.broker.overlay.report import links
-from contrada.broker.overlay.router import Router
 from contrada.broker.protocol.messages import Bye, Credit, Error, Grant
 from contrada.broker.protocol.peer_frames import encode_peer, split
 from contrada.broker.protocol.peer_messages import Change, Digest, LinkStates, PeerMessage, Replace
 from contrada.broker.protocol.wire import Code, Policy
+from contrada.broker.routing.actions import Action, Install, Send, StandDown
+from contrada.broker.routing.router import Router
 from contrada.errors import ContradaError
 from contrada.forwarding.language.filter import Filter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.ports import Codec, EncodedFilter, Table
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("contrada.broker")
 
+_HEAR_AT_ONCE: Final = 1 << 12  # bytes of filters that the router is told without a pause
 RECEIVER = 0  # the number of a neighbour's receiver in its session
 
 
@@ -68,7 +69,7 @@ class Overlay:
         self.id = id
         self.codec = codec
         self.awake = False
-        self.woken: list[Callable[[], None]] = []
+        self.woken: list[Callable[[], Iterable[None]]] = []
         self.neighbours: dict[str, Neighbour] = {}  # those whose link is up, by broker id
         self.interfaces: dict[str, NeighbourInterface] = {}
         self.link_rows: list[dict[str, Any]] = []  # what `report.links` said lately, for other threads to read
@@ -85,6 +86,7 @@ class Overlay:
         )
         self._decoded: dict[bytes, Filter] = {}
         self._tree_links: frozenset[str] = frozenset()
+        self._going_on = False  # whether the leftovers have the rest of the router's work
         self._settings = settings
         self._table = table
         self._sessions = sessions
@@ -149,10 +151,17 @@ class Overlay:
         log.info("link up", extra={"neighbour": link.id, "dialled": link.dial is not None})
         if not self.awake:  # nobody is linked yet, so nothing is sent
             self.awake = True
+            self.router.interests.silent = True
             for tell in self.woken:
-                tell()
+                self._leftovers.go_through(tell())
+            self._leftovers.go_through((), self._woken)
         self._act(self.router.link_up(link.id))
         self._follow_tree(link)  # also if the tree used the link before, over another connection
+
+    def _woken(self) -> None:
+        """The router knows what was wanted before the first link."""
+        self.router.interests.silent = False
+        self._act(self.router.go_on())
 
     def link_down(self, link: Neighbour) -> None:
         """The session of a link has ended."""
@@ -196,6 +205,17 @@ class Overlay:
             self._tree_links = self.router.tree_links
             for neighbour in self.neighbours.values():
                 self._follow_tree(neighbour)
+        if self.router.busy and not self._going_on:
+            self._going_on = True
+            self._leftovers.go_through(self._rest(), self._rest_done)
+
+    def _rest(self) -> Iterator[None]:
+        while self.router.busy:
+            self._act(self.router.go_on())
+            yield
+
+    def _rest_done(self) -> None:
+        self._going_on = False
 
     def _install(self, action: Install) -> None:
         interface = self.interfaces[action.neighbour]
@@ -255,7 +275,7 @@ class Overlay:
             self._sessions.end(session, Code.BAD_FILTER, str(error))
             return
         decoded = dict(zip(encoded, filters, strict=True))
-        for part in split(message, AT_ONCE):
+        for part in split(self.router.as_change(link.id, message), _HEAR_AT_ONCE):
             self._decoded = decoded
             self._act(self.router.receive(link.id, part))
             self._decoded = {}

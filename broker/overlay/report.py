@@ -62,7 +62,7 @@ def links(overlay: Overlay, now: float) -> list[dict[str, Any]]:
         link = overlay.neighbours.get(broker)
         totals = dict(overlay.interfaces[broker].totals) if broker in overlay.interfaces else {}
         state = overlay.router.flow_state(broker)
-        wanted, shown = len(state.wanted), len(state.wanted.shown)
+        wanted, shown = len(state.wanted), len(state.sent)
         rows.append(
             {
                 "neighbour": broker,

@@ -115,7 +115,8 @@ def split(message: PeerMessage, size: int = _SPLIT_BYTES) -> Iterator[PeerMessag
     if isinstance(message, LinkStates):
         yield from (LinkStates(portion) for portion in _portions(message.states, lambda _: size // _STATES, size))
     elif isinstance(message, Change):
-        if len(message.add) + len(message.remove) <= LIST_LENGTH and sum(map(len, message.add)) <= size:
+        count = len(message.add) + len(message.remove)
+        if count <= LIST_LENGTH and 16 * count + sum(map(len, message.add)) <= size:
             yield message
             return
         yield from (Change(message.flow, portion, ()) for portion in _portions(message.add, len, size))

@@ -4,6 +4,7 @@ A client that leaves may have had a million filters. It gets nothing more from t
 the table over as many turns as it takes, in the order in which they were put here.
 
     put(function, items)   function(item) for each of the items, some time
+    go_through(steps)      each step of a generator, some time
     work()                 for some of them, now: at most `most`, and no new one after `seconds`, but always one
 
 An item that raises is reported and passed over: the others get their turn.
@@ -55,6 +56,10 @@ class Leftovers:
         """Have `function` called for each item, and `done` behind the last one."""
         self._tasks.append(_Task(function, iter(items), done))
 
+    def go_through(self, steps: Iterable[None], done: Callable[[], None] | None = None) -> None:
+        """Have every step of a generator done, and `done` behind the last one; steps that raise are over."""
+        self.put(_step_done, steps, done)
+
     def work(self) -> None:
         """Do some of it."""
         if not self._tasks:
@@ -63,8 +68,8 @@ class Leftovers:
         left = self.most
         while self._tasks and left > 0:
             function, items, done = self._tasks[0]
-            item = next(items, _END)
             try:
+                item = next(items, _END)
                 if item is not _END:
                     function(item)
                     left -= 1
@@ -76,3 +81,7 @@ class Leftovers:
                 self._report(error)
             if self._clock() >= until:
                 return
+
+
+def _step_done(_step: None) -> None:
+    """It was done when the generator yielded."""

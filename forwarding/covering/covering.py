@@ -56,13 +56,18 @@ def covers(f: Filter, g: Filter, budget: CoveringBudget = UNLIMITED) -> bool:
     return True
 
 
-def conflicts(f: Filter, g: Filter) -> bool:
-    """Whether nothing matches both."""
-    if not is_satisfiable(f) or not is_satisfiable(g):
-        return True
-    common = _allowed(f, UNLIMITED).keys() & _allowed(g, UNLIMITED).keys()
-    together = f.constraints + g.constraints
-    return any(not _domains([c for c in together if c.name == name], UNLIMITED) for name in common)
+def conflicts(f: Filter, g: Filter, budget: CoveringBudget = UNLIMITED) -> bool:
+    """Whether nothing matches both; false also when that would cost more than the budget has."""
+    try:
+        budget.spend(1)
+        allowed, others = _allowed(f, budget), _allowed(g, budget)
+        if not all(allowed.values()) or not all(others.values()):
+            return True
+        together = f.constraints + g.constraints
+        common = allowed.keys() & others.keys()
+        return any(not _domains([c for c in together if c.name == name], budget) for name in common)
+    except OutOfBudget:
+        return False
 
 
 def is_satisfiable(f: Filter, budget: CoveringBudget = UNLIMITED) -> bool:

@@ -75,7 +75,7 @@ def test_who_begins_to_listen_is_told_everything_so_far():
     assert parts.check() == (2, 0)
     parts.interest.awake = True
     for tell in parts.interest.woken:
-        tell()
+        done(tell())
     assert parts.check() == (2, 2)
     parts.sessions.remove(session)
     assert parts.check() == (0, 0)

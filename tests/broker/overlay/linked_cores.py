@@ -100,18 +100,22 @@ class Overlay:
             self.settle()
 
     def settle(self) -> None:
-        moving = True
-        while moving:
-            moving = False
-            for name, core in list(self.cores.items()):
-                core.turn(self.now)
-                core.flush(lambda connection, frames, name=name: self._send(name, connection, frames))
-                core._check()
-                core.overlay.router._check()
-            for (name, connection), queue in list(self.queues.items()):
-                while queue and name in self.cores:
-                    self.cores[name].receive(connection, None, queue.popleft(), self.now)
-                    moving = True
+        while self.deliver() or any(core.leftovers for core in self.cores.values()):
+            pass
+
+    def deliver(self) -> bool:
+        """Let every broker have a turn, and hear what the others said in it; whether they said something."""
+        moving = False
+        for name, core in list(self.cores.items()):
+            core.turn(self.now)
+            core.flush(lambda connection, frames, name=name: self._send(name, connection, frames))
+            core._check()
+            core.overlay.router._check()
+        for (name, connection), queue in list(self.queues.items()):
+            while queue and name in self.cores:
+                self.cores[name].receive(connection, None, queue.popleft(), self.now)
+                moving = True
+        return moving
 
     def _send(self, name: str, connection: bytes, frames: list[bytes]) -> Sent:
         if (name, connection) in self.full:

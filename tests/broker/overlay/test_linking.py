@@ -89,7 +89,7 @@ def test_whoever_comes_first_of_two_that_dial_each_other(order):
 
 
 def test_a_topology_has_a_most(monkeypatch):
-    monkeypatch.setattr("contrada.broker.overlay.topology.MOST_BROKERS", 50)
+    monkeypatch.setattr("contrada.broker.routing.topology.MOST_BROKERS", 50)
     overlay = line("a", "b")
     as_broker(overlay)
     lies = [LinkState(f"x{i}", 1, frozenset((f"x{i + 1}", "evil"))) for i in range(1000)]
@@ -225,3 +225,52 @@ def test_forwards_beyond_the_window_end_the_link():
         overlay.say("a", b"client", Forward((Run("o", "p", 1, tuple(range(start + 1, start + 1001)), (body,) * 1000),)))
     errors = [m for m in heard if isinstance(m, Error)]
     assert errors[0].code == Code.FLOW
+
+
+def test_what_was_wanted_before_the_first_link_is_told_over_turns_and_as_a_whole():
+    overlay = Overlay()
+    first = overlay.add("a")
+    overlay.client("a")
+    for number in range(300):
+        overlay.subscribe("a", f"x = {number}", number)
+    told = []
+    real = first.overlay.interest_changed
+    first.overlay.interest_changed = lambda *change: (told.append(1), real(*change))
+    first.leftovers.most = 10
+    overlay.add("b", "a")
+    heard = []
+    receive = overlay.cores["b"].overlay.router.receive
+    overlay.cores["b"].overlay.router.receive = lambda *words: (heard.append(words[1]), receive(*words))[1]
+    turns = []
+    turn = first.turn
+    first.turn = lambda now: (told.clear(), turn(now), turns.append(len(told)))
+    overlay.run()
+    assert sum(turns) == 300
+    assert max(turns) <= 10
+    filters = [len(each.add) for each in heard if isinstance(each, Change)]
+    assert sum(filters) == 300
+    assert len(filters) < 30, "not one by one"
+    overlay.client("b")
+    overlay.publish("b", {"x": 7})
+    assert overlay.delivered("a") == [7]
+
+
+def test_a_subscription_that_ends_while_it_is_told_leaves_nothing_behind():
+    overlay = Overlay()
+    first = overlay.add("a")
+    overlay.client("a")
+    overlay.subscribe("a", " or ".join(f"x = {number}" for number in range(40)))
+    overlay.subscribe("a", "x = 50", 2)
+    first.leftovers.most = 3
+    overlay.add("b", "a")
+    overlay.cores["b"].tick(1.0)
+    told = first.overlay.router.interests._local[Flow.SUBSCRIPTIONS]
+    for _ in range(100):
+        overlay.deliver()
+        if 0 < len(told) < 40:
+            break
+    assert 0 < len(told) < 40
+    overlay.say("a", b"client", Unsubscribe(200, 1))
+    overlay.run()
+    assert len(told) == 1
+    assert [str(f) for _, f in overlay.cores["b"].table.filters.values()] == ["x = 50"]

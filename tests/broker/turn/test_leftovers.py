@@ -104,3 +104,26 @@ def test_those_who_waited_for_a_client_that_leaves_are_let_go_at_once():
     assert acked(top.heard(b"pub")) == [1]
     top.say(b"pub", Publish(2, (body(a="x"),)))
     assert acked(top.heard(b"pub")) == [2]
+
+
+def test_steps_are_taken_a_few_at_a_time_and_those_that_raise_are_over():
+    queue, errors = leftovers(most=2)
+    done = []
+
+    def steps(name, broken=False):
+        for number in range(3):
+            if broken and number:
+                raise KeyError(name)
+            done.append((name, number))
+            yield
+
+    queue.go_through(steps("a", broken=True), lambda: done.append("end of a"))
+    queue.go_through(steps("b"), lambda: done.append("end of b"))
+    most = 0
+    while queue:
+        before = len(done)
+        queue.work()
+        most = max(most, len(done) - before)
+    assert done == [("a", 0), "end of a", ("b", 0), ("b", 1), ("b", 2), "end of b"]
+    assert most <= 4
+    assert [type(error) for error in errors] == [KeyError]

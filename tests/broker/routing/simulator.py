@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from contrada.broker.core.ports import EncodedFilter
-from contrada.broker.overlay.actions import Install, Send, StandDown
-from contrada.broker.overlay.router import Router
 from contrada.broker.protocol.messages import NotificationId
 from contrada.broker.protocol.peer_messages import Flow
+from contrada.broker.routing.actions import Install, Send, StandDown
+from contrada.broker.routing.router import Router
 from contrada.forwarding.codec.msgpack import decode_filter, encode_filter
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Simulator:
         self._decoded: dict[bytes, object] = {}
         self._covers: dict[tuple[int, int], bool] = {}
         self._lives: Counter[str] = Counter()
+        self._going_on: set[Router] = set()
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._subscription_ids = itertools.count()
@@ -219,6 +220,15 @@ class Simulator:
                 self.brokers[name].interests[action.neighbour][action.key] = action.filter
             else:
                 del self.brokers[name].interests[action.neighbour][action.key]
+        router = self.brokers[name].router
+        if router.busy and router not in self._going_on:
+            self._going_on.add(router)
+            self._at(self.now + self.random.expovariate(100.0), lambda: self._go_on(name, router))
+
+    def _go_on(self, name: str, router: Router) -> None:
+        self._going_on.discard(router)
+        if self.brokers[name].router is router:
+            self._act(name, router.go_on())
 
     def _hear(self, name: str, source: str, message: object) -> None:
         self._act(name, self.brokers[name].router.receive(self.brokers[source].router.broker, message))

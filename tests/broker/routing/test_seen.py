@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.broker.overlay.seen import SeenIds
+from contrada.broker.routing.seen import SeenIds
 
 runs = st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.integers(1, 60), min_size=1, max_size=12)), max_size=40)
 

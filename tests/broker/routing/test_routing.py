@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from contrada.broker.overlay.flow import FlowState
 from contrada.broker.protocol.peer_messages import Digest, Flow, bucket_of, filter_key
+from contrada.broker.routing.flow import FlowState
 from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.filter import Filter, as_filters
 from contrada.forwarding.language.parse import parse
 from contrada.spatial.geometry.region import Box
 from contrada.spatial.textual.geotext import GeoText
-from tests.broker.overlay.scenarios import calm, check, faulty, populate, publish_and_compare, random_overlay
-from tests.broker.overlay.simulator import Simulator
+from tests.broker.routing.scenarios import calm, check, faulty, populate, publish_and_compare, random_overlay
+from tests.broker.routing.simulator import Simulator
 
 
 def filter_of(expression) -> Filter:
@@ -87,9 +87,9 @@ def test_a_reconnected_link_carries_only_differences():
     simulator.run()
     simulator.subscribe("b00", filter_of(attr("x") == -1))
     sent: list[int] = []
-    answer = simulator.brokers["b00"].router.flow_state("b01").answer
-    simulator.brokers["b00"].router.flow_state("b01").answer = lambda *args: (
-        sent.append(len((reply := answer(*args)).filters)) or reply
+    replace = simulator.brokers["b00"].router.flow_state("b01")._replace
+    simulator.brokers["b00"].router.flow_state("b01")._replace = lambda: (
+        sent.append(len((reply := replace()).filters)) or reply
     )
     simulator.connect("b00", "b01")
     simulator.run()
@@ -108,6 +108,7 @@ def test_state_of_a_lost_neighbour_expires():
     simulator.tick()
     simulator.now += 1000.0
     simulator.tick()
+    simulator.run()
     for broker in simulator.brokers.values():
         assert broker.router.links == {}
         assert len(broker.router.topology.states) == 1
@@ -186,7 +187,8 @@ def test_a_digest_finds_what_differs_and_nothing_else():
             ours.want(key, f)
         if i % 100 != 1:
             theirs.held.add(key, body)
-    answer = ours.answer(theirs.digest(), encoded.__getitem__)
+    ours.heard = theirs.digest()
+    (answer,) = ours.tell(1000, encoded.__getitem__)
     different = {bucket_of(key) for key in set(ours.wanted) ^ set(theirs.held)}
     assert set(answer.buckets) == different
     assert {bucket_of(filter_key(body)) for body in answer.filters} <= different

@@ -8,60 +8,63 @@ filters of the buckets that differ travel again.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from contrada.broker.protocol.peer_messages import BUCKETS, bucket_of, filter_key
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Iterator
 
 
 class FilterSet:
-    """Keys and encodings of the filters that one broker has told another. Every operation but `within` is O(1)."""
+    """Keys and encodings of the filters that one broker has told another. A change is O(1)."""
 
     def __init__(self) -> None:
-        self._filters: dict[bytes, bytes] = {}
-        self._buckets = [0] * BUCKETS
+        self._buckets: list[dict[bytes, bytes]] = [{} for _ in range(BUCKETS)]
+        self._digest = [0] * BUCKETS
 
     def add(self, key: bytes, encoded: bytes) -> bool:
         """Add a filter; False when it is there."""
-        if key in self._filters:
+        number = bucket_of(key)
+        bucket = self._buckets[number]
+        if key in bucket:
             return False
-        self._filters[key] = encoded
-        self._buckets[bucket_of(key)] ^= int.from_bytes(key)
+        bucket[key] = encoded
+        self._digest[number] ^= int.from_bytes(key)
         return True
 
     def discard(self, key: bytes) -> bool:
         """Take a filter out; False when it is not there."""
-        if self._filters.pop(key, None) is None:
+        number = bucket_of(key)
+        if self._buckets[number].pop(key, None) is None:
             return False
-        self._buckets[bucket_of(key)] ^= int.from_bytes(key)
+        self._digest[number] ^= int.from_bytes(key)
         return True
 
     @property
     def digest(self) -> tuple[int, ...]:
         """One number per bucket."""
-        return tuple(self._buckets)
+        return tuple(self._digest)
 
-    def within(self, buckets: Container[int]) -> dict[bytes, bytes]:
-        """The filters in the given buckets."""
-        return {key: encoded for key, encoded in self._filters.items() if bucket_of(key) in buckets}
+    def within(self, bucket: int) -> dict[bytes, bytes]:
+        """The filters in a bucket."""
+        return self._buckets[bucket]
 
     def __contains__(self, key: bytes) -> bool:
-        return key in self._filters
+        return key in self._buckets[bucket_of(key)]
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._filters)
-
-    def __getitem__(self, key: bytes) -> bytes:
-        return self._filters[key]
+        return chain.from_iterable(self._buckets)
 
     def __len__(self) -> int:
-        return len(self._filters)
+        return sum(map(len, self._buckets))
 
     def _check(self) -> None:
-        buckets = [0] * BUCKETS
-        for key, encoded in self._filters.items():
-            assert key == filter_key(encoded)
-            buckets[bucket_of(key)] ^= int.from_bytes(key)
-        assert buckets == self._buckets
+        for number, bucket in enumerate(self._buckets):
+            digest = 0
+            for key, encoded in bucket.items():
+                assert key == filter_key(encoded)
+                assert bucket_of(key) == number
+                digest ^= int.from_bytes(key)
+            assert digest == self._digest[number]

@@ -14,7 +14,7 @@ from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.filter import Filter, as_filters
 from contrada.spatial.geometry.region import Box, Point
 from contrada.spatial.textual.geotext import GeoText
-from tests.broker.overlay.simulator import DETECTION, Simulator
+from tests.broker.routing.simulator import DETECTION, Simulator
 
 WORDS = ("ipad", "sale", "storm", "lamp")
 MOST_BROKERS = 50
