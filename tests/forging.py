@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 PATIENCE = 120.0  # seconds for one forgery, on a machine that others keep busy
-KINDS = ("table", "geotext-table", "tree", "segments", "road", *(f"textual:{name}" for name in NAMES))
+KINDS = ("table", "geotext-table", "tree", "segments", "road", "network", *(f"textual:{name}" for name in NAMES))
 WORDS = [f"w{n}" for n in range(12)]
 
 
@@ -286,6 +286,32 @@ class Road:
                 index.remove(id)
 
 
+class Network(Road):
+    """A road network."""
+
+    def __init__(self, home: Path, rng: random.Random) -> None:
+        super().__init__(home, rng)
+        self.files = [home / "network"]
+        self.network.save(self.files[0])
+
+    def open(self, files: list[Path]) -> Any:
+        return type(self.network).load(files[0])
+
+    def search(self, network: Any, rng: random.Random) -> None:
+        places = [(rng.uniform(0, 11), rng.uniform(0, 11)) for _ in range(10)]
+        for place in places:
+            network.snap(place)
+            network.distances(place, places)
+            network.similarity(frozenset(WORDS[:2]), Point(*place), 0.5, GeoText(WORDS[:3], at=(1.0, 1.0)))
+
+    def change(self, network: Any, rng: random.Random) -> None:
+        """A network does not change; an index over it does."""
+        from contrada.spatial.road.index.base import RoadSubscription
+
+        asked = [RoadSubscription(id, frozenset(WORDS[:2]), (float(id), 1.0), 0.5, 0.4) for id in range(9)]
+        super().search(self.index.build(network, asked), rng)
+
+
 def made(kind: str, home: Path, rng: random.Random) -> Any:
     """What to forge."""
     makers: dict[str, Callable[[], Any]] = {
@@ -294,6 +320,7 @@ def made(kind: str, home: Path, rng: random.Random) -> Any:
         "tree": lambda: Tree(home, rng),
         "segments": lambda: Segments(home, rng),
         "road": lambda: Road(home, rng),
+        "network": lambda: Network(home, rng),
     }
     return makers[kind]() if kind in makers else Textual(home, rng, kind.partition(":")[2])
 

@@ -24,7 +24,6 @@ from contrada.forwarding.codec.msgpack import (
     Limits,
     build_constraint,
     build_predicate,
-    keyword_list,
     make_geotext,
 )
 from contrada.forwarding.language.filter import as_filters
@@ -60,9 +59,13 @@ def notification_from_plain(document: object, limits: Limits = DEFAULT_LIMITS) -
     if len(document) > limits.attributes:
         raise CodecError(f"{len(document)} attributes, more than the limit of {limits.attributes}")
     notification = {}
+    texts = 0
     for name, plain in document.items():
         if len(name) > limits.name_length:
             raise CodecError(f"a name of {len(name)} characters, more than the limit of {limits.name_length}")
+        texts += _text_size(plain)
+        if texts > limits.text:
+            raise CodecError(f"attribute {name!r}: {texts} bytes of geotext, more than the limit of {limits.text}")
         try:
             notification[check_name(name)] = _from_plain(plain, limits)
         except (CodecError, InvalidValue) as error:
@@ -177,8 +180,17 @@ def _from_plain(plain: object, limits: Limits) -> Value:
     if tag == "Feature":
         _, geometry, properties = _members(plain, "type", "geometry", "properties")
         (keywords,) = _members(properties, "keywords")
-        return make_geotext(keyword_list(keywords, limits), _geometry(geometry, limits))
+        return make_geotext(keywords, _geometry(geometry, limits), limits)
     return _geometry(plain, limits)
+
+
+def _text_size(plain: object) -> int:
+    """Bytes of the keywords of a value; 0 of what is no geotext, and of what will be refused as none."""
+    properties = plain.get("properties") if type(plain) is dict else None
+    keywords = properties.get("keywords") if type(properties) is dict else None
+    if type(keywords) is not list:
+        return 0
+    return sum(len(each.encode(errors="replace")) for each in keywords if type(each) is str)
 
 
 def _time(text: object) -> datetime:

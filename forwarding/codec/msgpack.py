@@ -411,10 +411,7 @@ def _decode_ext(code: int, data: bytes, limits: Limits) -> Value:
         if code == GEOTEXT:
             options = limits._unpacking | {"ext_hook": _decode_place}  # a place holds no geotext in turn
             place, keywords = _parts(msgpack.unpackb(data, **options), "geotext", 2)
-            text = make_geotext(keyword_list(keywords, limits), place)
-            if len(text.keywords) > limits.keywords:
-                raise CodecError(f"geotext of {len(text.keywords)} words, more than the limit of {limits.keywords}")
-            return text
+            return make_geotext(keywords, place, limits)
         return _decode_place(code, data)
     except InvalidValue as error:
         raise CodecError(str(error)) from None
@@ -432,16 +429,21 @@ def _decode_place(code: int, data: bytes) -> Point | Box:
     raise CodecError(f"ext type {code} of {len(data)} bytes is not a value here")
 
 
-def make_geotext(keywords: list[str], place: object) -> GeoText:
-    """Geotext of decoded parts."""
+def make_geotext(keywords: object, place: object, limits: Limits) -> GeoText:
+    """Geotext of decoded parts. A keyword of several words counts as these."""
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.textual.geotext import GeoText
 
+    listed = keyword_list(keywords, limits)
     if isinstance(place, Point):
-        return GeoText(keywords, at=place)
-    if not _is_spatial(place):
+        text = GeoText(listed, at=place)
+    elif not _is_spatial(place):
         raise CodecError(f"geotext is at a point or within a box, not {_describe(place)}")
-    return GeoText(keywords, within=cast("Box", place))
+    else:
+        text = GeoText(listed, within=cast("Box", place))
+    if len(text.keywords) > limits.keywords:
+        raise CodecError(f"geotext of {len(text.keywords)} words, more than the limit of {limits.keywords}")
+    return text
 
 
 def _constraint_of(item: object, limits: Limits) -> Constraint:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 
-from contrada.errors import CorruptFile, InvalidValue
+from contrada.errors import ContradaError, CorruptFile, InvalidValue
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.road.graph import places
 from contrada.spatial.road.graph.cells import LEVELS, Cells, cell_bounds
@@ -36,6 +36,7 @@ from contrada.spatial.road.graph.checking import (
 )
 from contrada.spatial.road.graph.edge_tree import LEAF
 from contrada.spatial.road.graph.expansion import Graph, Scratch, make_graph, make_scratch
+from contrada.spatial.road.graph.guard import guard_network
 from contrada.spatial.road.graph.kd_order import block_boxes, block_starts, kd_order, levels_for
 from contrada.spatial.road.graph.places import ALONG, Edges
 from contrada.spatial.road.graph.roads import join_edges
@@ -263,14 +264,15 @@ class RoadNetwork:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, verify: bool = True) -> Self:
-        """Map a saved network; with `verify` every byte is checked against its checksum first."""
+        """Map a saved network, whose numbers are looked at; with `verify` every byte is checked first."""
         arrays, meta = load_arrays(path, kind=KIND, version=VERSION, verify=verify)
         made = cls.__new__(cls)
         try:
             weights = {name: arrays.pop(f"weights.{name}") for name in ("words", "word_ends", "weights")}
-            made._take(arrays, float(meta["d_max"]), KeywordWeights.from_arrays(weights))
-            made._digest = meta["digest"]
-        except (KeyError, IndexError, TypeError, ValueError) as error:
+            guard_network(arrays)
+            made._take(arrays, checked_d_max(float(meta["d_max"]), arrays["xy"]), KeywordWeights.from_arrays(weights))
+            made._digest = str(meta["digest"])
+        except (KeyError, IndexError, TypeError, ValueError, ContradaError) as error:
             raise CorruptFile(f"{path}: not a whole road network: {error}") from error
         return made
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue, shown
+from contrada.spatial.storage.row_numbers import check_shapes, check_that
 from contrada.spatial.textual.geotext import check_keywords, wanted_keywords
 
 if TYPE_CHECKING:
@@ -66,8 +67,11 @@ class KeywordWeights:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> KeywordWeights:
         """Invert `arrays`."""
+        shapes = {"words": (np.uint8, ()), "word_ends": (np.int64, ()), "weights": (np.float64, ())}
+        check_shapes("road network", arrays, shapes)
         text, ends = arrays["words"].tobytes(), arrays["word_ends"].tolist()
         *weights, other = arrays["weights"].tolist()
+        check_that("road network: a weight that is none", (arrays["weights"] >= 0) & (arrays["weights"] <= _MOST))
         if len(weights) != len(ends) or len(text) != (ends[-1] if ends else 0):
             raise CorruptFile("road network: words and their weights do not fit together")
         made = cls(other=other)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -387,6 +388,19 @@ def test_geotext_of_a_notification_is_bounded_together() -> None:
     with pytest.raises(CodecError, match="bytes of geotext, more than the limit of 262144"):
         decode_notification(encode_notification(some))
     assert decode_notification(encode_notification(some), NO_LIMITS) == some
+
+
+def test_geotext_of_a_notification_in_json_is_bounded_together() -> None:
+    some = {f"a{i}": GeoText([f"w{n:06d}" for n in range(4096)], at=(0, 0)) for i in range(9)}
+    assert notification_from_json(notification_to_json(some)) == some
+    some["b"] = GeoText([f"w{n:06d}" for n in range(4096)], at=(0, 0))
+    with pytest.raises(CodecError, match="bytes of geotext, more than the limit of 262144"):
+        notification_from_json(notification_to_json(some))
+    assert notification_from_json(notification_to_json(some), replace(NO_LIMITS, attributes=99)) == some
+    one = {"type": "Feature", "geometry": {"type": "Point", "coordinates": [0, 0]}, "properties": {}}
+    one["properties"] = {"keywords": [" ".join(f"w{n}" for n in range(4097))]}
+    with pytest.raises(CodecError, match="geotext of 4097 words, more than the limit of 4096"):
+        notification_from_json(json.dumps({"a": one}))
 
 
 def test_limits_bound_every_size() -> None:

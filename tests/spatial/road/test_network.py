@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from contrada import Box, ContradaError, CorruptFile, GeoText, InvalidValue, Point, RoadNetwork
 from contrada.spatial.road.graph.cells import lower_bounds
 from contrada.spatial.road.graph.weights import idf_weights
+from contrada.spatial.road.network import KIND, VERSION
+from contrada.spatial.storage.arrays_file import load_arrays, save_arrays
 from tests.spatial.road import maps
 
 if TYPE_CHECKING:
@@ -156,6 +158,34 @@ def test_saving_and_loading(tmp_path: Path) -> None:
         assert [again.weights.of(word) for word in ("ipad", "strasse", "other")] == [2.5, 0.5, 0.25]
     with pytest.raises(InvalidValue, match="has its d_max"):
         RoadNetwork.open(tmp_path / "roads", d_max=8.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "number", "said"),
+    [
+        ("edges", 9, "ends of edges"),
+        ("order", -1, "edges by position"),
+        ("road", 7, "roads of edges"),
+        ("cell", 300, "cells of roads"),
+        ("graph.ends", 5, "ends of roads"),
+        ("graph.to", -2, "ends of arcs"),
+        ("graph.first", 1, "arcs of junctions"),
+        ("graph.length", -1.0, "a length that is none"),
+        ("lengths", np.nan, "a length that is none"),
+        ("boxes", np.inf, "a box that is none"),
+        ("xy", np.nan, "a node that is nowhere"),
+        ("weights.weights", -1.0, "a weight that is none"),
+    ],
+)
+def test_a_saved_network_with_numbers_that_lead_astray_is_refused(
+    tmp_path: Path, name: str, number: float, said: str
+) -> None:
+    RoadNetwork(*CORNER, [5.0, 3.0], d_max=7.0, weights={"ipad": 2.5}).save(tmp_path / "roads")
+    arrays, meta = load_arrays(tmp_path / "roads", kind=KIND, version=VERSION)
+    arrays[name].reshape(-1)[0] = number
+    save_arrays(tmp_path / "roads", kind=KIND, version=VERSION, arrays=arrays, meta=meta)
+    with pytest.raises(CorruptFile, match=f"not a whole road network: .*{said}"):
+        RoadNetwork.load(tmp_path / "roads")
 
 
 def test_npz(tmp_path: Path) -> None:
