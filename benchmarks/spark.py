@@ -119,7 +119,7 @@ def build(report: Report, source: Path, index: Path, sample: int, master: str) -
         def tell(step: str) -> None:
             steps.append({"step": step, "began at s": time.perf_counter() - began})
 
-        built = build_index(session, str(source), str(index), tell=tell)
+        built = build_index(source, index, session=session, tell=tell)
         memory = peak_memory("self") + peak_memory(str(session._jvm.ProcessHandle.current().pid()))
     finally:
         session.stop()

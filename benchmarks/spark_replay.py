@@ -7,7 +7,7 @@
     tasks    what a task costs beyond its events: as many row groups, in one task and in a task each
     scale    K times as many quotes take how many times as long
 
-Events are Parquet files of typed columns. Two loops are measured on the same events, in pieces of 8,192: over
+Events are Parquet files of typed columns. Two loops are measured on the same events, 8,192 at a time: over
 notifications that are in memory already, as Python objects; and over the file, reading included. A replay reads the
 file, matches, writes every delivery as Parquet and counts; it is the pass over the events that is timed, after one that
 starts workers and compiles, and not the drawing of the report.
@@ -126,7 +126,7 @@ class Bench:
         self.place = place
         self.slots = session.sparkContext.defaultParallelism
 
-    def pass_over(self, events: Path, index: Path, pieces: Any = None, repeat: int = 1) -> tuple[float, Any]:
+    def pass_over(self, events: Path, index: Path, tasks: Any = None, repeat: int = 1) -> tuple[float, Any]:
         """Median seconds of a pass over a log, and its tally."""
         from dataclasses import replace
 
@@ -138,8 +138,8 @@ class Bench:
             with tempfile.TemporaryDirectory(dir=self.place) as scratch:
                 began = time.perf_counter()
                 logs = read_log(self.session, find_log(events, Layout()))
-                if pieces is not None:
-                    logs = [replace(log, pieces=tuple(pieces)) for log in logs]
+                if tasks is not None:
+                    logs = [replace(log, tasks=tuple(tasks)) for log in logs]
                 outcome = run_pass(self.session, logs, Source.of(index), Path(scratch))
                 times.append(time.perf_counter() - began)
         return statistics.median(times), outcome.tally
@@ -173,15 +173,15 @@ class Bench:
 
     def tasks(self, report: Report, count: int = 200) -> None:
         """What a task costs beyond its events."""
-        from contrada.spark_jobs.replay.logs.pieces import Piece
+        from contrada.spark_jobs.common.splits import Split
 
         index, events = self.place / "quotes-index", self.place / "tasks.parquet"
         if not index.exists():
             write_index(index, quote_filters(QUOTES))
         pq.write_table(quote_events(10 * count, 3), events, row_group_size=10)
-        each = [Piece(str(events), n, n + 1) for n in range(count)]
+        each = [(Split(str(events), n, n + 1),) for n in range(count)]
         self.pass_over(events, index, each[: 2 * self.slots])
-        together, _ = self.pass_over(events, index, [Piece(str(events), 0, count)], repeat=3)
+        together, _ = self.pass_over(events, index, [(Split(str(events), 0, count),)], repeat=3)
         apart, _ = self.pass_over(events, index, each, repeat=3)
         overhead = 1000 * (apart - together) / (count - 1) * self.slots
         report.table("tasks", [{"tasks": count, "seconds": apart, "in one task": together, "ms per task": overhead}])

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spark_jobs.build.building import filters_of
-from contrada.spark_jobs.build.cover.meeting import cover_records, find_coverers, find_doubles, id_records
+from contrada.spark_jobs.build.cover.coverers import cover_records, find_coverers
+from contrada.spark_jobs.build.cover.repeated_ids import find_repeated, id_records
 from contrada.spark_jobs.build.rows.parsing import parse_batch
 from contrada.spark_jobs.build.statistics import groups_of
 
@@ -32,7 +33,7 @@ def compile_kernels() -> None:
     batch = pa.RecordBatch.from_pydict({**columns, "interface": ["i"] * count, "filter": list(_FILTERS)})
     parsed = parse_batch(batch, "columns")
     refs = np.arange(count)
-    find_doubles(id_records(parsed.rows, refs, 1))
+    find_repeated(id_records(parsed.rows, refs, 1))
     find_coverers(cover_records(parsed, refs, groups_of(parsed.rows.column("name"))))
     rows = pa.Table.from_batches([parsed.rows]).append_column("weigh", pa.array([True] * count))
     ForwardingTable.packed_columns(filters_of(rows))

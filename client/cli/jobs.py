@@ -31,7 +31,7 @@ def spark_session(name: str, master: str | None, *, quiet: bool = False) -> Iter
 
     Look at paths and options before: it takes seconds to start Spark, and what is wrong should be told at once.
     """
-    from contrada.spark_jobs.common.failing import told_in_one_line
+    from contrada.spark_jobs.common.errors import told_in_one_line
     from contrada.spark_jobs.common.session import open_session
 
     session = open_session(f"contrada {name}", master, quiet=quiet)

@@ -1,6 +1,6 @@
 """The job behind `contrada build-index`: subscriptions in, an index directory out.
 
-    read      build/rows/sources.py         rows of Parquet, JSON lines or GeoJSON
+    read      rows/sources.py    rows of Parquet, JSON lines or GeoJSON
     parse     first_pass.py      once, into staged parts; bad rows to the quarantine, with the reason; which ids come
                                  twice, and who is covered by whom
     count     second_pass.py     keywords, attributes, places
@@ -8,56 +8,53 @@
     build     building.py        segments, each by one executor
     commit    forwarding/segments/index_directory.py: the manifest, last, and statistics and quarantine with it
 
-Paths and options are looked at before Spark is asked for anything (plan.py). A build that would commit nothing,
+Stages run on Spark or in this process (common/engine.py), and tell each other what messages.py lists. Paths and options
+are looked at before anything is begun (plan.py). A build that would commit nothing,
 or has set aside more than it may, changes nothing but the directory of the rows that it refused.
 
-Everything is staged in a hidden directory inside OUT and moved into place at the end, so a job that is killed leaves
-the index as it was. A lock keeps two builds of one index apart and ends with the process that holds it; whoever has
-it sweeps away what killed jobs left. OUT must be a directory that the driver and all executors see.
+Everything is staged in a hidden directory inside OUT and moved into place at the end (common/commit.py), so a job that
+is killed leaves the index as it was. OUT must be a directory that the driver and all executors see.
 """
 
 from __future__ import annotations
 
-import json
+import os
 import secrets
 import shutil
 import time
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.errors import InvalidValue
 from contrada.forwarding.segments.index_directory import FOLDERS, KINDS, commit_index
 from contrada.spark_jobs.build.building import build_segments
-from contrada.spark_jobs.build.cover.families import COVERERS, Families
-from contrada.spark_jobs.build.first_pass import Part, first_pass
-from contrada.spark_jobs.build.packets import collected
+from contrada.spark_jobs.build.cover.cover_groups import COVERERS, CoverGroups
+from contrada.spark_jobs.build.first_pass import first_pass
+from contrada.spark_jobs.build.messages import Covered, PartCounted, PartParsed, RepeatedIds, TokensCounted
 from contrada.spark_jobs.build.partitioning import plan_segments, share_of
-from contrada.spark_jobs.build.plan import MOST_QUARANTINED, Build, NotCommitted, plan_build
-from contrada.spark_jobs.build.rows.sources import read_subscriptions
+from contrada.spark_jobs.build.plan import MOST_QUARANTINED, Build, plan_build
+from contrada.spark_jobs.build.rows.sources import read_table, read_url
 from contrada.spark_jobs.build.second_pass import Placing, second_pass
 from contrada.spark_jobs.build.staging import QUARANTINE
 from contrada.spark_jobs.build.statistics import Grid, bucket_parts
-from contrada.spark_jobs.common.commit import replace_directory
-from contrada.spatial.storage.file_lock import take_lock
+from contrada.spark_jobs.common.commit import replace_directory, staging_inside
+from contrada.spark_jobs.common.engine import LocalEngine, SparkEngine
+from contrada.spark_jobs.common.errors import NotCommitted, SparkMissing
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-    from contrada.spark_jobs.build.packets import Packet
+    from contrada.forwarding.kernels.memory.layout import Floats, Ints
+    from contrada.spark_jobs.common.engine import Engine
 
-_STAGING: Final = ".staging-"
-_LOCK: Final = ".lock"
 _REFUSED: Final = "refused"  # the quarantine of a build that was not committed
 _SHOWN: Final = 100  # most frequent keywords and attributes that the manifest names
 
@@ -87,24 +84,28 @@ class Built:
 
 
 def build_index(
-    session: SparkSession,
-    source: str,
-    out: str,
+    subscriptions: str | os.PathLike[str] | DataFrame,
+    out: str | os.PathLike[str],
     *,
+    session: SparkSession | None = None,
     format: str | None = None,
     segments: int | None = None,
-    quarantine: str | None = None,
+    quarantine: str | os.PathLike[str] | None = None,
     geotext_index: str = DEFAULT,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
     tell: Callable[[str], None] = lambda step: None,
 ) -> Built:
-    """Build an index of the subscriptions in `source`; bad rows go to the index's quarantine, and to `quarantine`.
+    """Build an index of subscriptions: files, or a DataFrame with the columns id, interface and filter.
+
+    Without a session files are read and built in this process, which for some hundred thousand is quicker than to
+    start Spark. The files are the same. Bad rows go to the index's quarantine, and to `quarantine`.
 
     `NotCommitted` when nothing was accepted, unless `allow_empty`, or more than `max_quarantined`, a share, refused.
     """
+    table = None if isinstance(subscriptions, str | os.PathLike) else subscriptions
     plan = plan_build(
-        source,
+        None if table is not None else str(subscriptions),
         out,
         format=format,
         segments=segments,
@@ -113,35 +114,41 @@ def build_index(
         max_quarantined=max_quarantined,
         allow_empty=allow_empty,
     )
-    return run_build(session, plan, tell)
+    if table is not None:
+        return run_build(plan, SparkEngine(session or table.sparkSession), read_table(table), tell=tell)
+    return run_build(plan, LocalEngine() if session is None else SparkEngine(session), tell=tell)
 
 
-def run_build(session: SparkSession, build: Build, tell: Callable[[str], None] = lambda step: None) -> Built:
-    """Do what was planned."""
+def run_build(
+    build: Build, engine: Engine, rows: DataFrame | None = None, *, tell: Callable[[str], None] = lambda step: None
+) -> Built:
+    """Do what was planned, with the files of the plan or the rows of a table."""
     began = time.monotonic()
     place, segments, geotext_index = build.out, build.segments, build.geotext_index
-    place.mkdir(parents=True, exist_ok=True)
-    with _alone(place) as staging:
+    if rows is None and build.source.remote:
+        if not isinstance(engine, SparkEngine):
+            raise SparkMissing(f"{build.source.path}: a URL, which Spark reads; start it with --engine spark")
+        rows = read_url(engine.session, build.source)
+    with staging_inside(place) as staging:
         tell(f"reading {build.source.path}")
-        given = read_subscriptions(session, build.source)
         parts = staging / "parts"
         parts.mkdir()
-        first = _First.of(collected(session, first_pass(session, given, str(parts), secrets.randbits(63))))
-        tell(f"{first.rows:,} rows; looking for subscriptions that others cover")
-        dead = first.doubles.column("ref").to_numpy()
-        families = Families.of(first.coverers, dead, share_of(first.good, segments) // 2)
-        doubles = staging / "doubles.npz"
-        np.savez(doubles, **{f"{name}s": first.doubles.column(name).to_numpy() for name in ("ref", "fault")})
-        placing = Placing(first.parts, str(doubles), families.save(staging / "families.npz"), Grid.of(first.sample))
+        first = _First.of(first_pass(engine, build.source, rows, str(parts), secrets.randbits(63)))
+        read = first.total("rows")
+        tell(f"{read:,} rows; looking for subscriptions that others cover")
+        covers = CoverGroups.of(first.coverers, first.repeated["refs"], share_of(first.total("good"), segments) // 2)
+        repeated = staging / "repeated.npz"
+        np.savez(repeated, refs=first.repeated["refs"], faults=first.repeated["faults"])
+        placing = Placing(first.parts, str(repeated), covers.save(staging / "covers.npz"), Grid.of(first.centres))
         (staging / "statistics" / "tokens").mkdir(parents=True)
         tell("counting keywords, attributes and places")
-        packets = second_pass(session, placing, str(parts), str(staging / "statistics" / "tokens"))
-        counts = _Counts.of(collected(session, packets))
+        counts = _Counts.of(second_pass(engine, placing, str(parts), str(staging / "statistics" / "tokens")))
         unread = build.source.unread
-        quarantined = _write_quarantine(unread, [*first.refused, *counts.refused], staging / "quarantine")
+        refused = [part.quarantine for part in first.parts if part.quarantine is not None]
+        quarantined = _write_quarantine(unread, [*refused, *counts.refused], staging / "quarantine")
         subscriptions = sum(counts.places.values())
         refusal = build.refusal(
-            first.rows + len(unread), subscriptions, quarantined, first.lost + build.source.unread_bytes
+            read + len(unread), subscriptions, quarantined, first.total("lost") + build.source.unread_bytes
         )
         if refusal is not None:
             rejected = build.quarantine or place / _REFUSED
@@ -154,12 +161,13 @@ def run_build(session: SparkSession, build: Build, tell: Callable[[str], None] =
         tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions, {quarantined:,} rows refused")
         (staging / "segments").mkdir()
         directory = str((staging / "segments").resolve())
-        infos, covered = build_segments(session, placing, plan, directory, geotext_index)
+        written = build_segments(engine, placing, plan, directory, geotext_index)
+        covered = sum(each.covered for each in written)
         statistics = {
             "subscriptions": subscriptions,
             "quarantined": quarantined,
             "covered": covered,
-            "unsatisfiable": first.unsatisfiable,
+            "unsatisfiable": first.total("unsatisfiable"),
             "grid": placing.grid,
             "tokens": counts.tokens[:_SHOWN],
             "attributes": attributes.slice(0, _SHOWN).to_pylist(),
@@ -168,7 +176,7 @@ def run_build(session: SparkSession, build: Build, tell: Callable[[str], None] =
             shutil.copytree(staging / "quarantine", staging / "copy")
         manifest = commit_index(
             place,
-            infos,
+            [each.info for each in written],
             staged=staging / "segments",
             geotext_index=geotext_index,
             statistics=statistics,
@@ -182,13 +190,13 @@ def run_build(session: SparkSession, build: Build, tell: Callable[[str], None] =
     tell(f"committed {place}")
     return Built(
         index=str(place),
-        rows=first.rows,
+        rows=read,
         subscriptions=manifest.subscriptions,
         filters=manifest.filters,
         quarantined=quarantined,
-        duplicates=first.rows + len(unread) - quarantined - subscriptions,
-        unsatisfiable=first.unsatisfiable,
-        redundant_constraints=first.redundant,
+        duplicates=read + len(unread) - quarantined - subscriptions,
+        unsatisfiable=first.total("unsatisfiable"),
+        redundant_constraints=first.total("redundant"),
         covered=covered,
         interfaces=first.interfaces,
         segments=len(manifest.segments),
@@ -201,51 +209,39 @@ def run_build(session: SparkSession, build: Build, tell: Callable[[str], None] =
 class _First(NamedTuple):
     """What the first pass tells."""
 
-    parts: tuple[Part, ...]
-    doubles: pa.Table
+    parts: tuple[PartParsed, ...]
+    repeated: dict[str, Ints]  # refs, ascending, and faults
     coverers: pa.Table
     interfaces: int
-    sample: np.ndarray
 
     @classmethod
-    def of(cls, packets: list[Packet]) -> _First:
+    def of(cls, told: Sequence[PartParsed | RepeatedIds | Covered]) -> _First:
         """Put together what tasks told, in an order that does not depend on theirs."""
-        parts = sorted((Part(**json.loads(p.data)) for p in packets if p.what == "part"), key=lambda part: part.number)
-        samples = [p.table() for p in sorted(packets) if p.what == "sample"]
-        doubles = _joined([p.table() for p in packets if p.what == "doubles"], ("ref", "fault"))
-        coverers = _joined([p.table() for p in packets if p.what == "coverers"], COVERERS)
-        sample = pa.concat_tables(samples) if samples else None
+        parts = sorted((each for each in told if isinstance(each, PartParsed)), key=lambda part: part.number)
+        repeated = [each for each in told if isinstance(each, RepeatedIds)]
+        covered = [each for each in told if isinstance(each, Covered)]
+        none = pa.table({name: pa.array([], pa.int64()) for name in COVERERS})
+        coverers = pa.concat_tables([each.pairs for each in covered]) if covered else none
+        refs, faults = (
+            np.concatenate([np.zeros(0, np.int64), *(getattr(each, name) for each in repeated)])
+            for name in ("refs", "faults")
+        )
+        order = np.argsort(refs)
         return cls(
             tuple(parts),
-            doubles.sort_by("ref"),
+            {"refs": refs[order], "faults": faults[order]},
             coverers.sort_by("ref"),
-            sum(p.number for p in packets if p.what == "coverers"),
-            np.zeros((0, 2)) if sample is None else np.stack([sample["x"].to_numpy(), sample["y"].to_numpy()], axis=1),
+            sum(each.interfaces for each in covered),
         )
 
-    @property
-    def rows(self) -> int:
-        return sum(part.rows for part in self.parts)
+    def total(self, name: str) -> int:
+        """The sum of one of the parts' counts."""
+        return sum(getattr(part, name) for part in self.parts)
 
     @property
-    def good(self) -> int:
-        return sum(part.good for part in self.parts)
-
-    @property
-    def unsatisfiable(self) -> int:
-        return sum(part.unsatisfiable for part in self.parts)
-
-    @property
-    def redundant(self) -> int:
-        return sum(part.redundant for part in self.parts)
-
-    @property
-    def lost(self) -> int:
-        return sum(part.lost for part in self.parts)
-
-    @property
-    def refused(self) -> list[str]:
-        return [part.quarantine for part in self.parts if part.quarantine is not None]
+    def centres(self) -> Floats:
+        """Of some of the places."""
+        return np.concatenate([np.zeros((0, 2)), *(part.centres for part in self.parts)])
 
 
 class _Counts(NamedTuple):
@@ -257,28 +253,22 @@ class _Counts(NamedTuple):
     refused: list[str]
 
     @classmethod
-    def of(cls, packets: list[Packet]) -> _Counts:
+    def of(cls, told: Sequence[PartCounted | TokensCounted]) -> _Counts:
         """Add up what tasks told."""
         places: Counter[int] = Counter()
         uses: Counter[tuple[str, str]] = Counter()
         tokens: list[dict[str, Any]] = []
         refused = []
-        for packet in packets:
-            if packet.what == "places":
-                table = packet.table()
-                places.update(dict(zip(table["bucket"].to_pylist(), table["count"].to_pylist(), strict=True)))
-            elif packet.what == "uses":
-                uses.update({(name, operator): n for name, operator, n in json.loads(packet.data)})
-            elif packet.what == "refused":
-                refused.append(packet.data.decode())
-            else:
-                tokens += packet.table().to_pylist()
+        for each in told:
+            if isinstance(each, TokensCounted):
+                tokens += each.most
+                continue
+            places.update(dict(zip(each.buckets.tolist(), each.counts.tolist(), strict=True)))
+            uses.update(each.uses)
+            if each.quarantine is not None:
+                refused.append(each.quarantine)
         tokens.sort(key=lambda row: (-row["documents"], row["token"]))
         return cls(dict(places), uses, tokens, sorted(refused))
-
-
-def _joined(tables: list[pa.Table], names: Sequence[str]) -> pa.Table:
-    return pa.concat_tables(tables) if tables else pa.table({name: pa.array([], pa.int64()) for name in names})
 
 
 def _write_quarantine(unread: Sequence[tuple[str, str]], files: Sequence[str], path: Path) -> int:
@@ -320,21 +310,3 @@ def _write_places(counted: Mapping[int, int], path: Path) -> None:
 def _write_table(table: pa.Table, path: Path) -> None:
     path.mkdir()
     pq.write_table(table, path / "part-0.parquet")
-
-
-@contextmanager
-def _alone(place: Path) -> Iterator[Path]:
-    """A staging directory, while no one else builds this index."""
-    with (place / _LOCK).open("w") as lock:
-        try:
-            take_lock(lock)
-        except OSError:
-            raise InvalidValue(f"{place}: another build is under way; wait for it, or choose another OUT") from None
-        for left in place.glob(f"{_STAGING}*"):
-            shutil.rmtree(left)
-        staging = place / f"{_STAGING}{uuid4().hex}"
-        staging.mkdir()
-        try:
-            yield staging
-        finally:
-            shutil.rmtree(staging, ignore_errors=True)

@@ -1,8 +1,7 @@
-"""Packed segments on executors: subscriptions travel to their segment in packets, and are built and written there."""
+"""Packed segments on executors: subscriptions travel to their segment, and are built and written there."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,21 +12,21 @@ from contrada.forwarding.codec.msgpack import NO_LIMITS, decode_filter
 from contrada.forwarding.segments.gate import Anchor, Gate, anchor_of
 from contrada.forwarding.segments.index_directory import SegmentInfo, write_columns
 from contrada.forwarding.segments.subscription_ids import SubscriptionIds
-from contrada.spark_jobs.build.packets import Packet, collected, packed, reduced, scattered
+from contrada.spark_jobs.build.messages import SegmentRows, SegmentWritten
 from contrada.spark_jobs.build.partitioning import segments_of
-from contrada.spark_jobs.build.second_pass import of_parts
 from contrada.spark_jobs.build.staging import BOX, BOX_MATCH, OTHER
 from contrada.spark_jobs.common.arrow import text_of
+from contrada.spark_jobs.common.engine import scattered, stream_of
 from contrada.spark_jobs.common.garbage import no_collection
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import SparkSession
+    from collections.abc import Iterable, Iterator
 
     from contrada.forwarding.language.filter import Filter
+    from contrada.spark_jobs.build.messages import PartParsed
     from contrada.spark_jobs.build.partitioning import Plan
     from contrada.spark_jobs.build.second_pass import Placing
+    from contrada.spark_jobs.common.engine import Engine
 
 _COLUMNS: Final = (
     *("id", "interface", "shape", "name", "x1", "y1", "x2", "y2", "tokens", "op", "ring", "filter", "filters"),
@@ -36,32 +35,30 @@ _COLUMNS: Final = (
 
 
 def build_segments(
-    session: SparkSession, placing: Placing, plan: Plan, directory: str, geotext_index: str
-) -> tuple[list[SegmentInfo], int]:
-    """Write the segments of a plan into a directory that all executors see; what they are, and how many are covered."""
+    engine: Engine, placing: Placing, plan: Plan, directory: str, geotext_index: str
+) -> list[SegmentWritten]:
+    """Write the segments of a plan into a directory that all executors see."""
     kinds = plan.kinds
     if not kinds:
-        return [], 0
+        return []
 
-    def send(number: int) -> Iterator[Packet]:
+    def send(number: int, _: PartParsed) -> Iterator[tuple[int, SegmentRows]]:
         rows, refs, _ = placing.read(number)
         buckets, owners, weigh = placing.place(rows, refs)
         rows = rows.append_column("weigh", pa.array(weigh)).select(_COLUMNS)
-        return scattered(rows, segments_of(buckets, owners, plan), "rows", number)
+        for segment, table in scattered(rows, segments_of(buckets, owners, plan)):
+            yield segment, SegmentRows(segment, table)
 
-    def build(packets: Iterator[Packet]) -> Iterator[Packet]:
-        tables, number = [], -1
-        for packet in packets:
-            tables.append(packet.table())
-            number = packet.part
+    def build(messages: Iterable[SegmentRows]) -> Iterator[SegmentWritten]:
+        tables: list[pa.Table] = []
+        for message in messages:
+            tables.append(message.rows)
+            kind = kinds[message.segment]
         if tables:
             with no_collection():
-                info, covered = _write(pa.concat_tables(tables), kinds[number], directory, geotext_index)
-            yield Packet(number, "segment", covered, json.dumps(info.to_plain()).encode())
+                yield SegmentWritten(*_write(pa.concat_tables(tables), kind, directory, geotext_index))
 
-    written = collected(session, reduced(of_parts(session, placing, send), len(kinds), build))
-    infos = [SegmentInfo.from_plain(json.loads(packet.data)) for packet in written]
-    return infos, sum(packet.number for packet in written)
+    return engine.run(placing.parts, send, len(kinds), build)
 
 
 def _write(rows: pa.Table, kind: str, directory: str, geotext_index: str) -> tuple[SegmentInfo, int]:
@@ -75,7 +72,7 @@ def _write(rows: pa.Table, kind: str, directory: str, geotext_index: str) -> tup
         directory,
         SubscriptionIds.of_text(text, ids.offsets[1:] - first, counts),
         filters,
-        [packed(0, kind, 0, rows.drop_columns("weigh")).data],
+        [stream_of(rows.drop_columns("weigh"))],
         _gate(rows, filters),
         kind,
         geotext_index=geotext_index,

@@ -1,8 +1,8 @@
-"""The first pass of a build: rows are read, parsed and staged; ids and filters that must meet are brought together.
+"""The first pass of a build: rows are read, parsed and staged; ids and filters are brought together to be compared.
 
-    task, of a piece of the source                      task, of a partition of hashes
-    read, parse, write the part (staging.py)   ──────►  which ids come twice, who covers whom (build/cover/meeting.py)
-    and the rows for the quarantine             records
+    task, of splits of the source                       part, of hashes of ids and of interfaces
+    read, parse, write what is good (staging.py) ─────►  which ids come twice (build/cover/repeated_ids.py),
+    and the rows for the quarantine              records  who covers whom (build/cover/coverers.py)
 
 What the driver is told is small: where the parts are and what was counted in them, which subscriptions come again, who
 is covered by whom, and a sample of the places' centres.
@@ -10,10 +10,7 @@ is covered by whom, and a sample of the places' centres.
 
 from __future__ import annotations
 
-import json
 import uuid
-from dataclasses import asdict, dataclass
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,105 +18,119 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.spark_jobs.build.cover.meeting import cover_records, find_coverers, find_doubles, id_records
-from contrada.spark_jobs.build.packets import PACKETS, Packet, columns, mapped, packed, reduced, scattered
+from contrada.spark_jobs.build.cover.coverers import cover_records, find_coverers
+from contrada.spark_jobs.build.cover.repeated_ids import find_repeated, id_records
+from contrada.spark_jobs.build.messages import Covered, CoverRecords, IdRecords, PartParsed, RepeatedIds
 from contrada.spark_jobs.build.rows.as_given import as_given
 from contrada.spark_jobs.build.rows.parsing import parse_batch
-from contrada.spark_jobs.build.rows.sources import DamagedPiece, read_rows
+from contrada.spark_jobs.build.rows.sources import read_rows
 from contrada.spark_jobs.build.staging import QUARANTINE, write_part
 from contrada.spark_jobs.build.statistics import groups_of, sample_of
+from contrada.spark_jobs.common.engine import SparkEngine, scattered
+from contrada.spark_jobs.common.errors import DamagedSplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
-    from contrada.spark_jobs.build.rows.sources import Source
+    from contrada.spark_jobs.build.rows.sources import Found
+    from contrada.spark_jobs.common.engine import Engine
+    from contrada.spark_jobs.common.splits import Task
+
+    Sent = Iterator[tuple[int, PartParsed | IdRecords | CoverRecords]]
+    Told = PartParsed | RepeatedIds | Covered
 
 _ROWS: Final = 1 << 15  # at least so many are parsed at once, if there are
 REF: Final = 32
 """Bits of a ref that are the row's."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What a task has staged."""
+def first_pass(engine: Engine, source: Found, rows: DataFrame | None, directory: str, seed: int) -> list[Told]:
+    """What the driver must know of the source's files, or of the rows if some are given."""
+    parts = max(2, engine.parallelism)
+    form, whole = source.form, source.whole
 
-    number: int
-    path: str
-    rows: int  # that were parsed, good and bad
-    good: int
-    unsatisfiable: int
-    redundant: int
-    quarantine: str | None
-    lost: int = 0  # bytes of input that could not be read
+    def parse_splits(number: int, task: Task) -> Sent:
+        damaged: list[DamagedSplit] = []
+        return _parse(read_rows(task, form, damaged, whole=whole), damaged, form, number, directory, parts, seed)
 
+    def parse_rows(number: int, batches: Iterable[pa.RecordBatch]) -> Sent:
+        return _parse(batches, [], form, number, directory, parts, seed)
 
-def first_pass(session: SparkSession, source: Source, directory: str, seed: int) -> DataFrame:
-    """Packets of what the driver must know."""
-    parts = max(2, session.sparkContext.defaultParallelism)
-    form, pieces = source.form, source._replace(rows=None)  # a DataFrame stays at the driver
-
-    def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        return _parse(batches, form, context.partitionId() if context else 0, directory, parts, seed)
-
-    def parse_pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[Packet]:
-        return parse(read_rows(batches, pieces))
-
-    given = [] if source.rows is None else [mapped(source.rows, parse)]
-    if source.pieces:
-        numbers = session.range(0, len(source.pieces), 1, len(source.pieces)).toDF("piece")
-        given.append(mapped(numbers, parse_pieces))
-    if not given:
-        return session.createDataFrame([], PACKETS)
-    return reduced(reduce(lambda a, b: a.unionAll(b), given), parts, _meet)  # tasks of a union are numbered through
+    if rows is not None:
+        assert isinstance(engine, SparkEngine)
+        return engine.run_rows(rows, parse_rows, parts, _compare)
+    return engine.run(source.tasks(engine.parallelism), parse_splits, parts, _compare)
 
 
 def _parse(
-    batches: Iterable[pa.RecordBatch], form: str, number: int, directory: str, parts: int, seed: int
-) -> Iterator[Packet]:
+    batches: Iterable[pa.RecordBatch],
+    damaged: list[DamagedSplit],
+    form: str,
+    number: int,
+    directory: str,
+    parts: int,
+    seed: int,
+) -> Sent:
     """Parse and stage the rows of one task; where that is, and the records of all subscriptions."""
     staged: list[pa.RecordBatch] = []
-    records: dict[str, list[pa.Table]] = {"id": [], "interface": []}
-    samples: list[np.ndarray] = []
+    ids: list[pa.Table] = []
+    covers: list[pa.Table] = []
+    samples = [np.zeros((0, 2))]
     bad: list[pa.Table] = []
-    count = unsatisfiable = redundant = lost = 0
+    count = unsatisfiable = redundant = 0
     try:
         for batch in _large(batches):
             parsed = parse_batch(batch, form)
             rows = parsed.rows
             refs = (number << REF) + count + np.arange(rows.num_rows)
             staged.append(rows)
-            records["id"].append(id_records(rows, refs, seed))
-            records["interface"].append(cover_records(parsed, refs, groups_of(rows.column("name"))))
+            ids.append(id_records(rows, refs, seed))
+            covers.append(cover_records(parsed, refs, groups_of(rows.column("name"))))
             samples.append(sample_of(rows))
             bad.append(parsed.bad)
             count += rows.num_rows
             unsatisfiable += parsed.unsatisfiable
             redundant += parsed.redundant
-    except DamagedPiece as error:  # none of its rows can be trusted
-        bad = [pa.table([[value] for value in (error.path, None, None, str(error), None)], schema=QUARANTINE)]
-        staged = samples = []
-        records = {}
+    except DamagedSplit as error:  # there is no other in this task, and none of its rows can be trusted
+        damaged.append(error)
+        staged, ids, covers, samples, bad = [], [], [], samples[:1], []
         count = unsatisfiable = redundant = 0
-        lost = error.bytes
+    bad += [
+        pa.table([[value] for value in (each.path, None, None, str(each), None)], schema=QUARANTINE) for each in damaged
+    ]
     if not staged and not bad:
         return
     refused = pa.concat_tables(bad)
     if form == "columns":
         refused = as_given(refused)
     path, rejects = write_part(directory, staged), write_quarantine(directory, refused)
-    part = Part(number, path, count + len(refused), count, unsatisfiable, redundant, rejects, lost)
-    yield Packet(number % parts, "part", number, json.dumps(asdict(part)).encode())
-    sampled = np.concatenate([np.zeros((0, 2)), *samples])
-    yield packed(number % parts, "sample", number, columns(x=sampled[:, 0], y=sampled[:, 1]))
-    for key, tables in records.items():
-        table = pa.concat_tables(tables).combine_chunks()
-        where = (table.column(key).to_numpy() % np.uint64(parts)).astype(np.int64)
-        yield from scattered(table, where, key, number)
+    lost = sum(each.bytes for each in damaged)
+    told = PartParsed(
+        number,
+        path,
+        count + len(refused),
+        count,
+        unsatisfiable,
+        redundant,
+        rejects,
+        lost,
+        np.concatenate(samples),
+    )
+    yield number % parts, told
+    for part, table in _by_hash(ids, "id", parts):
+        yield part, IdRecords(table)
+    for part, table in _by_hash(covers, "interface", parts):
+        yield part, CoverRecords(table)
+
+
+def _by_hash(tables: list[pa.Table], column: str, parts: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of tables by the part that a column of hashes says."""
+    if not tables:
+        return iter(())
+    table = pa.concat_tables(tables).combine_chunks()
+    return scattered(table, (table.column(column).to_numpy() % np.uint64(parts)).astype(np.int64))
 
 
 def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -145,18 +156,19 @@ def write_quarantine(directory: str, rows: pa.Table) -> str | None:
     return str(path)
 
 
-def _meet(packets: Iterator[Packet]) -> Iterator[Packet]:
-    """What meets in one partition; what is for the driver goes on to it."""
-    tables: dict[str, list[pa.Table]] = {"id": [], "interface": []}
-    for packet in packets:
-        if packet.what in tables:
-            tables[packet.what].append(packet.table())
+def _compare(messages: Iterable[PartParsed | IdRecords | CoverRecords]) -> Iterator[Told]:
+    """Compare what is in one part; what is for the driver goes on to it."""
+    ids: list[pa.Table] = []
+    covers: list[pa.Table] = []
+    for message in messages:
+        if isinstance(message, IdRecords):
+            ids.append(message.table)
+        elif isinstance(message, CoverRecords):
+            covers.append(message.table)
         else:
-            yield packet
-    if tables["id"]:
-        doubles = find_doubles(pa.concat_tables(tables.pop("id")))
-        yield packed(0, "doubles", 0, columns(ref=doubles.refs, fault=doubles.faults))
-    if tables["interface"]:
-        records = pa.concat_tables(tables.pop("interface"))
-        interfaces = len(np.unique(records.column("interface").to_numpy()))
-        yield packed(0, "coverers", interfaces, find_coverers(records))
+            yield message
+    if ids:
+        yield find_repeated(pa.concat_tables(ids))
+    if covers:
+        records = pa.concat_tables(covers)
+        yield Covered(find_coverers(records), len(np.unique(records.column("interface").to_numpy())))

@@ -1,8 +1,4 @@
-"""What a build is asked to do, looked at from all sides before Spark is started.
-
-Build           the source as it was found, where the index and the quarantine go, and what would be too little
-NotCommitted    a build that ended well and would have made a worse index than none: what is there stays
-"""
+"""What a build is asked to do, looked at from all sides before Spark is started."""
 
 from __future__ import annotations
 
@@ -12,27 +8,20 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.errors import ContradaError, InvalidValue
+from contrada.errors import InvalidValue
 from contrada.spark_jobs.build.rows.sources import find_subscriptions
 from contrada.spark_jobs.build.staging import QUARANTINE
 from contrada.spark_jobs.common.paths import absolute, check_apart, check_table_place, check_writable
 from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
+    from os import PathLike
     from pathlib import Path
 
     from contrada.spark_jobs.build.rows.sources import Found
 
 MOST_QUARANTINED: Final = 0.1
 """The share of the input that may go to the quarantine, unless told otherwise."""
-
-
-class NotCommitted(ContradaError):
-    """Nothing was accepted, or too much refused: the index was left as it was. The quarantine tells why."""
-
-    def __init__(self, why: str, quarantine: Path) -> None:
-        super().__init__(f"{why}; nothing was changed, and the refused rows are in {quarantine}")
-        self.quarantine = quarantine
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +48,20 @@ class Build:
 
 
 def plan_build(
-    source: str,
-    out: str,
+    source: str | None,
+    out: str | PathLike[str],
     *,
     format: str | None = None,
     segments: int | None = None,
-    quarantine: str | None = None,
+    quarantine: str | PathLike[str] | None = None,
     geotext_index: str = DEFAULT,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
 ) -> Build:
-    """Look at the paths and options of a build; `InvalidValue` says what is wrong, and nothing was begun."""
+    """Look at the paths and options of a build; `InvalidValue` says what is wrong, and nothing was begun.
+
+    No source is a DataFrame.
+    """
     place = absolute(out, "OUT")
     rejected = None if quarantine is None else absolute(quarantine, "--quarantine")
     if geotext_index not in NAMES:
@@ -86,7 +78,7 @@ def plan_build(
         _check_is_quarantine(rejected)
         check_apart({"--quarantine": rejected}, written)
         written["--quarantine"] = rejected
-    if found.files:
+    if found.files and source is not None:
         given = absolute(source, "SUBSCRIPTIONS")
         read = [given] if given.exists() else found.files
         for each in read:

@@ -33,3 +33,8 @@ def text_of(cells: pa.StringArray) -> Text:
     _, offsets, data = cells.buffers()
     ends = np.frombuffer(offsets, np.int32)[cells.offset : cells.offset + len(cells) + 1].astype(np.int64)
     return Text(ends, np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8))
+
+
+def columns(**arrays: Any) -> pa.Table:
+    """Arrays of equal length as a table."""
+    return pa.table({name: pa.array(array) for name, array in arrays.items()})

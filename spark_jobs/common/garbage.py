@@ -22,7 +22,7 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def settle() -> None:
+def freeze() -> None:
     """Take what is alive now out of the collector's sight: modules, kernels, an open index.
 
     A worker process of Spark looks for cycles after every task, which takes as long as there are objects: with numba

@@ -29,7 +29,8 @@ from contrada.forwarding.language.values import Kind
 from contrada.forwarding.segments.gate import place_of
 from contrada.forwarding.segments.index_directory import MANIFEST, read_manifest
 from contrada.forwarding.segments.segmented_table import Segment
-from contrada.spark_jobs.common.garbage import settle
+from contrada.spark_jobs.common.errors import OutOfReach
+from contrada.spark_jobs.common.garbage import freeze
 from contrada.spatial.storage.regular_file import check_regular, read_regular
 
 if TYPE_CHECKING:
@@ -63,20 +64,14 @@ class IndexFiles:
         read_manifest(path)
         return cls(str(path.resolve()), _digest(path), budget, shard)
 
-    def find(self) -> Path:
-        """Where this process finds the files: at their path, or where Spark has put them."""
-        place = Path(self.path)
-        if not self._is_at(place):
-            from pyspark import SparkContext, SparkFiles
-
-            if SparkFiles._is_running_on_worker or SparkContext._active_spark_context is not None:
-                place = Path(SparkFiles.get(place.name))
-            if not self._is_at(place):
-                raise CorruptFile(f"{self.path}: the index is not here, or was built anew meanwhile; run the job again")
-        return place
-
-    def _is_at(self, place: Path) -> bool:
-        return (place / MANIFEST).exists() and _digest(place) == self.digest
+    def check(self) -> None:
+        """Raise `OutOfReach` or `CorruptFile` unless this machine sees the index that is meant."""
+        try:
+            found = _digest(Path(self.path))
+        except OSError as error:
+            raise OutOfReach(self.path, error) from error
+        if found != self.digest:
+            raise CorruptFile(f"{self.path}: the index was built anew meanwhile; run the job again")
 
 
 def _digest(path: Path) -> str:
@@ -90,8 +85,9 @@ def opened(files: IndexFiles) -> OpenIndex:
     """The open index of this process."""
     index = _OPEN.get(files)
     if index is None:
-        index = _OPEN[files] = OpenIndex(files.find(), files.budget, files.shard)
-        settle()
+        files.check()
+        index = _OPEN[files] = OpenIndex(Path(files.path), files.budget, files.shard)
+        freeze()
         while len(_OPEN) > _KEPT:
             _OPEN.popitem(last=False)
     _OPEN.move_to_end(files)

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
@@ -53,6 +53,13 @@ def check_apart(read: Mapping[str, Path], written: Mapping[str, Path]) -> None:
                 raise InvalidValue(
                     f"{what} {source} is inside {name} {target}, which this run replaces; choose another place"
                 )
+
+
+def check_readable(files: Iterable[Path]) -> None:
+    """Refuse files that may not be read."""
+    for file in files:
+        if not os.access(file, os.R_OK):
+            raise InvalidValue(f"{file}: may not be read")
 
 
 def check_writable(place: Path, what: str) -> None:

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from contrada.errors import ContradaError
+from contrada.spark_jobs.common.errors import SparkMissing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -47,10 +47,6 @@ _LOCAL: Final = {
     "spark.sql.files.maxPartitionBytes": "16m",  # or a file of a million subscriptions is one task
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
 }
-
-
-class SparkMissing(ContradaError):
-    """Spark cannot be started here: the extra or Java is missing."""
 
 
 def require_arrow() -> None:

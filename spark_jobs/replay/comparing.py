@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from contrada.forwarding.recording.reader import Accepted, Recording
 from contrada.spark_jobs.common.instants import TIME_TYPE
+from contrada.spark_jobs.replay.results import Differences
 from contrada.spark_jobs.replay.storing import DELIVERIES
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _batch(rows: list[tuple[str, int, str, str | None]]) -> pa.RecordBatch:
     )
 
 
-def summary_of(home: Path, most: int) -> dict[str, Any]:
+def summary_of(home: Path, most: int) -> Differences:
     """How many differences were written, and the first of them."""
     counts = {MISSING: 0, EXTRA: 0}
     first: list[dict[str, Any]] = []
@@ -106,7 +107,7 @@ def summary_of(home: Path, most: int) -> dict[str, Any]:
                 counts[row["difference"]] += row["copies"]
                 first.append(row | {"time": None if row["time"] is None else row["time"].isoformat()})
             first = sorted(first, key=_order)[:most]
-    return {**counts, "differences": first}
+    return Differences(counts[MISSING], counts[EXTRA], first)
 
 
 def _order(row: Mapping[str, Any]) -> tuple[str, ...]:

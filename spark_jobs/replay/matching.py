@@ -5,41 +5,42 @@
 it, one row for each, rows are brought together by segment, and a worker holds a few segments at a time. The deliveries
 are the same.
 
-There are two forms: deliveries as a DataFrame, for whoever wants to go on with them; and `replayed`, where tasks write
-deliveries, rejected events and counts to files (storing.py) and hand back which files these are, with a tally
-(replay/report/tally.py), so that a single pass over the events gives everything a replay tells.
+There are two forms: deliveries as a DataFrame, for whoever wants to go on with them; and `replay_rows` and
+`replay_tasks`, where tasks write deliveries, rejected events and counts to files (storing.py) and tell which these are,
+with a tally (replay/report/tally.py), so that a single pass over the events gives everything a replay tells.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from contrada.spark_jobs.common.failing import naming_this_machine
+from contrada.spark_jobs.common.engine import MESSAGES, message_rows
+from contrada.spark_jobs.common.errors import naming_this_machine
 from contrada.spark_jobs.common.index_cache import IndexFiles, OpenIndex, admitted, opened, some_of
 from contrada.spark_jobs.common.instants import TIME_TYPE
 from contrada.spark_jobs.replay.logs.decoding import Events, Format, Reject, decode
-from contrada.spark_jobs.replay.logs.pieces import Piece, read_piece
+from contrada.spark_jobs.replay.logs.reading import read_task
 from contrada.spark_jobs.replay.report.tally import Tally, places_of
-from contrada.spark_jobs.replay.storing import DELIVERIES, TaskFiles
+from contrada.spark_jobs.replay.storing import DELIVERIES, TaskFiles, Written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame
 
     from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.spark_jobs.common.splits import Task
 
 DELIVERED: Final = "event_id string, time timestamp, interface string, filter_id string"
-DONE: Final = "kind string, path string, rows long, tally string"
 _ROWS: Final = 1 << 16  # of a batch of deliveries
-_PIECE: Final = 4096  # events matched at once
-_PAIRS: Final = 1 << 19  # deliveries hoped for from one piece: a hot subscription must not fill the memory
+_EVENTS: Final = 4096  # matched at once
+_PAIRS: Final = 1 << 19  # deliveries hoped for at once: a hot subscription must not fill the memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,14 @@ class Match:
     periods: tuple[tuple[int, int], ...] | None = None  # of sequence numbers in which the whole index was in force
     gone: tuple[tuple[str, int, int], ...] = ()  # subscriptions that were not, from one to another sequence number
     first: bool = True  # whether this is the pass that counts and rejects events
-    pieces: tuple[Piece, ...] = ()  # of the log
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDone:
+    """What a task has written and counted."""
+
+    written: Written
+    tally: Tally
 
 
 def match_events(events: DataFrame, match: Match) -> DataFrame:
@@ -78,32 +86,29 @@ def route_events(events: DataFrame, match: Match, partitions: int) -> DataFrame:
     return routed.repartition(partitions, "segment", "salt").sortWithinPartitions("segment")
 
 
-def replayed(events: DataFrame, match: Match, place: str) -> DataFrame:
-    """Match and write; what each task has written under `place` and, in a row of kind `tally`, what it has counted.
-
-    The events may have been routed.
-    """
+def replay_rows(events: DataFrame, match: Match, place: str) -> DataFrame:
+    """Match and write under `place`; a message `TaskDone` of each task. The events may have been routed."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = _Task(match, TaskFiles(Path(place)))
-        return task.done(task.deliveries(batches))
+        return message_rows([(0, task.done(task.deliveries(batches)))])
 
-    return events.mapInArrow(run, DONE)
+    return events.mapInArrow(run, MESSAGES)
 
 
-def replayed_pieces(context: SparkContext, match: Match, place: str) -> RDD[dict[str, Any]]:
-    """As `replayed`, of the pieces of a log, a task for each.
+def replay_tasks(context: SparkContext, tasks: Sequence[Task], match: Match, place: str) -> RDD[TaskDone]:
+    """The same of events that tasks read by themselves.
 
-    Workers read the events themselves: only numbers go in, and names of files come out. So these are tasks of the
-    plainest kind, of which Spark's own part is half that of tasks with Arrow between them.
+    Only numbers go in, and names of files come out. So these are tasks of the plainest kind, of which Spark's own part
+    is half that of tasks with Arrow between them.
     """
 
-    def run(numbers: Iterable[int]) -> Iterator[dict[str, Any]]:
+    def run(numbers: Iterable[int]) -> Iterator[TaskDone]:
         task = _Task(match, TaskFiles(Path(place)))
-        for rows in task.done(task.of_pieces(numbers)):
-            yield from rows.to_pylist()
+        rows = (batch for number in numbers for batch in read_task(tasks[number], match.format))
+        yield task.done(task.deliveries(rows))
 
-    return context.parallelize(range(len(match.pieces)), len(match.pieces)).mapPartitions(run)
+    return context.parallelize(range(len(tasks)), len(tasks)).mapPartitions(run)
 
 
 def _route(match: Match, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -151,7 +156,7 @@ class _Task:
         self._tally = Tally()
         self._counts: dict[int, Ints] = {}  # by segment
         self._absent: dict[int, list[tuple[int, int, int]]] = {}  # by segment
-        self._piece = _PIECE
+        self._at_once = _EVENTS
 
     def deliveries(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The deliveries of events: rows of a log, routed or not."""
@@ -161,34 +166,18 @@ class _Task:
             else:
                 yield from self._direct(batch)
 
-    def of_pieces(self, numbers: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """The deliveries of the events in pieces of a log."""
-        for number in numbers:
-            for rows in read_piece(self._match.pieces[number], self._match.format):
-                yield from self._direct(rows)
-
-    def done(self, deliveries: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the deliveries and all else; rows that tell about it."""
+    def done(self, deliveries: Iterable[pa.RecordBatch]) -> TaskDone:
+        """Write the deliveries and all else."""
         assert self._files is not None
         try:
             with naming_this_machine():
                 for batch in deliveries:
                     self._files.deliver(batch)
                 self._files.count(self._counts)
-                written = list(self._files.close())
+                return TaskDone(self._files.close(), self._tally)
         except BaseException:
             self._files.abandon()
             raise
-        tally = self._tally
-        counted = [tally.to_text()] if tally.events or tally.deliveries or tally.rejected else []
-        yield pa.RecordBatch.from_pydict(
-            {
-                "kind": pa.array([*(each.kind for each in written), *("tally" for _ in counted)], pa.string()),
-                "path": pa.array([*(each.path for each in written), *(None for _ in counted)], pa.string()),
-                "rows": pa.array([*(each.rows for each in written), *(None for _ in counted)], pa.int64()),
-                "tally": pa.array([*(None for _ in written), *counted], pa.string()),
-            }
-        )
 
     def _direct(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Match every event against every segment that may match it."""
@@ -219,22 +208,21 @@ class _Task:
     def _deliver(
         self, events: Events, which: Ints, number: int, sequences: Ints | None, delivered: Ints
     ) -> Iterator[pa.RecordBatch]:
-        """The deliveries of some events by one segment, a piece at a time."""
+        """The deliveries of some events by one segment, some at a time."""
         start = 0
         while start < len(which):
             segment = self._index[number]
-            piece = which[start : start + self._piece]
-            start += len(piece)
-            some = some_of(events.notifications, piece)
-            then = sequences[piece] if self._match.as_of and sequences is not None else None
-            places, subscriptions = segment.match(some, then)
-            rows = piece[places]
+            some = which[start : start + self._at_once]
+            start += len(some)
+            then = sequences[some] if self._match.as_of and sequences is not None else None
+            places, subscriptions = segment.match(some_of(events.notifications, some), then)
+            rows = some[places]
             if self._match.periods is not None and sequences is not None:
                 alive = _within(sequences[rows], self._match.periods)
                 for gone, since, until in self._gone(number):
                     alive &= ~((subscriptions == gone) & (since <= sequences[rows]) & (sequences[rows] < until))
                 rows, subscriptions = rows[alive], subscriptions[alive]
-            self._piece = min(_PIECE, max(1, _PAIRS * len(piece) // max(len(rows), 1)))
+            self._at_once = min(_EVENTS, max(1, _PAIRS * len(some) // max(len(rows), 1)))
             if not len(rows):
                 continue
             delivered += np.bincount(rows, minlength=len(delivered))

@@ -9,14 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.segments.index_directory import read_manifest
-from contrada.spark_jobs.common.failing import told_in_one_line
+from contrada.spark_jobs.common.engine import messages_in
+from contrada.spark_jobs.common.errors import told_in_one_line
 from contrada.spark_jobs.common.index_cache import IndexFiles
-from contrada.spark_jobs.replay.matching import Match, replayed, replayed_pieces, route_events
+from contrada.spark_jobs.replay.matching import Match, TaskDone, replay_rows, replay_tasks, route_events
 from contrada.spark_jobs.replay.report.tally import Tally
+from contrada.spark_jobs.replay.storing import Written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,27 +80,26 @@ class Outcome:
 def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: Path, *, first: bool = True) -> Outcome:
     """Match every event; only the `first` pass over a log counts events and keeps those it rejects."""
     context = spark.sparkContext
-    if not str(context.master).startswith("local"):
-        context.addFile(source.index.path, recursive=True)  # Spark brings the files to its machines
-    tally = Tally()
-    files: dict[str, list[Path]] = {"deliveries": [], "quarantine": [], "counts": []}
+    home = str(place.resolve())
     arrow: list[DataFrame] = []
-    plain: list[RDD[dict[str, Any]]] = []
+    plain: list[RDD[TaskDone]] = []
     for log in logs:
-        match = Match(source.index, log.format, source.as_of, source.periods, source.gone, first, log.pieces)
+        match = Match(source.index, log.format, source.as_of, source.periods, source.gone, first)
         if source.routed:
             rows = route_events(log.rows(), match, 4 * context.defaultParallelism)
-            arrow.append(replayed(rows, match, str(place.resolve())))
-        elif log.pieces:
-            plain.append(replayed_pieces(context, match, str(place.resolve())))
+            arrow.append(replay_rows(rows, match, home))
         else:
-            arrow.append(replayed(log.rows(), match, str(place.resolve())))
+            plain.append(replay_tasks(context, log.tasks, match, home))
+    done: list[TaskDone] = []
     with told_in_one_line():
-        told = [row.asDict() for row in reduce(lambda a, b: a.unionAll(b), arrow).collect()] if arrow else []
-        told += context.union(plain).collect() if plain else []
-    for row in told:
-        if row["kind"] == "tally":
-            tally.merge(Tally.from_text(row["tally"]))
-        else:
-            files[row["kind"]].append(place / row["path"])
-    return Outcome(source, tally, *(tuple(sorted(files[kind])) for kind in ("deliveries", "quarantine", "counts")))
+        if arrow:
+            done += messages_in(reduce(lambda a, b: a.unionAll(b), arrow).toArrow().to_batches())
+        if plain:
+            done += context.union(plain).collect()
+    tally = Tally()
+    for each in done:
+        tally.merge(each.tally)
+    files = (
+        sorted(place / path for each in done for path in each.written[kind]) for kind in range(len(Written._fields))
+    )
+    return Outcome(source, tally, *map(tuple, files))

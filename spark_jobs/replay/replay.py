@@ -18,8 +18,8 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,7 +30,7 @@ from contrada.forwarding.segments.index_directory import MANIFEST, read_manifest
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.build.rows.sources import find_subscriptions
 from contrada.spark_jobs.common.commit import check_output, output
-from contrada.spark_jobs.common.failing import told_in_one_line
+from contrada.spark_jobs.common.errors import told_in_one_line
 from contrada.spark_jobs.common.index_cache import opened
 from contrada.spark_jobs.common.paths import absolute, check_apart
 from contrada.spark_jobs.replay import comparing
@@ -49,6 +49,7 @@ from contrada.spark_jobs.replay.report.counting import add_up, write_counts
 from contrada.spark_jobs.replay.report.outlines import outlines_of
 from contrada.spark_jobs.replay.report.report import write_report
 from contrada.spark_jobs.replay.report.tally import Tally
+from contrada.spark_jobs.replay.results import Replayed, TriedOut
 from contrada.spark_jobs.replay.storing import DELIVERIES, QUARANTINE
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.spark_jobs.common.index_cache import OpenIndex
     from contrada.spark_jobs.replay.logs.event_logs import Log
+    from contrada.spark_jobs.replay.results import Differences
 
     Counted = Sequence[tuple[OpenIndex, Mapping[int, Ints]]]
 
@@ -112,14 +114,12 @@ def plan_replay(job: Replay) -> Planned:
     return Planned(job, log)
 
 
-def replay(spark: SparkSession, job: Replay, say: Callable[[str], None] = lambda stage: None) -> dict[str, Any]:
+def replay(spark: SparkSession, job: Replay, say: Callable[[str], None] = lambda stage: None) -> Replayed:
     """Run a replay; the summary, which is also written to OUT. `say` is told what is being done."""
     return run_replay(spark, plan_replay(job), say)
 
 
-def run_replay(
-    spark: SparkSession, planned: Planned, say: Callable[[str], None] = lambda stage: None
-) -> dict[str, Any]:
+def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None] = lambda stage: None) -> Replayed:
     """Do what was planned."""
     began = time.monotonic()
     job, unread = planned.job, planned.log.unread
@@ -136,29 +136,36 @@ def run_replay(
         for outcome in outcomes:
             tally.merge(outcome.tally)
         counted = _counted(outcomes)
-        summary: dict[str, Any] = {
-            "events": tally.events,
-            "deliveries": tally.deliveries,
-            "rejected": tally.rejected + len(unread),
-            **_ends(tally),
-            **_write_subscriptions(staging, counted),
-            "problems": _problems(unread, history),
-        }
+        compared = tried = None
         if job.compare:
             say("comparing")
-            summary["compare"] = _compare(spark, job, history, outcomes, staging / "differences")
+            compared = _compare(spark, job, history, outcomes, staging / "differences")
         _write_quarantine(staging / "quarantine", outcomes, unread)
         _gather_deliveries(staging / "deliveries", outcomes)
         if job.what_if is not None:
             say("trying out the new filters")
-            summary["what_if"] = _try_out(spark, logs, job, staging)
+            tried = _try_out(spark, logs, job, staging)
         say("drawing")
-        summary["seconds"] = round(time.monotonic() - began, 3)
+        counts = write_counts(staging / "subscriptions", counted, TOP)
+        first, last = (from_microseconds(each).isoformat() for each in tally.ends) if tally.ends else (None, None)
+        told = Replayed(
+            **asdict(counts),
+            events=tally.events,
+            deliveries=tally.deliveries,
+            rejected=tally.rejected + len(unread),
+            first_event=first,
+            last_event=last,
+            problems=_problems(unread, history),
+            seconds=round(time.monotonic() - began, 3),
+            compare=compared,
+            what_if=tried,
+        )
+        summary = told.as_dict()
         write_report(staging, summary, tally, outlines_of(counted))
         for scratch in staging.glob(".*"):
             shutil.rmtree(scratch)
         (staging / SUMMARY).write_text(json.dumps(summary, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    return summary
+    return told
 
 
 def _check(job: Replay) -> None:
@@ -216,22 +223,12 @@ def _counted(outcomes: Sequence[Outcome]) -> Counted:
     return [(opened(outcome.source.index), add_up(outcome.counts)) for outcome in outcomes]
 
 
-def _write_subscriptions(staging: Path, counted: Counted) -> dict[str, Any]:
-    """Write how many deliveries each subscription had; what the summary tells of them."""
-    return write_counts(staging / "subscriptions", counted, TOP)
-
-
-def _ends(tally: Tally) -> dict[str, Any]:
-    ends = (None, None) if tally.ends is None else (from_microseconds(time).isoformat() for time in tally.ends)
-    return dict(zip(("first_event", "last_event"), ends, strict=True))
-
-
 def _problems(unread: Sequence[tuple[Path, str]], history: History | None) -> list[str]:
     found = [f"{file}: {reason}" for file, reason in unread]
     return found + [str(problem) for problem in (history.problems if history is not None else ())]
 
 
-def _try_out(spark: SparkSession, logs: Sequence[Log], job: Replay, staging: Path) -> dict[str, Any]:
+def _try_out(spark: SparkSession, logs: Sequence[Log], job: Replay, staging: Path) -> TriedOut:
     """Replay the same events against filters that nobody has subscribed to yet."""
     assert job.what_if is not None
     home = staging / "what_if"
@@ -239,18 +236,18 @@ def _try_out(spark: SparkSession, logs: Sequence[Log], job: Replay, staging: Pat
     if not (index / MANIFEST).exists():
         index = staging / ".what-if-index"
         built = build_index(
-            spark,
-            str(job.what_if),
-            str(index),
-            quarantine=str(home / "quarantine"),
+            job.what_if,
+            index,
+            session=spark,
+            quarantine=home / "quarantine",
             max_quarantined=1,
             allow_empty=True,
         )
         rejected = built.quarantined
     outcome = run_pass(spark, logs, Source.of(index, job.worker_memory), staging / ".what-if", first=False)
-    told = _write_subscriptions(home, _counted([outcome]))
+    counts = write_counts(home / "subscriptions", _counted([outcome]), TOP)
     _gather_deliveries(home / "deliveries", [outcome])
-    return {"deliveries": outcome.tally.deliveries, "rejected_filters": rejected, **told}
+    return TriedOut(**asdict(counts), deliveries=outcome.tally.deliveries, rejected_filters=rejected)
 
 
 # -- comparing -------------------------------------------------------------------------------------------------
@@ -258,7 +255,7 @@ def _try_out(spark: SparkSession, logs: Sequence[Log], job: Replay, staging: Pat
 
 def _compare(
     spark: SparkSession, job: Replay, history: History | None, outcomes: Sequence[Outcome], home: Path
-) -> dict[str, Any]:
+) -> Differences:
     """Write the differences to what was recorded; how many, and the first of them."""
     from pyspark.sql import functions as f
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from contrada.spark_jobs.common.instants import TIME_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from contrada.forwarding.kernels.memory.layout import Ints
@@ -43,11 +43,11 @@ _PENDING: Final = 1 << 20  # rows kept back, of all days together
 
 
 class Written(NamedTuple):
-    """A file of a task: what it holds, its path under the place, and how many rows."""
+    """The files of a task, by their paths under the place."""
 
-    kind: str
-    path: str
-    rows: int
+    deliveries: tuple[str, ...] = ()
+    quarantine: tuple[str, ...] = ()
+    counts: tuple[str, ...] = ()
 
 
 class TaskFiles:
@@ -56,8 +56,7 @@ class TaskFiles:
     def __init__(self, place: Path) -> None:
         self._place = place
         self._name = f"part-{uuid.uuid4().hex}.parquet"
-        self._writers: dict[str, tuple[str, pq.ParquetWriter]] = {}  # by path
-        self._rows: dict[str, int] = {}
+        self._writers: dict[str, pq.ParquetWriter] = {}  # by path
         self._pending: dict[int, list[pa.RecordBatch]] = {}  # deliveries by day
         self._sizes: dict[int, int] = {}
 
@@ -81,39 +80,37 @@ class TaskFiles:
         """Keep events that cannot be matched."""
         if rejects:
             columns = [[getattr(each, name) for each in rejects] for name in ("event_id", "reason", "raw")]
-            self._write("quarantine", "quarantine", pa.table(columns, schema=QUARANTINE))
+            self._write("quarantine", pa.table(columns, schema=QUARANTINE))
 
     def count(self, counts: Mapping[int, Ints]) -> None:
         """Keep the deliveries by number of subscription, of each segment."""
         for segment, sums in counts.items():
             some = np.flatnonzero(sums)
             columns = [np.full(len(some), segment, np.int32), some.astype(np.int32), sums[some]]
-            self._write("counts", "counts", pa.table([pa.array(each) for each in columns], schema=COUNTS))
+            self._write("counts", pa.table([pa.array(each) for each in columns], schema=COUNTS))
 
-    def close(self) -> Iterator[Written]:
+    def close(self) -> Written:
         """Finish all files, and tell which they are."""
         for day in list(self._sizes):
             self._flush(day)
-        for path, (kind, writer) in self._writers.items():
+        for writer in self._writers.values():
             writer.close()
-            yield Written(kind, path, self._rows[path])
-        self._writers = {}
+        paths, self._writers = sorted(self._writers), {}
+        return Written(*(tuple(each for each in paths if each.split("/")[0] == kind) for kind in Written._fields))
 
     def abandon(self) -> None:
         """Close files that nobody will be told of."""
-        for _, writer in self._writers.values():
+        for writer in self._writers.values():
             writer.close()
 
     def _flush(self, day: int) -> None:
         date = (_EPOCH + timedelta(days=day)).date().isoformat()
         del self._sizes[day]
-        self._write("deliveries", f"deliveries/day={date}", pa.Table.from_batches(self._pending.pop(day), DELIVERIES))
+        self._write(f"deliveries/day={date}", pa.Table.from_batches(self._pending.pop(day), DELIVERIES))
 
-    def _write(self, kind: str, directory: str, table: pa.Table) -> None:
+    def _write(self, directory: str, table: pa.Table) -> None:
         path = f"{directory}/{self._name}"
         if path not in self._writers:
             (self._place / directory).mkdir(parents=True, exist_ok=True)
-            self._writers[path] = (kind, pq.ParquetWriter(self._place / path, table.schema))
-            self._rows[path] = 0
-        self._writers[path][1].write_table(table, row_group_size=_GROUP)
-        self._rows[path] += len(table)
+            self._writers[path] = pq.ParquetWriter(self._place / path, table.schema)
+        self._writers[path].write_table(table, row_group_size=_GROUP)

@@ -58,14 +58,15 @@ def build_index(
     from contrada.spark_jobs.common.session import require_arrow
 
     require_arrow()
-    from contrada.spark_jobs.build.plan import NotCommitted, plan_build
+    from contrada.spark_jobs.build.plan import plan_build
+    from contrada.spark_jobs.common.errors import NotCommitted
 
     plan = plan_build(
         subscriptions,
-        str(out),
+        out,
         format=format,
         segments=segments,
-        quarantine=None if quarantine is None else str(quarantine),
+        quarantine=quarantine,
         geotext_index=geotext_index,
         max_quarantined=max_quarantined / 100,
         allow_empty=allow_empty,
@@ -73,8 +74,9 @@ def build_index(
     try:
         with spark_session("build-index", master, quiet=quiet) as session, progress(session, quiet=quiet) as tell:
             from contrada.spark_jobs.build.build_index import run_build
+            from contrada.spark_jobs.common.engine import SparkEngine
 
-            built = run_build(session, plan, tell)
+            built = run_build(plan, SparkEngine(session), tell=tell)
     except NotCommitted as error:
         say(f"contrada: {error}")
         raise typer.Exit(Exit.SET_ASIDE) from None

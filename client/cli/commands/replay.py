@@ -89,7 +89,7 @@ def replay(
         )
         planned = plan_replay(job)
         with spark_session("replay", master, quiet=quiet) as session, progress(session, quiet=quiet) as tell:
-            told = run_replay(session, planned, tell)
+            told = run_replay(session, planned, tell).as_dict()
         rejected = told["rejected"]
         compared = told.get("compare", {})
         different = bool(compared.get("missing", 0) or compared.get("extra", 0))

@@ -25,7 +25,7 @@ from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.values import Kind
 from contrada.forwarding.segments.gate import place_of
-from contrada.spark_jobs.common.hashing import hash_text, mix_all
+from contrada.spark_jobs.build.hashing import hash_text, mix_all
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Floats

@@ -19,10 +19,10 @@ from contrada.spark_jobs.build.cover.candidates import (
     name_key,
     place_roots,
 )
+from contrada.spark_jobs.build.hashing import hash_texts
 from contrada.spark_jobs.build.rows.column_language import read_texts
 from contrada.spark_jobs.build.staging import BOX, BOX_MATCH, POLYGON, STAGED
 from contrada.spark_jobs.common.arrow import text_of
-from contrada.spark_jobs.common.hashing import hash_texts
 from contrada.spatial.relations import relation
 from contrada.spatial.storage.jit import kernel
 

@@ -5,10 +5,9 @@
     geojson    a FeatureCollection per file (geojson.py)                                          form "features"
     geojsonl   a Feature per line                                                                 form "features"
 
-`find_subscriptions` looks at a source before Spark is started: which files there are, what they are, and whether they
-can be what they say. `read_subscriptions` then makes rows of them. Spark reads plain text, and whatever a URL names.
-Parquet files and packed text are read by the tasks themselves: a few row groups each (pieces.py), which spares the JVM
-from making rows of columns and columns of rows; a packed file each (packed_text.py), set aside whole if it is damaged.
+`find_subscriptions` looks at a source before anything is begun: which files there are, what they are, and whether they
+can be what they say. Files are read by the tasks themselves (`read_rows`), parts of large ones and small ones together
+(common/splits.py). Spark reads what a URL names (`read_url`), and DataFrames are taken as they are.
 
 What is wrong with a row is for the quarantine. What is wrong with a whole source is told here: files of Parquet whose
 footer cannot be read are set aside, each with the reason; files that disagree about the schema stop the job, since no
@@ -22,20 +21,23 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.spark_jobs.build.rows.fields import MEMBERS
-from contrada.spark_jobs.build.rows.packed_text import PACKED, is_packed, read_packed
-from contrada.spark_jobs.common.failing import OutOfReach, is_damage
-from contrada.spark_jobs.common.paths import absolute, is_url
-from contrada.spark_jobs.common.text_files import check_text_files, read_text_files
-from contrada.spark_jobs.replay.logs.pieces import Piece, cut, plain_type
+from contrada.spark_jobs.common.errors import DamagedSplit, OutOfReach, damage_as, is_damage
+from contrada.spark_jobs.common.paths import absolute, check_readable, is_url
+from contrada.spark_jobs.common.splits import plain_type, split_parquet, split_text
+from contrada.spark_jobs.common.text_lines import PACKED, read_lines
 from contrada.spatial.storage.regular_file import check_regular, is_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from contrada.spark_jobs.common.splits import Split, Task
 
 FORMATS: Final = ("parquet", "jsonl", "geojson", "geojsonl")
 _SUFFIXES: Final = {
@@ -48,9 +50,16 @@ _SUFFIXES: Final = {
     ".geojsons": "geojsonl",
 }
 _BRACES: Final = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_TASKS: Final = 4  # pieces to a core
+_TASKS: Final = 4  # for each that runs at once
 _BATCH: Final = 1 << 16
 COLUMNS: Final = ("id", "interface", "filter")
+SELECTED: Final = (
+    "cast(id as string) as id",
+    "cast(interface as string) as interface",
+    "filter",
+    "cast(to_json(struct(id, interface, filter), map('ignoreNullFields', 'false')) as binary) as raw",
+)
+"""What Spark reads of a table of subscriptions."""
 
 
 class Found(NamedTuple):
@@ -63,6 +72,27 @@ class Found(NamedTuple):
     unread: tuple[tuple[str, str], ...]  # files that are damaged, and how
 
     @property
+    def remote(self) -> bool:
+        """Whether it is a URL that Spark reads."""
+        return not self.files and is_url(self.path)
+
+    @property
+    def form(self) -> str:
+        """What its rows are."""
+        return {"parquet": "columns", "jsonl": "lines"}.get(self.format, "features")
+
+    @property
+    def whole(self) -> bool:
+        """Whether a file of text is one row."""
+        return self.format == "geojson"
+
+    def tasks(self, parallelism: int) -> list[Task]:
+        """What tasks read, if so many of them run at once."""
+        if self.format == "parquet":
+            return split_parquet(self.sizes.items(), _TASKS * parallelism)
+        return split_text(self.files, _TASKS * parallelism, whole=self.whole)
+
+    @property
     def bytes(self) -> int:
         """How large all files are."""
         return sum(file.stat().st_size for file in self.files)
@@ -73,26 +103,16 @@ class Found(NamedTuple):
         return sum(Path(file).stat().st_size for file, _ in self.unread)
 
 
-class Source(NamedTuple):
-    """Rows to parse, pieces of files that tasks read rows from, or both; and what the rows are."""
-
-    form: str
-    rows: DataFrame | None = None
-    pieces: tuple[Piece, ...] = ()
-    whole: bool = False  # whether a file of text is one row
+_TABLE: Final = Found("the DataFrame", "parquet", (), {}, ())
 
 
-class DamagedPiece(CorruptFile):
-    """Part of a file that cannot be read; what it said would be a guess."""
+def find_subscriptions(path: str | None, format: str | None = None) -> Found:
+    """Look at a file, a directory of files, a pattern or a URL; `InvalidValue` says what is wrong with it.
 
-    def __init__(self, path: str, why: str, share: float = 1.0) -> None:
-        super().__init__(why)
-        self.path = path
-        self.bytes = int(Path(path).stat().st_size * share)
-
-
-def find_subscriptions(path: str, format: str | None = None) -> Found:
-    """Look at a file, a directory of files, a pattern or a URL; `InvalidValue` says what is wrong with it."""
+    No path is a DataFrame, which `read_table` looks at.
+    """
+    if path is None:
+        return _TABLE
     remote = is_url(path) and not path.startswith("file:")
     files = () if remote else tuple(_files(str(absolute(path, "SUBSCRIPTIONS"))))
     chosen = format or _format_of(path, files)
@@ -105,34 +125,30 @@ def find_subscriptions(path: str, format: str | None = None) -> Found:
     if chosen == "parquet":
         sizes, unread, first = _readable([str(file) for file in files])
         if first is not None:
-            _check_columns(first.names, next(iter(sizes)))
+            check_columns(first.names, next(iter(sizes)))
             _check_schema(first, next(iter(sizes)))
     else:
-        check_text_files([file for file in files if not is_packed(file)])
+        check_readable(files)
     return Found(path, chosen, files, sizes, tuple(unread))
 
 
-def read_subscriptions(session: SparkSession, found: Found) -> Source:
-    """The rows of a source."""
-    if found.format == "parquet":
-        if is_url(found.path) and not found.files:
-            return Source("columns", _read_parquet(session, found.path))
-        return Source(
-            "columns", None, tuple(cut(found.sizes.items(), _TASKS * session.sparkContext.defaultParallelism))
-        )
-    whole = found.format == "geojson"
-    form = "lines" if found.format == "jsonl" else "features"
-    if not found.files:
-        text = session.read.text(found.path, wholetext=whole) if is_url(found.path) else None
-        return Source(form, None if text is None else _with_source(text))
-    plain = [file for file in found.files if not is_packed(file) and file.stat().st_size]
-    pieces = tuple(Piece(str(file)) for file in found.files if is_packed(file))
-    rows = _with_source(read_text_files(session, plain, whole=whole)) if plain else None
-    return Source(form, rows, pieces, whole)
+def read_url(session: SparkSession, found: Found) -> DataFrame:
+    """The rows of what Spark finds at a URL, with the row as given beside what is read of it."""
+    if found.format != "parquet":
+        text = session.read.text(found.path, wholetext=found.whole)
+        return text.selectExpr("_metadata.file_path as source", "cast(value as binary) as value")
+    table = session.read.parquet(found.path)
+    check_columns(table.columns, found.path)
+    return table.selectExpr("_metadata.file_path as source", "_metadata.row_index as row", *SELECTED)
 
 
-def _with_source(text: DataFrame) -> DataFrame:
-    return text.selectExpr("_metadata.file_path as source", "cast(value as binary) as value")
+def read_table(table: DataFrame) -> DataFrame:
+    """The rows of a table of subscriptions; `InvalidValue` says what is wrong with its columns."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    check_columns(table.columns, _TABLE.path)
+    _check_schema(to_arrow_schema(table.select(*COLUMNS).schema), _TABLE.path)
+    return table.selectExpr("cast(null as string) as source", "cast(null as bigint) as row", *SELECTED)
 
 
 def _files(path: str) -> list[Path]:
@@ -189,67 +205,57 @@ def _untold(path: str) -> str:
 # -- Parquet ---------------------------------------------------------------------------------------------
 
 
-def _read_parquet(session: SparkSession, url: str) -> DataFrame:
-    """The rows of Parquet files that Spark finds at a URL, with the row as given beside what is read of it."""
-    table = session.read.parquet(url)
-    _check_columns(table.columns, url)
-    return table.selectExpr(
-        "_metadata.file_path as source",
-        "_metadata.row_index as row",
-        "cast(id as string) as id",
-        "cast(interface as string) as interface",
-        "filter",
-        "cast(to_json(struct(id, interface, filter), map('ignoreNullFields', 'false')) as binary) as raw",
-    )
+def read_rows(
+    task: Sequence[Split], form: str, damaged: list[DamagedSplit], *, whole: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some splits: source, row, id, interface, filter; or source, value of text.
+
+    Splits that are damaged are added to a list, and none of their rows are given. Only the damage of a split that is
+    the only one of its task may be found after some of its rows were given: that is raised.
+    """
+    for split in task:
+        rows = _read_parquet(split) if form == "columns" else _read_text(split, whole)
+        try:
+            yield from rows if len(task) == 1 or form != "columns" else list(rows)
+        except DamagedSplit as error:
+            if len(task) == 1:
+                raise
+            damaged.append(error)
 
 
-def read_rows(batches: Iterable[pa.RecordBatch], source: Source) -> Iterator[pa.RecordBatch]:
-    """The rows of pieces whose numbers are given: source, row, id, interface, filter; or source, value of text."""
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            piece = source.pieces[number]
-            yield from _read_piece(piece) if source.form == "columns" else _read_text(piece.path, source.whole)
-
-
-def _read_text(path: str, whole: bool) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-
+def _read_text(split: Split, whole: bool) -> Iterator[pa.RecordBatch]:
     try:
-        for lines in read_packed(path, whole=whole):
-            columns = [pa.array([path] * len(lines), pa.string()), lines]
+        for lines in read_lines(*split, whole=whole):
+            columns = [pa.array([split.path] * len(lines), pa.string()), lines]
             yield pa.RecordBatch.from_arrays(columns, ["source", "value"])
     except CorruptFile as error:
-        raise DamagedPiece(path, str(error)) from error
+        raise DamagedSplit(split.path, str(error)) from error
 
 
-def _read_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    groups = range(piece.start, piece.stop)
+def _read_parquet(split: Split) -> Iterator[pa.RecordBatch]:
+    path, groups = split.path, range(split.start, split.stop)
     share = 1.0
-    try:
-        with pq.ParquetFile(piece.path) as file:
-            share = len(groups) / max(1, file.metadata.num_row_groups)
-            row = sum(file.metadata.row_group(group).num_rows for group in range(piece.start))
-            for batch in file.iter_batches(_BATCH, row_groups=groups, columns=list(COLUMNS)):
-                filters = batch.column("filter")
-                columns = [
-                    pa.array([piece.path] * len(batch), pa.string()),
-                    pa.array(range(row, row + len(batch)), pa.int64()),
-                    *(batch.column(name).cast(pa.string()) for name in ("id", "interface")),
-                    filters.cast(plain_type(filters.type)),
-                ]
-                yield pa.RecordBatch.from_arrays(columns, ["source", "row", "id", "interface", "filter"])
-                row += len(batch)
-    except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and not is_damage(error):
-            raise OutOfReach(piece.path, error) from error
-        why = f"row groups {piece.start} to {piece.stop - 1} cannot be read: {error}"
-        raise DamagedPiece(piece.path, why, share) from error
+
+    def damaged(error: Exception) -> Exception:
+        return DamagedSplit(path, f"row groups {split.start} to {split.stop - 1} cannot be read: {error}", share)
+
+    with damage_as(path, damaged), pq.ParquetFile(path) as file:
+        share = len(groups) / max(1, file.metadata.num_row_groups)
+        row = sum(file.metadata.row_group(group).num_rows for group in range(split.start))
+        for batch in file.iter_batches(_BATCH, row_groups=groups, columns=list(COLUMNS)):
+            filters = batch.column("filter")
+            columns = [
+                pa.array([path] * len(batch), pa.string()),
+                pa.array(range(row, row + len(batch)), pa.int64()),
+                *(batch.column(name).cast(pa.string()) for name in ("id", "interface")),
+                filters.cast(plain_type(filters.type)),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, ["source", "row", "id", "interface", "filter"])
+            row += len(batch)
 
 
-def _check_columns(names: Sequence[str], file: str) -> None:
+def check_columns(names: Sequence[str], file: str) -> None:
+    """Refuse what has no id, interface or filter."""
     missing = set(COLUMNS) - set(names)
     if missing:
         raise InvalidValue(
@@ -266,9 +272,6 @@ def _check_once(names: Sequence[str], file: str) -> None:
 
 def _readable(files: list[str]) -> tuple[dict[str, list[int]], list[tuple[str, str]], pa.Schema | None]:
     """The files whose footer can be read, with the sizes of their row groups; those that cannot; and the schema."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     good: dict[str, list[int]] = {}
     bad: list[tuple[str, str]] = []
     first: pa.Schema | None = None
@@ -291,8 +294,6 @@ def _readable(files: list[str]) -> tuple[dict[str, list[int]], list[tuple[str, s
 
 def _plain(schema: pa.Schema) -> pa.Schema:
     """What a file holds, however its writer had it in memory: categories of strings are strings."""
-    import pyarrow as pa
-
     return pa.schema([(field.name, plain_type(field.type)) for field in schema])
 
 
@@ -308,8 +309,6 @@ def _check_same(first: pa.Schema, one: str, schema: pa.Schema, other: str) -> No
 
 def _check_schema(schema: pa.Schema, file: str) -> None:
     """Refuse types that no id, interface or filter could be."""
-    import pyarrow as pa
-
     for name in ("id", "interface"):
         if name in schema.names:
             kind = schema.field(name).type
@@ -320,8 +319,6 @@ def _check_schema(schema: pa.Schema, file: str) -> None:
 
 
 def _check_filter_type(kind: pa.DataType, file: str) -> None:
-    import pyarrow as pa
-
     if pa.types.is_string(kind):
         return
     inner = kind

@@ -21,13 +21,13 @@ import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.recording.reader import recording_files
-from contrada.spark_jobs.build.rows.packed_text import is_packed
-from contrada.spark_jobs.common.failing import OutOfReach, is_damage
+from contrada.spark_jobs.common.errors import OutOfReach, is_damage
 from contrada.spark_jobs.common.instants import zone_of
-from contrada.spark_jobs.common.paths import absolute
-from contrada.spark_jobs.common.text_files import check_text_files, read_text_files
+from contrada.spark_jobs.common.paths import absolute, check_readable
+from contrada.spark_jobs.common.splits import Split, plain_schema, split_parquet, split_text
+from contrada.spark_jobs.common.text_lines import is_packed
 from contrada.spark_jobs.replay.logs.decoding import Form, Format
-from contrada.spark_jobs.replay.logs.pieces import Piece, attribute_names, cut, plain_schema, read_piece
+from contrada.spark_jobs.replay.logs.reading import attribute_names, read_task
 from contrada.spark_jobs.replay.logs.typed import check_attributes
 from contrada.spatial.storage.regular_file import is_regular
 
@@ -37,7 +37,11 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from contrada.spark_jobs.common.splits import Task
+
 _LINES: Final = (".jsonl", ".ndjson", ".json")
+_EVENTS: Final = "event_id string, time timestamp, sequence long, body binary"
+_LINE: Final = "line binary, damage string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +55,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Log:
-    """Events laid out in one way: rows of a DataFrame, and where workers can read them by themselves, pieces."""
+    """Events laid out in one way: as tasks read them, and as rows of a DataFrame."""
 
     format: Format
+    tasks: tuple[Task, ...]
     rows: Callable[[], DataFrame]
-    pieces: tuple[Piece, ...] = ()
 
 
 class Kinds:
@@ -104,7 +108,7 @@ def find_log(path: Path, layout: Layout) -> FoundLog:
     zone_of(layout.timezone)
     kind, files = files_of(absolute(path, "EVENTS"))
     if kind == Kinds.LINES:
-        check_text_files([file for file in files if not is_packed(file)])
+        check_readable(files)
     groups, unread = _by_schema(files) if kind == Kinds.PARQUET else ([], [])
     for group in groups:
         parquet_format(group[0].path, group[0].types, layout)
@@ -113,20 +117,26 @@ def find_log(path: Path, layout: Layout) -> FoundLog:
 
 def read_log(spark: SparkSession, found: FoundLog) -> list[Log]:
     """The events of a log."""
-    files, timezone = found.files, found.layout.timezone
+    parallel = 4 * spark.sparkContext.defaultParallelism
     if found.kind == Kinds.PARQUET:
-        return [_parquet_log(spark, group, found.layout) for group in found.groups]
-    if found.kind == Kinds.RECORDING:
-        return [_log_of_pieces(spark, files, Format(Form.BODIES), _EVENTS)] if files else []
-    packed = [file for file in files if is_packed(file)]
-    plain = [file for file in files if not is_packed(file)]
-    format = Format(Form.LINES, timezone)
-    logs = [Log(format, partial(_read_lines, spark, plain))] if plain else []
-    return logs + ([_log_of_pieces(spark, packed, format, _PACKED_LINES)] if packed else [])
+        return [_parquet_log(spark, group, found.layout, parallel) for group in found.groups]
+    if found.kind == Kinds.RECORDING:  # a block of it can be read only after those before it
+        tasks: list[Task] = [(Split(str(file)),) for file in found.files]
+        format, schema = Format(Form.BODIES), _EVENTS
+    else:
+        tasks, format, schema = split_text(found.files, parallel), Format(Form.LINES, found.layout.timezone), _LINE
+    return [Log(format, tuple(tasks), partial(_rows_of, spark, tasks, format, schema))] if tasks else []
 
 
-def _read_lines(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
-    return read_text_files(spark, files).selectExpr("cast(value as binary) as line")
+def _rows_of(spark: SparkSession, tasks: Sequence[Task], format: Format, schema: str) -> DataFrame:
+    """What tasks read, as a DataFrame."""
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from read_task(tasks[number], format)
+
+    return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(read, schema)
 
 
 def _is_data(file: Path, root: Path) -> bool:
@@ -173,11 +183,11 @@ def _by_schema(files: Iterable[Path]) -> tuple[list[list[_Parquet]], list[tuple[
     return list(groups.values()), unread
 
 
-def _parquet_log(spark: SparkSession, files: Sequence[_Parquet], layout: Layout) -> Log:
+def _parquet_log(spark: SparkSession, files: Sequence[_Parquet], layout: Layout, parallel: int) -> Log:
     format = parquet_format(files[0].path, files[0].types, layout)
-    pieces = cut(((str(each.path.resolve()), each.sizes) for each in files), 4 * spark.sparkContext.defaultParallelism)
+    tasks = split_parquet(((str(each.path.resolve()), each.sizes) for each in files), parallel)
     rows = partial(_read_parquet, spark, [str(each.path) for each in files], format)
-    return Log(format, rows, tuple(pieces))
+    return Log(format, tuple(tasks), rows)
 
 
 def parquet_format(path: Path, types: Mapping[str, pa.DataType], layout: Layout) -> Format:
@@ -234,21 +244,3 @@ def form_of(time: pa.DataType, attributes: pa.DataType, layout: Layout) -> Form:
     if pa.types.is_string(attributes):
         return Form.TEXT
     raise InvalidValue(f"attributes are a struct, a map of strings to scalars, or JSON text, not {attributes}")
-
-
-# -- files that tasks read --------------------------------------------------------------------------------------------
-
-_EVENTS: Final = "event_id string, time timestamp, sequence long, body binary"
-_PACKED_LINES: Final = "line binary, damage string"
-
-
-def _log_of_pieces(spark: SparkSession, files: Sequence[Path], format: Format, schema: str) -> Log:
-    """Events that tasks read by themselves, a file each: notifications that a broker accepted, or packed lines."""
-    pieces = tuple(Piece(str(each)) for each in files)
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from read_piece(pieces[number], format)
-
-    return Log(format, lambda: spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(read, schema), pieces)

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 from contrada.errors import InvalidValue
 from contrada.forwarding.batches.columns import Columns, Text
 from contrada.forwarding.language.values import Kind, from_microseconds
-from contrada.spark_jobs.build.rows.packed_text import is_packed
 from contrada.spark_jobs.common.instants import zone_of
+from contrada.spark_jobs.common.splits import Split, plain_schema
 from contrada.spark_jobs.replay.logs.decoding import Form, Format, Reject, decode
 from contrada.spark_jobs.replay.logs.event_logs import Kinds, files_of, parquet_format
-from contrada.spark_jobs.replay.logs.pieces import Piece, plain_schema, read_piece
+from contrada.spark_jobs.replay.logs.reading import read_split
 from contrada.spatial.geometry.point import Point
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.batches.columns import Column
     from contrada.spark_jobs.replay.logs.event_logs import Layout
-
-_LINES = 1024  # decoded at once
 
 
 class Event(NamedTuple):
@@ -53,30 +51,18 @@ def stream(path: Path, layout: Layout) -> Iterator[Event | Reject]:
 
 
 def _batches(kind: str, file: Path, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Format]]:
+    split, format = Split(str(file)), Format(Form.BODIES)
     if kind == Kinds.LINES:
-        yield from _lines(file, layout)
-        return
-    piece, format = Piece(str(file)), Format(Form.BODIES)
-    if kind == Kinds.PARQUET:
+        format = Format(Form.LINES, layout.timezone)
+    elif kind == Kinds.PARQUET:
         try:
             with pq.ParquetFile(file) as opened:
                 format = parquet_format(file, plain_schema(opened), layout)
-                piece = Piece(str(file), 0, opened.metadata.num_row_groups)
+                split = Split(str(file), 0, opened.metadata.num_row_groups)
         except (pa.ArrowInvalid, OSError) as error:
             raise InvalidValue(f"{file}: not a Parquet file, or damaged: {error}") from None
-    for batch in read_piece(piece, format):
+    for batch in read_split(split, format):
         yield batch, format
-
-
-def _lines(file: Path, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Format]]:
-    format = Format(Form.LINES, layout.timezone)
-    if is_packed(file):
-        for batch in read_piece(Piece(str(file)), format):
-            yield batch, format
-        return
-    with file.open("rb") as lines:
-        while some := [line for _, line in zip(range(_LINES), lines, strict=False)]:
-            yield pa.RecordBatch.from_arrays([pa.array(some, pa.binary())], ["line"]), format
 
 
 def _row(columns: Columns, n: int) -> dict[str, Any]:

@@ -1,17 +1,19 @@
 """How many deliveries each subscription had, put together from what tasks have counted.
 
-Eight bytes per subscription of a segment are kept, and the names are read from the index a piece at a time, so that
+Eight bytes per subscription of a segment are kept, and the names are read from the index some at a time, so that
 this is the driver's work whatever the number of events.
 """
 
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from contrada.spark_jobs.replay.results import SubscriptionCounts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from contrada.spark_jobs.common.index_cache import OpenIndex
 
 _SCHEMA: Final = pa.schema([("interface", pa.string()), ("filter_id", pa.string()), ("deliveries", pa.int64())])
-_PIECE: Final = 1 << 16
+_ROWS: Final = 1 << 16
 
 
 def add_up(files: Iterable[Path]) -> dict[int, Ints]:
@@ -40,14 +42,14 @@ def add_up(files: Iterable[Path]) -> dict[int, Ints]:
     return sums
 
 
-def write_counts(home: Path, counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]], most: int) -> dict[str, Any]:
+def write_counts(home: Path, counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]], most: int) -> SubscriptionCounts:
     """Write a row for each subscription of some indexes; how many there are, the busiest, and some that had none."""
     home.mkdir(parents=True)
     top: list[tuple[int, str, str]] = []
     dead: list[tuple[str, str]] = []
     total = zeros = 0
     with pq.ParquetWriter(home / "subscriptions.parquet", _SCHEMA) as writer:
-        for interfaces, ids, counts in _pieces(counted):
+        for interfaces, ids, counts in _slices(counted):
             writer.write_table(pa.table([interfaces, ids, pa.array(counts)], schema=_SCHEMA))
             total += len(counts)
             idle = np.flatnonzero(counts == 0)
@@ -57,22 +59,22 @@ def write_counts(home: Path, counted: Iterable[tuple[OpenIndex, Mapping[int, Int
             top += [(-int(counts[n]), ids[n].as_py(), interfaces[n].as_py()) for n in busy.tolist() if counts[n]]
             top = heapq.nsmallest(most, top)
             dead = heapq.nsmallest(most, dead)
-    return {
-        "subscriptions": total,
-        "dead": zeros,
-        "top_subscriptions": [{"filter_id": id, "interface": i, "deliveries": -count} for count, id, i in top],
-        "dead_subscriptions": [{"filter_id": id, "interface": interface} for id, interface in dead],
-    }
+    return SubscriptionCounts(
+        total,
+        zeros,
+        [{"filter_id": id, "interface": interface, "deliveries": -count} for count, id, interface in top],
+        [{"filter_id": id, "interface": interface} for id, interface in dead],
+    )
 
 
-def _pieces(counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]]) -> Iterator[tuple[pa.Array, pa.Array, Ints]]:
+def _slices(counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]]) -> Iterator[tuple[pa.Array, pa.Array, Ints]]:
     for index, sums in counted:
         for number in range(len(index.infos)):
             segment = index[number]
             counts = np.zeros(segment.size, np.int64)
             found = sums.get(number, counts[:0])
             counts[: len(found)] = found
-            for start in range(0, segment.size, _PIECE):
-                numbers = np.arange(start, min(start + _PIECE, segment.size))
+            for start in range(0, segment.size, _ROWS):
+                numbers = np.arange(start, min(start + _ROWS, segment.size))
                 interfaces, ids = segment.names(numbers)
                 yield interfaces, ids.cast(pa.string()), counts[numbers]

@@ -13,10 +13,9 @@ before it; the step is the finest with which all that was counted lies in `BINS`
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -120,31 +119,6 @@ class Tally:
     def _shrink(self) -> None:
         while len(self.cells) > CELLS:
             self._coarsen_to(self.level + 1)
-
-    def to_text(self) -> str:
-        """All of it as JSON."""
-        plain = {
-            "totals": [self.events, self.deliveries, self.rejected],
-            "level": self.level,
-            "ends": self.ends,
-            "scale": self.scale,
-            "bins": [[bin, *counts] for bin, counts in self.bins.items()],
-            "cells": [[x, y, *counts] for (x, y), counts in self.cells.items()],
-        }
-        return json.dumps(plain, separators=(",", ":"))
-
-    @classmethod
-    def from_text(cls, text: str) -> Self:
-        """Undo `to_text`."""
-        plain = json.loads(text)
-        tally = cls()
-        tally.events, tally.deliveries, tally.rejected = plain["totals"]
-        tally.level = plain["level"]
-        tally.ends = None if plain["ends"] is None else tuple(plain["ends"])
-        tally.scale = plain["scale"]
-        tally.bins = {bin: counts for bin, *counts in plain["bins"]}
-        tally.cells = {(x, y): counts for x, y, *counts in plain["cells"]}
-        return tally
 
     def _check(self) -> None:
         assert len(self.cells) <= CELLS

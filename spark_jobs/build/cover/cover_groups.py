@@ -1,7 +1,7 @@
-"""Families: filters that are placed together because one seems to cover the others (meeting.py).
+"""Groups of filters that are placed together because one seems to cover the others (coverers.py).
 
-A family is placed where its *root* is, by the root's ref. Coverers of coverers are followed a few steps, so that a
-whole chain goes to one place. A family of more than a given size would make a segment too large: its members are
+A group is placed where its *root* is, by the root's ref. Coverers of coverers are followed a few steps, so that a
+whole chain goes to one place. A group of more than a given size would make a segment too large: its members are
 placed each by itself. Kept as one file of arrays, sorted by ref, which every task reads.
 """
 
@@ -24,7 +24,7 @@ COVERERS: Final = ("ref", "coverer", "kind", "group", "x", "y")
 _STEPS: Final = 3
 
 
-class Families(NamedTuple):
+class CoverGroups(NamedTuple):
     """Members by ref, ascending: the root of each, or -1 for one that is placed by itself; where the root is."""
 
     refs: Ints
@@ -36,7 +36,7 @@ class Families(NamedTuple):
 
     @classmethod
     def of(cls, pairs: pa.Table, dead: Ints, most: int) -> Self:
-        """From what `find_coverers` found, without those that are dead; no family has more than `most` members."""
+        """From what `find_coverers` found, without those that are dead; no group has more than `most` members."""
         given = {name: pairs.column(name).to_numpy() for name in COVERERS}
         alive = ~(np.isin(given["ref"], dead) | np.isin(given["coverer"], dead))
         order = np.argsort(given["ref"][alive], kind="stable")

@@ -12,7 +12,7 @@ import pytest
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.segments.segmented_table import write_index
-from contrada.spark_jobs.common.failing import TaskFailed
+from contrada.spark_jobs.common.errors import TaskFailed
 from contrada.spark_jobs.common.index_cache import IndexFiles, opened
 from contrada.spark_jobs.replay import matching
 from contrada.spark_jobs.replay.logs.decoding import Form, Format
@@ -59,11 +59,11 @@ def test_what_a_worker_has_open_is_out_of_the_collectors_sight(index: Path) -> N
 EVERYTHING = sorted((f"e{n}", f"s{s}") for n in range(SIZE) for s in range(30))
 
 
-@pytest.mark.parametrize(("piece", "hoped"), [(1, 1), (7, 10), (4096, 1), (4096, 1 << 19)])
-def test_pieces_shrink_and_nothing_is_lost(
-    index: Path, batches: Any, monkeypatch: pytest.MonkeyPatch, piece: int, hoped: int
+@pytest.mark.parametrize(("some", "hoped"), [(1, 1), (7, 10), (4096, 1), (4096, 1 << 19)])
+def test_fewer_are_matched_at_once_and_nothing_is_lost(
+    index: Path, batches: Any, monkeypatch: pytest.MonkeyPatch, some: int, hoped: int
 ) -> None:
-    monkeypatch.setattr(matching, "_PIECE", piece)
+    monkeypatch.setattr(matching, "_EVENTS", some)
     monkeypatch.setattr(matching, "_PAIRS", hoped)
     monkeypatch.setattr(matching, "_ROWS", 64)
     assert pairs(_Task(Match(IndexFiles.of(index), FORMAT)).deliveries(batches)) == EVERYTHING
@@ -74,15 +74,14 @@ def test_routed_through_a_worker_that_holds_one_segment(index: Path, batches: An
     routed = sorted(_route(match, batches), key=lambda batch: batch.column("segment")[0].as_py())
     assert {batch.column("segment")[0].as_py() for batch in routed} == {1, 2, 3, 4}  # nothing is near the far one
     task = _Task(match, TaskFiles(tmp_path / "files"))
-    (done,) = task.done(task.deliveries(routed))
+    done = task.done(task.deliveries(routed))
     assert len(opened(match.index)._segments) == 1
-    told = done.to_pylist()
-    assert sorted(row["kind"] for row in told) == ["counts", "deliveries", "tally"]
-    (path,) = (row["path"] for row in told if row["kind"] == "deliveries")
+    assert [len(paths) for paths in done.written] == [1, 0, 1]
+    (path,) = done.written.deliveries
     assert path.startswith("deliveries/day=2026-11-16/")
     assert pairs(pq.ParquetFile(tmp_path / "files" / path).iter_batches()) == EVERYTHING
-    assert (task._tally.events, task._tally.deliveries) == (SIZE, len(EVERYTHING))
-    task._tally._check()
+    assert (done.tally.events, done.tally.deliveries) == (SIZE, len(EVERYTHING))
+    done.tally._check()
 
 
 def test_an_index_is_opened_once_and_noticed_when_built_anew(index: Path) -> None:
@@ -91,7 +90,7 @@ def test_an_index_is_opened_once_and_noticed_when_built_anew(index: Path) -> Non
     write_index(index, [("other", "i", "n = 1")])
     assert IndexFiles.of(index) != files
     with pytest.raises(CorruptFile, match="built anew meanwhile"):
-        files.find()
+        files.check()
 
 
 def test_a_task_that_fails_tells_of_no_files(index: Path, batches: Any, tmp_path: Path) -> None:
@@ -102,4 +101,4 @@ def test_a_task_that_fails_tells_of_no_files(index: Path, batches: Any, tmp_path
     files = TaskFiles(tmp_path / "files")
     task = _Task(Match(IndexFiles.of(index), FORMAT), files)
     with pytest.raises(TaskFailed, match="RuntimeError"):
-        list(task.done(task.deliveries(broken())))
+        task.done(task.deliveries(broken()))

@@ -1,30 +1,24 @@
-"""What subscriptions must be brought together for: ids that come twice, and filters that cover others (rule 3).
+"""Filters that seem to cover others of their interface (rule 3), found without comparing all with all.
 
-Tasks that parse send two small records of every subscription, one to the partition of its id's hash and one to that of
-its interface's. There, ids are compared by two hashes of their own and one of the content:
-
-    REPEATED   the same subscription again: the first stands
-    CLASHING   an id that is given to different subscriptions is nobody's: which one was meant cannot be told
-
-and filters of an interface meet in buckets (candidates.py). f is taken for a coverer of g if it asked where g gave
-itself, both go to segments of one kind, its box contains g's, and if it is a box match, its keywords are among g's. So
-box matches are decided, up to the collision of hashes; of others the table decides that brings them together in the
-end: nothing is left out of the index, covered subscriptions are only sent to the segment of their coverer, where the
-table keeps them aside (answers by subscription still need them, and the coverer may be removed one day). Buckets of
-more than `MOST` members are left alone: one hot value must not bring all pairs back. O(n log n).
+Subscriptions are brought together by their interface's hash, and there in buckets (candidates.py). f is taken for a
+coverer of g if it asked where g gave itself, both go to segments of one kind, its box contains g's, and if it is a box
+match, its keywords are among g's. So box matches are decided, up to the collision of hashes; of others the table
+decides that brings them together in the end: nothing is left out of the index, covered subscriptions are only sent to
+the segment of their coverer, where the table keeps them aside (answers by subscription still need them, and the coverer
+may be removed one day). Buckets of more than `MOST` members are left alone: one hot value must not bring all pairs
+back. O(n log n).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
-from contrada.spark_jobs.build.packets import columns
+from contrada.spark_jobs.build.hashing import hash_texts, mix
 from contrada.spark_jobs.build.staging import BOX_MATCH
-from contrada.spark_jobs.common.arrow import text_of
-from contrada.spark_jobs.common.hashing import fold_spans, hash_texts, mix, mix_all
+from contrada.spark_jobs.common.arrow import columns, text_of
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
@@ -33,37 +27,6 @@ if TYPE_CHECKING:
 
 MOST: Final = 2048
 _COVERERS: Final = 64  # that a filter is compared with, in each bucket
-REPEATED: Final = 0
-CLASHING: Final = 1
-
-
-def id_records(rows: pa.RecordBatch, refs: Ints, seed: int) -> pa.Table:
-    """What tells whether an id comes twice, and for the same subscription."""
-    ids = text_of(rows.column("id"))
-    return columns(id=hash_texts(ids), again=hash_texts(ids, seed), content=_contents(rows, seed), ref=refs)
-
-
-def _contents(rows: pa.RecordBatch, seed: int) -> np.ndarray:
-    """A hash of everything about each subscription but its id."""
-    hashes = hash_texts(text_of(rows.column("interface")), seed)
-    fold_spans(*_bytes(text_of(rows.column("name"))), hashes)
-    tokens, rings = rows.column("tokens"), rows.column("ring")
-    words = text_of(tokens.values)
-    marked = hash_texts(words, seed)  # or "ab", "c" and "a", "bc" would be alike
-    fold_spans(marked.view(np.uint8), 8 * tokens.offsets.to_numpy().astype(np.int64), hashes)
-    numbers = np.ascontiguousarray(rings.values.to_numpy()).view(np.uint8)
-    fold_spans(numbers, 8 * rings.offsets.to_numpy().astype(np.int64), hashes)
-    filters = rows.column("filter").fill_null(b"")
-    fold_spans(*_bytes(text_of(filters)), hashes)
-    for name in ("x1", "y1", "x2", "y2"):
-        mix_all(hashes, rows.column(name).to_numpy().view(np.uint64))
-    for name in ("shape", "op"):
-        mix_all(hashes, rows.column(name).to_numpy().astype(np.int64).view(np.uint64))
-    return hashes
-
-
-def _bytes(text: tuple[Ints, np.ndarray]) -> tuple[np.ndarray, Ints]:
-    return text[1], text[0]
 
 
 def cover_records(parsed: Parsed, refs: Ints, groups: Ints) -> pa.Table:
@@ -79,35 +42,6 @@ def cover_records(parsed: Parsed, refs: Ints, groups: Ints) -> pa.Table:
         asks=parsed.asks,
         gives=parsed.gives,
     )
-
-
-class Doubles(NamedTuple):
-    """Subscriptions whose id comes again: refs, ascending, and REPEATED or CLASHING."""
-
-    refs: Ints
-    faults: Ints
-
-
-def find_doubles(records: pa.Table) -> Doubles:
-    """Who comes again, among records that have all of each id."""
-    first, again, content, refs = (records.column(name).to_numpy() for name in ("id", "again", "content", "ref"))
-    order = np.argsort(first, kind="stable")
-    same = first[order[1:]] == first[order[:-1]]
-    suspects = order[np.append(same, False) | np.insert(same, 0, False)] if len(order) else order
-    if not len(suspects):
-        return Doubles(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    suspects = suspects[np.lexsort((refs[suspects], again[suspects], first[suspects]))]
-    one, two = first[suspects], again[suspects]
-    starts = np.flatnonzero(np.insert((one[1:] != one[:-1]) | (two[1:] != two[:-1]), 0, True))
-    sizes = np.diff(np.append(starts, len(suspects)))
-    held = content[suspects]
-    clash = np.repeat(np.maximum.reduceat(held, starts) != np.minimum.reduceat(held, starts), sizes)
-    leading = np.zeros(len(suspects), np.bool_)
-    leading[starts] = True
-    dead = clash | ~leading
-    found, faults = refs[suspects][dead], np.where(clash, CLASHING, REPEATED)[dead]
-    order = np.argsort(found)
-    return Doubles(found[order], faults[order])
 
 
 def find_coverers(records: pa.Table) -> pa.Table:

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -209,24 +208,21 @@ def test_a_killed_job_leaves_the_old_output(tmp_path: Path, shared: None) -> Non
     run(*arguments)
     before = sorted(str(each) for each in (tmp_path / "out").rglob("*"))
     path = os.pathsep.join(each for each in sys.path if each)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "contrada", "replay", *map(str, arguments), "--master", "local[1]"],
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+    program = """
+import os, signal, sys
+from contrada.__main__ import main
+from contrada.spark_jobs.replay import replay
+
+replay.write_report = lambda *given: os.killpg(os.getpgid(0), signal.SIGKILL)
+main()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program, "replay", *map(str, arguments), "--master", "local[1]"],
+        start_new_session=True,  # the JVM is killed with it
         env={**os.environ, "PYTHONPATH": path},
+        check=False,
     )
-    watchdog = threading.Timer(120, os.killpg, (process.pid, signal.SIGKILL))
-    watchdog.start()
-    assert process.stderr is not None
-    try:
-        said = next((line for line in process.stderr if line.startswith("matching")), None)
-    finally:
-        watchdog.cancel()
-        os.killpg(process.pid, signal.SIGKILL)  # and the JVM with it
-        process.wait()
-        process.stderr.close()
-    assert said is not None, "it was killed while events were being matched"
+    assert done.returncode == -signal.SIGKILL, "it was killed when all events were matched"
     assert (tmp_path / ".out.writing").exists()
     assert sorted(str(each) for each in (tmp_path / "out").rglob("*")) == before
     assert "1 events, 1 deliveries" in run(*arguments)

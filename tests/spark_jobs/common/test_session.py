@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contrada.spark_jobs.common import session
-from contrada.spark_jobs.common.session import SparkMissing, java_problem, require_spark
+from contrada.spark_jobs.common.errors import SparkMissing
+from contrada.spark_jobs.common.session import java_problem, require_spark
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,16 +13,9 @@ from hypothesis import strategies as st
 
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.parse import parse
-from contrada.spark_jobs.build.cover.families import Families
-from contrada.spark_jobs.build.cover.meeting import (
-    CLASHING,
-    MOST,
-    REPEATED,
-    cover_records,
-    find_coverers,
-    find_doubles,
-    id_records,
-)
+from contrada.spark_jobs.build.cover.cover_groups import CoverGroups
+from contrada.spark_jobs.build.cover.coverers import MOST, cover_records, find_coverers
+from contrada.spark_jobs.build.cover.repeated_ids import CLASHING, REPEATED, find_repeated, id_records
 from contrada.spark_jobs.build.rows.parsing import parse_batch
 from contrada.spark_jobs.build.statistics import groups_of
 
@@ -58,7 +51,7 @@ def test_doubles(given: list[Row]) -> None:
         clash = len({content for _, content in held}) > 1
         for ref, _ in held if clash else held[1:]:
             expected[ref] = CLASHING if clash else REPEATED
-    found = find_doubles(ids)
+    found = find_repeated(ids)
     assert dict(zip(found.refs.tolist(), found.faults.tolist(), strict=True)) == expected
     assert found.refs.tolist() == sorted(found.refs.tolist())
 
@@ -75,9 +68,9 @@ def test_doubles(given: list[Row]) -> None:
 )
 def test_what_differs_in_anything_clashes(one: str, two: str) -> None:
     ids, _, _ = records([("s", "I", one), ("s", "I", two)])
-    assert find_doubles(ids).faults.tolist() == [CLASHING] * 2
+    assert find_repeated(ids).faults.tolist() == [CLASHING] * 2
     same, _, _ = records([("s", "I", one), ("s", "I", one)])
-    assert find_doubles(same).faults.tolist() == [REPEATED]
+    assert find_repeated(same).faults.tolist() == [REPEATED]
 
 
 def test_box_matches_find_who_covers_them() -> None:
@@ -134,20 +127,20 @@ def pairs_of(pairs: dict[int, int]) -> pa.Table:
     return pa.table({name: pa.array(column) for name, column in columns.items()})
 
 
-def test_families_follow_chains_and_stay_small() -> None:
+def test_groups_follow_chains_and_stay_small() -> None:
     pairs = {1: 2, 2: 3, 3: 4, 9: 8, **dict.fromkeys(range(20, 30), 5)}
-    families = Families.of(pairs_of(pairs), np.array([8]), 4)
-    members = dict(zip(families.refs.tolist(), families.roots.tolist(), strict=True))
+    groups = CoverGroups.of(pairs_of(pairs), np.array([8]), 4)
+    members = dict(zip(groups.refs.tolist(), groups.roots.tolist(), strict=True))
     assert members == {1: 4, 2: 4, 3: 4, 4: 4, 5: -1, **dict.fromkeys(range(20, 30), -1)}
-    led = dict(zip(families.refs[:4].tolist(), families.x[:4].tolist(), strict=True))
+    led = dict(zip(groups.refs[:4].tolist(), groups.x[:4].tolist(), strict=True))
     assert led == dict.fromkeys((1, 2, 3, 4), 4.0)
-    at, found = families.find(np.array([0, 3, 30]))
+    at, found = groups.find(np.array([0, 3, 30]))
     assert found.tolist() == [False, True, False]
-    assert families.refs[at[1]] == 3
+    assert groups.refs[at[1]] == 3
 
 
-def test_no_families(tmp_path_factory: pytest.TempPathFactory) -> None:
-    families = Families.of(pairs_of({}), np.zeros(0, np.int64), 4)
-    path = families.save(tmp_path_factory.mktemp("families") / "families.npz")
-    assert [len(each) for each in Families.load(path)] == [0] * 6
-    assert families.find(np.array([1, 2]))[1].tolist() == [False, False]
+def test_no_groups(tmp_path_factory: pytest.TempPathFactory) -> None:
+    groups = CoverGroups.of(pairs_of({}), np.zeros(0, np.int64), 4)
+    path = groups.save(tmp_path_factory.mktemp("groups") / "groups.npz")
+    assert [len(each) for each in CoverGroups.load(path)] == [0] * 6
+    assert groups.find(np.array([1, 2]))[1].tolist() == [False, False]

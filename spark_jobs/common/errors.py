@@ -1,4 +1,15 @@
-"""Jobs that fail: what Spark tells in a hundred lines, in one, with the file and the machine it happened on.
+"""What goes wrong in a job, and what Spark tells of it in a hundred lines, in one.
+
+    ContradaError
+     ├─ JobError
+     │   ├─ SparkMissing     there is no Spark here: the extra or Java is missing
+     │   ├─ ClusterNotReady  executors lack something that the job needs
+     │   ├─ JobFailed        Spark gave up
+     │   ├─ NotCommitted     a build ended well, and would have made a worse index than the one that is there
+     │   ├─ OutOfReach       in a task: a file that this machine cannot read
+     │   └─ TaskFailed       in a task: anything else, with the machine's name
+     └─ CorruptFile
+         └─ DamagedSplit     in a task: part of a file that cannot be read
 
 A file that is damaged and a file that cannot be reached are different things. Damage is a property of the input: the
 rows are lost wherever they are read, and go to the quarantine. A file that is not there, may not be read, or is on a
@@ -11,12 +22,13 @@ from __future__ import annotations
 import re
 import socket
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from contrada.errors import ContradaError
+from contrada.errors import ContradaError, CorruptFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 _SHOWN: Final = 1500
 _CAUSES: Final = 8  # of one another
@@ -25,11 +37,31 @@ _READING: Final = re.compile(r"\[FAILED_READ_FILE\S* .*?reading file (\S+?)\.?\s
 _FRAMES: Final = ("at ", "...", "Driver stacktrace")
 
 
-class JobFailed(ContradaError):
+class JobError(ContradaError):
+    """A job that could not do what it was asked."""
+
+
+class SparkMissing(JobError):
+    """Spark cannot be started here: the extra or Java is missing."""
+
+
+class ClusterNotReady(JobError):
+    """Executors lack something: an interpreter, a package, its version, or paths."""
+
+
+class JobFailed(JobError):
     """Spark gave up on a job. The message is its reason: what happened, to which file, on which machine."""
 
 
-class OutOfReach(ContradaError):
+class NotCommitted(JobError):
+    """Nothing was accepted, or too much refused: the index was left as it was. The quarantine tells why."""
+
+    def __init__(self, why: str, quarantine: Path) -> None:
+        super().__init__(f"{why}; nothing was changed, and the refused rows are in {quarantine}")
+        self.quarantine = quarantine
+
+
+class OutOfReach(JobError):
     """A file that this machine cannot read, though nothing says that it is damaged."""
 
     def __init__(self, path: str, error: OSError) -> None:
@@ -39,8 +71,17 @@ class OutOfReach(ContradaError):
         )
 
 
-class TaskFailed(ContradaError):
+class TaskFailed(JobError):
     """What went wrong in a task, and on which machine: Spark's account of Python's errors does not say."""
+
+
+class DamagedSplit(CorruptFile):
+    """Part of a file that cannot be read; what it said would be a guess."""
+
+    def __init__(self, path: str, why: str, share: float = 1.0) -> None:
+        super().__init__(why)
+        self.path = path
+        self.bytes = int(Path(path).stat().st_size * share)
 
 
 @contextmanager
@@ -58,6 +99,19 @@ def naming_this_machine() -> Iterator[None]:
 def is_damage(error: Exception) -> bool:
     """Whether an error of reading a file tells of its content. What a system says has a number."""
     return not isinstance(error, OSError) or error.errno is None
+
+
+@contextmanager
+def damage_as(path: str, damaged: Callable[[Exception], Exception]) -> Iterator[None]:
+    """Around the reading of a file: its damage is raised as given, and that it is out of reach always in one way."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError, EOFError) as error:
+        if isinstance(error, OSError) and not is_damage(error):
+            raise OutOfReach(path, error) from error
+        raise damaged(error) from error
 
 
 @contextmanager

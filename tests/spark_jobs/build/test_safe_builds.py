@@ -15,11 +15,11 @@ from contrada.errors import CorruptFile
 from contrada.forwarding.segments.index_directory import commit_index, read_manifest, write_index
 from contrada.spark_jobs.build import build_index as building
 from contrada.spark_jobs.build.build_index import build_index, run_build
-from contrada.spark_jobs.build.packets import collected, mapped
-from contrada.spark_jobs.build.plan import NotCommitted, plan_build
-from contrada.spark_jobs.build.rows.packed_text import read_packed
+from contrada.spark_jobs.build.plan import plan_build
 from contrada.spark_jobs.build.rows.sources import find_subscriptions
-from contrada.spark_jobs.common.failing import JobFailed, reason_of
+from contrada.spark_jobs.common.engine import SparkEngine
+from contrada.spark_jobs.common.errors import JobFailed, NotCommitted, reason_of
+from contrada.spark_jobs.common.text_lines import read_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,16 +57,16 @@ def test_a_file_that_an_executor_cannot_reach_fails_the_job(spark: SparkSession,
         plan = plan_build(str(tmp_path / name), str(tmp_path / "index"), max_quarantined=1, allow_empty=True)
         (tmp_path / name).unlink()  # seen by the driver, and by no executor
         with pytest.raises(JobFailed, match=rf"{name}: cannot be read on {socket.gethostname()}: .*such file"):
-            run_build(spark, plan)
+            run_build(plan, SparkEngine(spark))
         assert state(tmp_path / "index") == before
 
 
 def test_what_fails_in_a_task_tells_where(spark: SparkSession) -> None:
-    def fail(batches: Any) -> Any:
+    def fail(number: int, task: str) -> Any:
         raise MemoryError("no more room")
 
     with pytest.raises(JobFailed, match=rf"MemoryError: no more room \(on {socket.gethostname()}\)"):
-        collected(spark, mapped(spark.range(1), fail))
+        SparkEngine(spark).run(["one"], fail, 1, iter)
 
 
 def test_paths_are_those_of_the_driver(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +78,7 @@ def test_paths_are_those_of_the_driver(spark: SparkSession, tmp_path: Path, monk
     ):
         plan = plan_build(source.name, "index")
         assert all(file.is_absolute() for file in (*plan.source.files, plan.out))
-        built = run_build(spark, plan)  # workers of this session live elsewhere
+        built = run_build(plan, SparkEngine(spark))  # workers of this session live elsewhere
         assert built.subscriptions == 20
         assert built.index == str(tmp_path / "home" / "index")
 
@@ -89,18 +89,18 @@ def test_nothing_accepted_or_too_much_refused_changes_nothing(spark: SparkSessio
     before = state(index)
     all_bad = write_lines(tmp_path / "bad.jsonl", ["{]"] * 3)
     with pytest.raises(NotCommitted, match="no subscription was accepted, of 3 rows") as told:
-        build_index(spark, str(all_bad), str(index))
+        build_index(all_bad, index, session=spark)
     assert pq.read_table(told.value.quarantine).num_rows == 3
     assert told.value.quarantine == index / "refused"
     assert {name: text for name, text in state(index).items() if "refused" not in name} == before
     some = write_lines(tmp_path / "some.jsonl", [*GOOD, "{]", "{]", "{]"])
     with pytest.raises(NotCommitted, match="3 of 23 rows went to the quarantine, above the 10%"):
-        build_index(spark, str(some), str(index), quarantine=str(tmp_path / "rejected"))
+        build_index(some, index, session=spark, quarantine=str(tmp_path / "rejected"))
     assert pq.read_table(tmp_path / "rejected").num_rows == 3
     assert {name: text for name, text in state(index).items() if "refused" not in name} == before
-    assert build_index(spark, str(some), str(index), max_quarantined=0.14).subscriptions == 20
+    assert build_index(some, index, session=spark, max_quarantined=0.14).subscriptions == 20
     assert not (index / "refused").exists()
-    assert build_index(spark, str(all_bad), str(index), allow_empty=True).subscriptions == 0
+    assert build_index(all_bad, index, session=spark, allow_empty=True).subscriptions == 0
     assert len(quarantine(index)) == 3
 
 
@@ -111,8 +111,8 @@ def test_a_packed_file_that_is_cut_is_set_aside_by_name(spark: SparkSession, tmp
     (tmp_path / "in" / "b.jsonl.gz").write_bytes(packed)
     (tmp_path / "in" / "c.jsonl.gz").write_bytes(packed.replace(b"x", b"x")[:-9])
     with pytest.raises(NotCommitted, match="% of the input went to the quarantine"):
-        build_index(spark, str(tmp_path / "in"), str(tmp_path / "index"))
-    built = build_index(spark, str(tmp_path / "in"), str(tmp_path / "index"), max_quarantined=0.5)
+        build_index(tmp_path / "in", tmp_path / "index", session=spark)
+    built = build_index(tmp_path / "in", tmp_path / "index", session=spark, max_quarantined=0.5)
     assert (built.subscriptions, built.quarantined, built.duplicates) == (40, 1, 0)
     (bad,) = quarantine(tmp_path / "index")
     assert bad["source"] == str(tmp_path / "in" / "c.jsonl.gz")
@@ -120,16 +120,16 @@ def test_a_packed_file_that_is_cut_is_set_aside_by_name(spark: SparkSession, tmp
 
 
 def test_packed_lines_are_those_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("contrada.spark_jobs.build.rows.packed_text._BLOCK", 7)
+    monkeypatch.setattr("contrada.spark_jobs.common.text_lines._BLOCK", 7)
     for text in (b"", b"\n", b"one", b"one\ntwo\r\nthree\rfour", b"a long line without an end\n\nand another\r\n"):
         (tmp_path / "f.gz").write_bytes(gzip.compress(text))
-        found = [line for lines in read_packed(str(tmp_path / "f.gz")) for line in lines.to_pylist()]
+        found = [line for lines in read_lines(str(tmp_path / "f.gz")) for line in lines.to_pylist()]
         assert found == text.splitlines()
     (tmp_path / "f.gz").write_bytes(b"")
-    assert list(read_packed(str(tmp_path / "f.gz"))) == []
+    assert list(read_lines(str(tmp_path / "f.gz"))) == []
     (tmp_path / "f.gz").write_bytes(b"nonsense")
     with pytest.raises(CorruptFile, match="cut or damaged"):
-        list(read_packed(str(tmp_path / "f.gz")))
+        list(read_lines(str(tmp_path / "f.gz")))
 
 
 def test_raw_is_the_row_as_given(spark: SparkSession, tmp_path: Path) -> None:
@@ -140,11 +140,13 @@ def test_raw_is_the_row_as_given(spark: SparkSession, tmp_path: Path) -> None:
         '{"filter": "price > 2.50", "id": "two", "interface": "I", "note": "é"}',
         f'{{"id": "three", "interface": "I", "filter": "area inside POLYGON(({ring})"}}',
     ]
-    build_index(spark, str(write_lines(tmp_path / "s.jsonl", [*GOOD, *lines])), str(tmp_path / "a"), max_quarantined=1)
+    build_index(
+        str(write_lines(tmp_path / "s.jsonl", [*GOOD, *lines])), str(tmp_path / "a"), session=spark, max_quarantined=1
+    )
     assert sorted(row["raw"] for row in quarantine(tmp_path / "a")) == sorted(lines)
     rows = [*({**row, "id": n} for n, row in enumerate(GOOD)), {"id": 3, "interface": "J", "filter": "area  = 1"}]
     rows.append({"id": 99, "interface": None, "filter": "price >  1"})
-    build_index(spark, str(write_parquet(tmp_path / "s.parquet", rows)), str(tmp_path / "b"), max_quarantined=1)
+    build_index(write_parquet(tmp_path / "s.parquet", rows), tmp_path / "b", session=spark, max_quarantined=1)
     found = [json.loads(row["raw"]) for row in quarantine(tmp_path / "b")]
     assert sorted(found, key=lambda row: str(row["filter"])) == sorted(
         (rows[3], rows[-2], rows[-1]), key=lambda row: str(row["filter"])
@@ -158,7 +160,7 @@ def test_statistics_and_quarantine_are_those_of_the_manifest(
     index = tmp_path / "index"
     write_lines(tmp_path / "one.jsonl", [*GOOD, "{one]"])
     write_lines(tmp_path / "two.jsonl", [*GOOD[:12], "{two]"])
-    build_index(spark, str(tmp_path / "one.jsonl"), str(index), quarantine=str(tmp_path / "rejected"))
+    build_index(tmp_path / "one.jsonl", index, session=spark, quarantine=str(tmp_path / "rejected"))
     before = state(index)
     copies = state(tmp_path / "rejected")
 
@@ -167,7 +169,7 @@ def test_statistics_and_quarantine_are_those_of_the_manifest(
 
     monkeypatch.setattr(building, "commit_index", fail)
     with pytest.raises(OSError, match="nowhere"):
-        build_index(spark, str(tmp_path / "two.jsonl"), str(index), quarantine=str(tmp_path / "rejected"))
+        build_index(tmp_path / "two.jsonl", index, session=spark, quarantine=str(tmp_path / "rejected"))
     assert (state(index), state(tmp_path / "rejected")) == (before, copies)
 
     def die(*arguments: Any) -> None:
@@ -176,14 +178,14 @@ def test_statistics_and_quarantine_are_those_of_the_manifest(
     monkeypatch.setattr(building, "commit_index", commit_index)
     monkeypatch.setattr("contrada.forwarding.segments.index_directory._replace_manifest", die)
     with pytest.raises(KeyboardInterrupt):
-        build_index(spark, str(tmp_path / "two.jsonl"), str(index), quarantine=str(tmp_path / "rejected"))
+        build_index(tmp_path / "two.jsonl", index, session=spark, quarantine=str(tmp_path / "rejected"))
     after = state(index)
     assert {name: after[name] for name in before} == before
     assert state(tmp_path / "rejected") == copies
     assert [row["raw"] for row in quarantine(index)] == ["{one]"]
     monkeypatch.undo()
     for _ in range(2):  # the index before the last may still be read; then it goes
-        build_index(spark, str(tmp_path / "two.jsonl"), str(index), quarantine=str(tmp_path / "rejected"))
+        build_index(tmp_path / "two.jsonl", index, session=spark, quarantine=str(tmp_path / "rejected"))
     assert [row["raw"] for row in quarantine(index)] == ["{two]"]
     assert pq.read_table(tmp_path / "rejected").to_pylist() == quarantine(index)
     assert len(list(index.glob("statistics-*"))) == len(list(index.glob("quarantine-*"))) == 1

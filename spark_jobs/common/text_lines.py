@@ -1,0 +1,81 @@
+"""Lines of text files, which tasks read by themselves, packed or not.
+
+Spark reads such files too; but it passes over names that begin with _ or ., takes others for patterns, and fails a job
+at a damaged packed file without saying which it was. A packed file is unpacked to its end before a line of it is given:
+what was read of half a file is not mistaken for the whole. Of one that is not, several tasks may read a range of bytes
+each: a line belongs to the range that it begins in.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from contrada.errors import CorruptFile
+from contrada.spark_jobs.common.errors import damage_as
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CODECS: Final = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+PACKED: Final = tuple(_CODECS)
+_BLOCK: Final = 1 << 20
+
+
+def is_packed(file: Path) -> bool:
+    """Whether the name says that a file is packed."""
+    return file.suffix in _CODECS
+
+
+def read_lines(path: str, start: int = 0, stop: int = 0, *, whole: bool = False) -> Iterator[pa.Array]:
+    """The lines of a file as arrays of bytes, or all of it as one; `CorruptFile` before any if it is damaged.
+
+    With `stop`, of a file that is not packed, the lines that begin from byte `start` on and before it. Lines are as
+    Spark has them: without their ends, which are CR, LF or both.
+    """
+    packed = is_packed(Path(path))
+    with damage_as(path, lambda error: CorruptFile(f"cut or damaged, not a whole {Path(path).suffix} file: {error}")):
+        if packed:
+            for _ in _unpacked(path):
+                pass
+        if whole:
+            yield pa.array([b"".join(_unpacked(path)) if packed else Path(path).read_bytes()], pa.binary())
+        elif packed:
+            yield from _packed_lines(path)
+        else:
+            yield from _lines(path, start, stop or Path(path).stat().st_size)
+
+
+def _lines(path: str, start: int, stop: int) -> Iterator[pa.Array]:
+    with Path(path).open("rb") as file:
+        if start:
+            file.seek(start - 1)
+            file.readline()  # it began before
+        while (at := file.tell()) < stop:
+            limit = min(_BLOCK, stop - at)  # all lines that begin in so many bytes: until there are more than one less
+            some = file.readlines(limit - 1) if limit > 1 else [file.readline()]
+            if not some:
+                return
+            yield pa.array(b"".join(some).splitlines(), pa.binary())
+
+
+def _unpacked(path: str) -> Iterator[bytes]:
+    if not Path(path).stat().st_size:
+        return
+    with pa.input_stream(path, compression=_CODECS[Path(path).suffix]) as file:
+        while block := file.read(_BLOCK):
+            yield block
+
+
+def _packed_lines(path: str) -> Iterator[pa.Array]:
+    held: list[bytes] = []
+    for block in _unpacked(path):
+        end = block.rfind(b"\n") + 1
+        held.append(block[:end] if end else block)
+        if end:
+            yield pa.array(b"".join(held).splitlines(), pa.binary())
+            held = [block[end:]]
+    if lines := b"".join(held).splitlines():
+        yield pa.array(lines, pa.binary())
