@@ -25,10 +25,6 @@ ALLOWED = {
     ("broker/core/core.py", "_handle"): "the verb: what is done with a message",
     ("spatial/relations/contacts.py", "_witness"): "the word of [SIENA-2D] for a point that proves an intersection",
 }
-# What is still to be renamed: words by folder. Take a line out with the last of its names.
-PENDING = {
-    "forwarding": {"settle"},
-}
 
 
 def given_up() -> dict[str, tuple[str, ...]]:
@@ -64,7 +60,7 @@ def named(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("folder", PRODUCT)
 def test_names_use_no_word_that_was_given_up(folder):
-    forbidden = {word for word, folders in WORDS.items() if folder in folders} - PENDING.get(folder, set())
+    forbidden = {word for word, folders in WORDS.items() if folder in folders}
     found = {
         (path.relative_to(ROOT).as_posix(), name)
         for path in sources(folder)

@@ -19,7 +19,7 @@ import numpy as np
 
 from contrada.forwarding.codec.msgpack import BOX, REGION
 from contrada.forwarding.language.constraint import Operator
-from contrada.forwarding.table.hashes import hashes_of
+from contrada.forwarding.state.hashes import hashes_of
 from contrada.forwarding.types.records import Saved
 from contrada.spatial.storage.jit import inner_kernel, kernel
 

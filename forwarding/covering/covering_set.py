@@ -96,7 +96,7 @@ class CoveringSet(Generic[K]):
         removed = [key]
         for orphan in orphans:
             del self._hidden_under[orphan]
-        # Orphans that hide one another settle among themselves: a wider one, placed later, takes over from a narrower.
+        # Orphans that hide one another decide among themselves: a wider one, placed later, takes over from a narrower.
         for orphan in orphans:
             change = self._place(orphan, _envelope(self._filters[orphan]))
             for shown in change.added:

@@ -1,7 +1,7 @@
 """An index directory: packed segments of a large set of subscriptions, and the manifest that makes them one.
 
     OUT/manifest.json             what is valid: format, counts, statistics, the segments with their gates
-    OUT/segment-<digest>.table    a saved ForwardingTable, memory-mapped when it is opened (table/file.py)
+    OUT/segment-<digest>.table    a saved ForwardingTable, memory-mapped when it is opened (state/file.py)
     OUT/segment-<digest>.ids      which subscription each of its filters is of (subscription_ids.py)
     OUT/<folder>-<digest>/        what else belongs to the index: statistics, a quarantine; the manifest says which
 

@@ -45,10 +45,10 @@ from contrada.forwarding.segments.index_directory import (
 from contrada.forwarding.segments.segment import Segment
 from contrada.forwarding.segments.shared_batch import SharedBatch, SharedNames, TableNames, extend
 from contrada.forwarding.segments.subscription_ids import check_id
+from contrada.forwarding.state.state import TableStats
 from contrada.forwarding.table.arguments import listed
 from contrada.forwarding.table.interfaces import InterfaceT
 from contrada.forwarding.table.matcher import match_by_pieces
-from contrada.forwarding.table.state import TableStats
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.textual.registry import DEFAULT
 
@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.language.explain import Explanation
     from contrada.forwarding.language.filter import Expression
+    from contrada.forwarding.state.numbering import NameNumbering
     from contrada.forwarding.table.contract import Table
-    from contrada.forwarding.table.numbering import NameNumbering
     from contrada.spatial.road.network import RoadNetwork
 
 __all__ = [

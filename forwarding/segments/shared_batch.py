@@ -15,7 +15,7 @@ from contrada.forwarding.batches.encode import Values
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.segments.gate import bounds_of
-from contrada.forwarding.table.numbering import NameNumbering
+from contrada.forwarding.state.numbering import NameNumbering
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

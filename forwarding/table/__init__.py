@@ -1,5 +1,5 @@
 """The forwarding table.
 
-`table` is the face, `changer` and `matcher` are what it does, `state` and `memory` what it is made of, `file` how it is
-saved, `check` its invariants, `guard` what refuses a bad file.
+`contract` is what every table does and `table` the one in memory: `changer`, `matcher` and `rebuild` are what it does,
+`arguments` what it is given, `answers` what it gives. What it is made of is in forwarding/state.
 """

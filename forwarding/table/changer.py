@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.filter import Filter
-    from contrada.forwarding.table.state import TableState
+    from contrada.forwarding.state.state import TableState
     from contrada.forwarding.types.plugged import Fillable
 
 _LOW_HALF: Final = (1 << 32) - 1

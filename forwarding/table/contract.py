@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.language.explain import Explanation
     from contrada.forwarding.language.filter import Expression, Filter
-    from contrada.forwarding.table.state import TableStats
+    from contrada.forwarding.state.state import TableStats
 
 
 class Table(Protocol[InterfaceT]):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.match.batch import Batch
     from contrada.forwarding.kernels.match.verifying import Scratch
     from contrada.forwarding.kernels.memory.layout import Ints
-    from contrada.forwarding.table.memory import Memory
+    from contrada.forwarding.state.memory import Memory
     from contrada.forwarding.types.plugged import PluggedType
 
     Types: TypeAlias = Mapping[int, PluggedType]

@@ -6,7 +6,7 @@
     types/        types with indexes of their own: regions, geotext
     changer       adding and removing around the kernels; `matcher` the same for matching
     arguments     what callers give, looked at; `answers` what they get, made of what matching has found
-    state         what these share; `memory` and `growable` are its memory, `file` its form on disk
+    state/        what these share: `memory` and `growable` are its memory, `file` its form on disk
 
 With n filters, a notification costs what its attributes look up plus the postings they meet: the filters whose most
 selective constraint it satisfies, whatever n. Adding and removing a filter are O(constraints · log n), without pauses:
@@ -29,15 +29,15 @@ from contrada.forwarding.kernels.change.adding import I_FIRST
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.explain import Explanation, explain
 from contrada.forwarding.language.filter import as_filters, vertices_of
+from contrada.forwarding.state.file import load_table, save_table
+from contrada.forwarding.state.lock import ReadersWriter
+from contrada.forwarding.state.state import TableState, TableStats, table_stats
 from contrada.forwarding.table.answers import interface_sets, pairs_of, runs, shared_sets
 from contrada.forwarding.table.arguments import hashed, interface_filter_pairs, listed
 from contrada.forwarding.table.changer import Changer
-from contrada.forwarding.table.file import load_table, save_table
 from contrada.forwarding.table.interfaces import InterfaceT
-from contrada.forwarding.table.lock import ReadersWriter
 from contrada.forwarding.table.matcher import MATCH_AT_ONCE, match_by_pieces, match_encoded, match_notifications
 from contrada.forwarding.table.rebuild import Rebuilder
-from contrada.forwarding.table.state import TableState, TableStats, table_stats
 from contrada.forwarding.types.plugged import Settings, check_roads
 from contrada.spatial.relations.relate import EXACT, Discretization, Uniform
 from contrada.spatial.textual.registry import DEFAULT, NAMES
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.batches.packed_columns import Filters
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.language.filter import Expression, Filter
-    from contrada.forwarding.table.numbering import NameNumbering
+    from contrada.forwarding.state.numbering import NameNumbering
     from contrada.spatial.road.network import RoadNetwork
 
 _ADD: Final = 256  # filters added before others get their turn
@@ -425,7 +425,7 @@ class ForwardingTable(Generic[InterfaceT]):
 
     def _check(self) -> None:
         """Assert every invariant of the table."""
-        from contrada.forwarding.table.check import check_table
+        from contrada.forwarding.state.check import check_table
 
         with self._lock.reading():
             check_table(self._memory, self._names, self._interfaces)

@@ -16,7 +16,7 @@ from contrada.errors import InvalidValue
 from contrada.forwarding.batches.packed_columns import distinct, match_texts
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.operands import TextMatch
-from contrada.forwarding.table.growable import GrowableArray
+from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
 from contrada.forwarding.types.records import FIRST_MARK, NAME_BITS, POSTED, Records
 from contrada.forwarding.types.similar import SimilarIndexes

@@ -19,8 +19,8 @@ from contrada.errors import ContradaError, CorruptFile
 from contrada.forwarding.codec.msgpack import NO_LIMITS, decode_filter, encode_filter
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.filter import Filter
-from contrada.forwarding.table.growable import GrowableArray
-from contrada.forwarding.table.hashes import Hashes, hash_of
+from contrada.forwarding.state.growable import GrowableArray
+from contrada.forwarding.state.hashes import Hashes, hash_of
 from contrada.spatial.storage.row_numbers import check_offsets, check_shapes
 
 if TYPE_CHECKING:

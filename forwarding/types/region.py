@@ -13,7 +13,7 @@ import numpy as np
 
 from contrada.forwarding.batches.packed_columns import distinct, relation_texts
 from contrada.forwarding.covering.budget import OF_REGIONS
-from contrada.forwarding.table.growable import GrowableArray
+from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
 from contrada.forwarding.types.records import ALIVE, NAME_BITS, POSTED, Records
 from contrada.spatial.cr_tree.tree import CRTree

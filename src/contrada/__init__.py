@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.filter import Expression, Filter, Predicate
     from contrada.forwarding.language.parse import parse
     from contrada.forwarding.segments.segmented_table import Segment, SegmentedTable
-    from contrada.forwarding.table.state import TableStats
+    from contrada.forwarding.state.state import TableStats
     from contrada.forwarding.table.table import ForwardingTable
     from contrada.spatial.cr_tree.tree import CRTree
     from contrada.spatial.geometry.point import Point
@@ -88,7 +88,7 @@ _HOME = {
     "Segment": "forwarding.segments.segmented_table",
     "SegmentedTable": "forwarding.segments.segmented_table",
     "Subscription": "client.subscriptions",
-    "TableStats": "forwarding.table.state",
+    "TableStats": "forwarding.state.state",
     "Uniform": "spatial.relations.relate",
     "UnwritableFile": "errors",
     "Verdict": "forwarding.language.explain",

@@ -13,8 +13,8 @@ from contrada.forwarding.kernels.change.simplifying import (
     find_coverers,
     hang,
     leave_group,
+    place_filter,
     set_state,
-    settle_filter,
     unhang,
 )
 from contrada.forwarding.kernels.change.weighing import PERHAPS
@@ -72,7 +72,7 @@ def add_filters(
             index.state[S_VOID] += 1
             set_state(index, made[i], VOID)
         else:
-            settle_filter(index, made[i], simplify, events, room[:16], room[16:64])
+            place_filter(index, made[i], simplify, events, room[:16], room[16:64])
     _move_from_ghosts(index, simplify, events, room)
 
 
@@ -140,7 +140,7 @@ def _move_from_ghosts(index: Index, simplify: bool, events: Ints, room: Ints) ->
         child = index.filters[ghost, F_CHILD]
         unhang(index, child)
         set_state(index, child, VOID)
-        settle_filter(index, child, simplify, events, room[:16], room[16:64])
+        place_filter(index, child, simplify, events, room[:16], room[16:64])
         if index.filters[ghost, F_CHILD] == 0:
             _free_ghost(index, ghost, events)
 

@@ -238,7 +238,7 @@ def cover(index: Index, f: int, coverer: int, events: Ints) -> None:
 
 
 @inner_kernel
-def settle_filter(index: Index, f: int, simplify: bool, events: Ints, room: Ints, found: Ints) -> None:
+def place_filter(index: Index, f: int, simplify: bool, events: Ints, room: Ints, found: Ints) -> None:
     """Give a filter that is neither posted nor covered its place: under a coverer, or in the index."""
     if simplify and find_coverers(index, f, YES, room, found[:1]) != 0:
         hang(index, f, found[0])

@@ -5,7 +5,7 @@ mixed: `key` is the bits of the nearest float, mapped so that integers compare a
 rounding an integer to that float took away (between -1024 and 1024, zero for floats and for integers up to 2**53).
 Rounding is monotone, so a smaller number never has a larger key, and equal keys are told apart by `low`.
 
-A string's key is its first eight bytes, big-endian; equal keys are settled by comparing bytes.
+A string's key is its first eight bytes, big-endian; equal keys are told apart by comparing bytes.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from contrada.forwarding.batches.bodies import read_plain
 from contrada.forwarding.batches.encode import encode_notifications
 from contrada.forwarding.codec.msgpack import decode_notification, encode_notification
 from contrada.forwarding.kernels.memory.names import NameIndex
-from contrada.forwarding.table.numbering import NameNumbering
+from contrada.forwarding.state.numbering import NameNumbering
 from tests.forwarding import strategies as given_
 
 if TYPE_CHECKING:

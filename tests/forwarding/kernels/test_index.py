@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.forwarding.kernels.memory import layout
-from contrada.forwarding.table.memory import Memory
+from contrada.forwarding.state.memory import Memory
 from tests.forwarding.kernels import index_drivers as drive
 from tests.naive.indexes import ORDERS, NaiveCells, NaiveThresholds
 

@@ -13,9 +13,9 @@ from contrada.forwarding.kernels.match.finding import C_STEPS, HASHES_BESIDE
 from contrada.forwarding.kernels.match.verifying import C_SIZE
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.attr import attr
-from contrada.forwarding.table.memory import Memory
+from contrada.forwarding.state.memory import Memory
+from contrada.forwarding.state.trie_check import check_tries
 from contrada.forwarding.table.table import ForwardingTable
-from contrada.forwarding.table.trie_check import check_tries
 from tests.forwarding.kernels import index_drivers as drive
 from tests.naive.indexes import NaivePatterns
 

@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from contrada.forwarding.table.growable import GrowableArray
-from contrada.forwarding.table.lock import ReadersWriter
+from contrada.forwarding.state.growable import GrowableArray
+from contrada.forwarding.state.lock import ReadersWriter
 
 
 @pytest.mark.parametrize("columns", [0, 1, 2, 3, 8])

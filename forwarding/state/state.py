@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from contrada.forwarding.kernels.memory import layout
-from contrada.forwarding.table.memory import Memory
-from contrada.forwarding.table.numbering import NameNumbering, Numbering
+from contrada.forwarding.state.memory import Memory
+from contrada.forwarding.state.numbering import NameNumbering, Numbering
 
 if TYPE_CHECKING:
     from contrada.forwarding.types.plugged import PluggedType, Settings

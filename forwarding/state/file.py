@@ -16,12 +16,12 @@ import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.kernels.memory import layout
-from contrada.forwarding.table.growable import GrowableArray
-from contrada.forwarding.table.guard import check_shapes, guard_table
-from contrada.forwarding.table.hashes import Hashes
-from contrada.forwarding.table.memory import Memory
-from contrada.forwarding.table.numbering import NameNumbering, SavedNumbering, saved_hashes
-from contrada.forwarding.table.state import TableState
+from contrada.forwarding.state.growable import GrowableArray
+from contrada.forwarding.state.guard import check_shapes, guard_table
+from contrada.forwarding.state.hashes import Hashes
+from contrada.forwarding.state.memory import Memory
+from contrada.forwarding.state.numbering import NameNumbering, SavedNumbering, saved_hashes
+from contrada.forwarding.state.state import TableState
 from contrada.forwarding.types.plain import nested, numbered, within
 from contrada.forwarding.types.plugged import Settings, make_type
 from contrada.spatial.relations.relate import EXACT, Uniform

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from contrada.forwarding.table.memory import Memory
+    from contrada.forwarding.state.memory import Memory
     from contrada.forwarding.types.plugged import PluggedType
 
 # Columns of each array, 0 for a list; and the place in `state` that says how many rows are in use.

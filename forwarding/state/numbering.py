@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Generic, Self, TypeVar, cast
 
 from contrada.forwarding.kernels.memory.names import NameIndex, Names
-from contrada.forwarding.table.hashes import Hashes, hash_of
+from contrada.forwarding.state.hashes import Hashes, hash_of
 
 _T = TypeVar("_T")
 

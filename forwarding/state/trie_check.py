@@ -10,7 +10,7 @@ from contrada.forwarding.kernels.memory import layout as at
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME
 
 if TYPE_CHECKING:
-    from contrada.forwarding.table.memory import Memory
+    from contrada.forwarding.state.memory import Memory
 
 _LOW_HALF = (1 << 32) - 1
 _LARGEST_TOP = 5

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from contrada.forwarding.kernels.change.adding import I_COUNT, I_FIRST
 from contrada.forwarding.kernels.memory import layout as at
-from contrada.forwarding.table.trie_check import check_tries
+from contrada.forwarding.state.trie_check import check_tries
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-    from contrada.forwarding.table.memory import Memory
-    from contrada.forwarding.table.numbering import Numbering
+    from contrada.forwarding.state.memory import Memory
+    from contrada.forwarding.state.numbering import Numbering
 
 _LOW_HALF = (1 << 32) - 1
 _FIELD_LISTS = {  # operators and accesses of the filters in each list of a field

@@ -12,7 +12,7 @@ from contrada.forwarding.kernels.match.verifying import A_COLUMNS, C_SIZE, SUSPE
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.kernels.memory.layout import Index
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME
-from contrada.forwarding.table.growable import GrowableArray
+from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.types.shares import Sampler
 
 if TYPE_CHECKING:
