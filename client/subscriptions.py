@@ -84,6 +84,12 @@ class _Subscribed:
         return inbox.id
 
     @property
+    def known(self) -> bool:
+        """Whether the broker's index had the name that was attached to. Another index may bring it, or take it away."""
+        inbox: Inbox = self._state
+        return inbox.known
+
+    @property
     def pending(self) -> int:
         """Notifications that have arrived and were not taken."""
         inbox: Inbox = self._state

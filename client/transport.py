@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
-from contrada.broker.protocol.addresses import host_name, is_address
+from contrada.broker.protocol.addresses import host_name, is_address, unknown_host
 from contrada.broker.protocol.keepalive import keepalive
 from contrada.client.engine.states import Input
 from contrada.errors import Disconnected, InvalidValue
@@ -148,9 +148,7 @@ class Transport:
             elif kind == zmq.EVENT_CONNECT_RETRIED:
                 found, self._tried = self._tried or self._name is None, False
                 if not found:
-                    return Report(
-                        Input.CUT, f"{self.url}: there is no host {self._name!r}, as far as this machine knows"
-                    )
+                    return Report(Input.CUT, f"{self.url}: {unknown_host(self._name or '')}")
             elif kind == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
                 return Report(Input.INSECURE, f"{self.url}: {self._unknown_key()}")
             elif self._shaken:

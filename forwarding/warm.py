@@ -10,9 +10,11 @@ broker does with them. With everything in the cache that takes about a second.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -29,7 +31,7 @@ from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.registry import DEFAULT, textual_index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from contrada.forwarding.language.values import Value
     from contrada.spatial.road.network import RoadNetwork
@@ -61,10 +63,37 @@ class Progress(NamedTuple):
     most: int  # that may have to be, at most
     seconds: float  # since it began
 
+    @property
+    def seconds_left(self) -> float:
+        """How long it goes on, if it goes on as so far."""
+        return self.seconds * (self.most - self.done) / self.done if self.done else 0.0
+
     def __str__(self) -> str:
-        left = self.seconds * (self.most - self.done) / self.done if self.done else 0.0
+        left = self.seconds_left
         rest = f", about {left:.0f} s left" if self.done >= 10 and left >= 1 else ""
         return f"compiling kernels, once for this machine: {self.done} of {self.most}{rest}"
+
+
+@contextmanager
+def told_while_compiling(tell: Callable[[Progress], None], period: float = 5.0) -> Iterator[None]:
+    """Within the block, tell how far this process is whenever it has compiled something: at once, then periodically."""
+    began = time.monotonic()
+    done = 0
+    told = -math.inf
+
+    def count(_name: str) -> None:
+        nonlocal done, told
+        done += 1
+        now = time.monotonic() - began
+        if now - told >= period:
+            told = now
+            tell(Progress(done, max(KERNELS, done), now))
+
+    kernel_cache.compiled.append(count)
+    try:
+        yield
+    finally:
+        kernel_cache.compiled.remove(count)
 
 
 def compile_kernels(roads: RoadNetwork | None = None) -> None:

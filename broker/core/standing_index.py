@@ -213,7 +213,8 @@ class StandingIndex:
         if len(standing.attached) == 1:
             with self._subscriptions.undone_if_it_fails(subscription):
                 yield from self._tell_name(standing)
-        self._sessions.answer(session, Ack((Acked(message.request),)))
+        known = self.loaded is not None and bool(self.loaded.table.interface_filters(message.name, 1))
+        self._sessions.answer(session, Ack((Acked(message.request, int(known)),)))
 
     def withdraw(self, subscription: Subscription) -> None:
         """Detach a subscription that has ended."""

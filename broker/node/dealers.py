@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from contrada.broker.protocol.addresses import host_name, unknown_host
 from contrada.broker.protocol.keys import load_public
 from contrada.errors import ContradaError
 
@@ -32,6 +33,9 @@ _LOST: Final = {
 }
 
 
+_FOUND: Final = (int(zmq.Event.CONNECT_DELAYED), int(zmq.Event.CONNECTED))  # the host has an address
+
+
 class _Line(NamedTuple):
     dealer: zmq.Socket[bytes]
     monitor: zmq.Socket[bytes]
@@ -48,6 +52,7 @@ class Dealers:
         self._keys = keys
         self._options = {**options, zmq.RECONNECT_IVL: -1, zmq.LINGER: 0}
         self._lines: dict[bytes, _Line] = {}
+        self._unknown: dict[bytes, str] = {}  # names of hosts of which no address was found yet
 
     def __bool__(self) -> bool:
         return bool(self._lines)
@@ -68,8 +73,10 @@ class Dealers:
             dealer.curve_publickey = self._keys.own.public.encode()
             dealer.curve_secretkey = self._keys.own.secret.encode()
             dealer.curve_serverkey = server_key.encode()
-        line = _Line(dealer, dealer.get_monitor_socket(sum(_LOST)))
+        line = _Line(dealer, dealer.get_monitor_socket(sum(_LOST) + sum(_FOUND)))
         self._lines[connection] = line
+        if (name := host_name(peer.url)) is not None:
+            self._unknown[connection] = name
         for readable in line:
             self._poller.register(readable, zmq.POLLIN)
         try:
@@ -77,9 +84,15 @@ class Dealers:
         except zmq.ZMQError as error:
             raise ContradaError(f"cannot dial {peer.url}: {error}") from error
 
+    def silence(self, connection: bytes) -> str:
+        """Say why nothing may have come from a connection."""
+        name = self._unknown.get(connection)
+        return "no answer" if name is None else unknown_host(name)
+
     def close(self, connection: bytes) -> None:
         """Hang up, if it is still open."""
         line = self._lines.pop(connection, None)
+        self._unknown.pop(connection, None)
         if line is not None:
             for readable in line:
                 self._poller.unregister(readable)
@@ -107,5 +120,8 @@ class Dealers:
                         break
                     core.receive(connection, None, frames, now)
             if monitor in ready:
-                event = parse_monitor_message(monitor.recv_multipart(zmq.NOBLOCK))
-                core.disconnected(connection, _LOST.get(int(event["event"]), "lost"), now)
+                event = int(parse_monitor_message(monitor.recv_multipart(zmq.NOBLOCK))["event"])
+                if event in _FOUND:
+                    self._unknown.pop(connection, None)
+                else:
+                    core.disconnected(connection, _LOST.get(event, "lost"), now)

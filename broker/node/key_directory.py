@@ -6,6 +6,7 @@ without a restart.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,6 +40,11 @@ class KeyDirectory:
         self._refresh()
         return self._identities.get(key or "")
 
+    def broker_names(self) -> dict[str, str]:
+        """By the ids of brokers that have no other name than their key: the names of their key files."""
+        self._refresh()
+        return {id_of_key(key): identity.name for key, identity in self._identities.items()}
+
     def _refresh(self) -> None:
         files = sorted(p for p in self.path.glob("*.toml") if not p.name.endswith(".secret.toml"))
         stamp = [(p.name, stat.st_mtime_ns, stat.st_size) for p in files if (stat := _stat(p)) is not None]
@@ -57,6 +63,11 @@ class KeyDirectory:
                 log.error("bad key file", extra={"reason": str(error)})
         self._identities = identities
         self._stamp = stamp
+
+
+def id_of_key(public: str) -> str:
+    """The id of a broker that has a key and was given none."""
+    return f"b-{hashlib.blake2b(public.encode(), digest_size=4).hexdigest()}"
 
 
 def _stat(path: Path) -> os.stat_result | None:

@@ -15,9 +15,7 @@ that of somebody who has just left; only names that the ROUTER made itself are s
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import secrets
 import socket
 import threading
 import time
@@ -33,14 +31,12 @@ from zmq.utils.monitor import parse_monitor_message
 from contrada.broker.core.core import Core
 from contrada.broker.node.dealers import Dealers
 from contrada.broker.node.index_loader import IndexLoader
-from contrada.broker.node.key_directory import KeyDirectory
+from contrada.broker.node.listener import HANDSHAKE_FAILURES, Listener, transport_options
 from contrada.broker.node.recorder import Recorder
 from contrada.broker.node.worker import Worker
-from contrada.broker.protocol.keepalive import keepalive
 from contrada.broker.protocol.wire import Code, Role
 from contrada.broker.sessions.session import Sent
 from contrada.broker.sessions.sessions import Identity
-from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,18 +57,12 @@ _MATCH_SECONDS = 0.02  # of a turn for matching,
 _WORK_SECONDS = 0.01  # for what takes clients more than a turn,
 _LEFTOVER_SECONDS = 0.002  # and for what nobody waits for
 _READERS = 2  # threads that read large filters
-_SEND_QUEUE = 128  # messages in a connection's buffer before it counts as full
-_RECEIVE_QUEUE = 64
 _COPY_BYTES = 64 << 10  # longer frames are shared with ZeroMQ instead of copied
 _PATIENCE = 0.8  # of the shutdown timeout for delivering; the rest is for ZeroMQ to empty its buffers
 _PAUSE = 0.002  # after a turn that failed, and longer if the next one fails too,
 _LONGEST_PAUSE = 0.25  # so that a lasting failure does not fill the log
 _OWN_NAME = 5  # bytes of a connection's name that ZeroMQ made: a zero, and a number
 _EVERYONE = Identity("", frozenset(Role))
-_HANDSHAKE_FAILURES = {
-    int(zmq.Event.HANDSHAKE_FAILED_NO_DETAIL): "the client gave up during the handshake",
-    int(zmq.Event.HANDSHAKE_FAILED_PROTOCOL): "the client has other security settings, or another key for this broker",
-}
 
 
 class Node:
@@ -86,15 +76,18 @@ class Node:
         metrics: Metrics,
         index: Loaded | None = None,
         roads: RoadNetwork | None = None,
+        listener: Listener | None = None,
     ) -> None:
-        keys = KeyDirectory(settings.keys) if settings.keys is not None else None
+        listener = listener or Listener(settings)
+        keys = listener.keys
+        self.url = listener.url
         self.settings = settings
         self.core = Core(
             settings,
             metrics.timed(table),
             codec,
             keys.identify if keys else lambda _user: _EVERYONE,
-            id=settings.id or _own_id(keys),
+            id=listener.id,
             # Ids stay unique across restarts under one broker id: no broker accepts a notification per microsecond.
             first_sequence=time.time_ns() // 1000,
             now=time.monotonic(),
@@ -110,6 +103,8 @@ class Node:
         self.core.work.seconds = _WORK_SECONDS
         self.core.matching.seconds = _MATCH_SECONDS
         self._keys = keys
+        if keys is not None:
+            self.core.overlay.names = keys.broker_names
         self._secure = keys is not None
         self._linger = settings.shutdown_timeout
         self._wake_read, self._wake_write = socket.socketpair()
@@ -118,58 +113,30 @@ class Node:
         self._stopping = threading.Event()
         self._next_tick = 0.0
         self.turned: float | None = None  # when the loop last came round, by the monotonic clock; None before the first
-        self._context = zmq.Context()
+        self._context, self._router, self._zap, self._monitor = (
+            listener.context,
+            listener.router,
+            listener.zap,
+            listener.monitor,
+        )
         self._poller = zmq.Poller()
-        self._peers = self.core.links.transport = Dealers(self._context, self._poller, keys, self._transport_options())
-        self._zap = self._context.socket(zmq.REP)
-        self._router = self._context.socket(zmq.ROUTER)
+        self._peers = self.core.links.transport = Dealers(
+            self._context, self._poller, keys, transport_options(settings)
+        )
         try:
-            self._open(keys)
             if settings.record is not None:  # last: it leaves a mark on the disk
                 self._recorder = Recorder(settings, self.core.id, self.core.counters)
                 self.core.delivery.journal = self._recorder.writer
             if index is not None:
                 self.core.index.load(index)
                 self._loader.verify(index, partial(self.core.index.verified, index))  # opened without, to start quickly
-        except BaseException:
+        except BaseException:  # also what the listener holds
             if self._recorder is not None:
                 self._recorder.close()
             self._context.destroy(linger=0)
             self._wake_read.close()
             self._wake_write.close()
             raise
-        self.url = self._router.getsockopt_string(zmq.LAST_ENDPOINT)
-
-    def _open(self, keys: KeyDirectory | None) -> None:
-        router = self._router
-        self._monitor = router.get_monitor_socket(sum(_HANDSHAKE_FAILURES))
-        options = {
-            **self._transport_options(),
-            zmq.ROUTER_MANDATORY: 1,
-            zmq.BACKLOG: 4096,
-            zmq.IPV6: int("[" in self.settings.listen),
-        }
-        for option, value in options.items():
-            router.setsockopt(option, value)
-        if keys is not None:
-            self._zap.bind("inproc://zeromq.zap.01")
-            router.curve_server = True
-            router.curve_secretkey = keys.own.secret.encode()
-            router.zap_domain = b"contrada"
-        try:
-            router.bind(self.settings.listen)
-        except zmq.ZMQError as error:
-            raise ContradaError(f"cannot listen on {self.settings.listen}: {error}") from error
-
-    def _transport_options(self) -> dict[int, int]:
-        """What the sockets of clients and of peers have in common."""
-        return {
-            zmq.SNDHWM: _SEND_QUEUE,
-            zmq.RCVHWM: _RECEIVE_QUEUE,
-            zmq.MAXMSGSIZE: self.settings.limits.message_bytes,
-            zmq.HANDSHAKE_IVL: 10_000,
-            **keepalive(self.settings.heartbeat, self.settings.timeout),
-        }
 
     def checks(self) -> dict[str, Callable[[], str]]:
         """What an orchestrator may ask, from any thread: each says what is wrong, or nothing."""
@@ -232,7 +199,7 @@ class Node:
         poller = self._poller
         for readable in (self._router, self._monitor, self._wake_read, *([self._zap] if self._secure else [])):
             poller.register(readable, zmq.POLLIN)
-        log.info("listening", extra={"url": self.url, "broker": core.id, "secure": self._secure})
+        log.info("serving", extra={"url": self.url, "broker": core.id})
         self._next_tick = time.monotonic()
         failures = 0
         while not self._stopping.is_set():
@@ -387,13 +354,6 @@ class Node:
                 event = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
             except zmq.Again:
                 return
-            if (reason := _HANDSHAKE_FAILURES.get(int(event["event"]))) is not None:
+            if (reason := HANDSHAKE_FAILURES.get(int(event["event"]))) is not None:
                 self.core.counters["handshake_failures"] += 1
                 log.warning("handshake failed", extra={"reason": reason})
-
-
-def _own_id(keys: KeyDirectory | None) -> str:
-    """Name a broker that was given no id: by its key, which stays the same across restarts, or at random."""
-    if keys is None:
-        return f"b-{secrets.token_hex(4)}"
-    return f"b-{hashlib.blake2b(keys.own.public.encode(), digest_size=4).hexdigest()}"

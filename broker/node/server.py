@@ -1,4 +1,8 @@
-"""A whole broker: the node, its forwarding table and its metrics, in this process or as one."""
+"""A whole broker: the node, its forwarding table and its metrics, in this process or as one.
+
+The socket is bound first; what takes long to import, to load and perhaps to compile comes after that, so that clients
+may connect meanwhile. Hence the imports inside functions.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +14,18 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
-from contrada.broker.core.ports import Codec
-from contrada.broker.node.http import HttpServer, serve
-from contrada.broker.node.index_loader import open_index
-from contrada.broker.node.metrics import Metrics
-from contrada.broker.node.node import Node
+from contrada.broker.node.listener import Listener
 from contrada.broker.node.settings import Settings
 from contrada.errors import ContradaError
-from contrada.forwarding.codec.msgpack import costly, decode_filter, decode_notification
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from contrada.broker.core.ports import Table
+    from contrada.broker.node.http import HttpServer
+    from contrada.broker.node.metrics import Metrics
+    from contrada.broker.node.node import Node
+    from contrada.forwarding.warm import Progress
     from contrada.spatial.road.network import RoadNetwork
 
 log = logging.getLogger("contrada.broker")
@@ -34,20 +37,26 @@ class Broker:
         with Broker(listen="tcp://127.0.0.1:*") as b:
             client = contrada.Client(b.url)
 
-    Options are the fields of `Settings`. `run()` serves on the calling thread instead, until SIGTERM or SIGINT.
+    Options are the fields of `Settings`. `bound` is called when the socket is: before kernels are loaded, and before
+    anybody is served. `run()` serves on the calling thread instead, until SIGTERM or SIGINT.
     """
 
-    def __init__(self, listen: str = "tcp://127.0.0.1:*", *, table: Table | None = None, **options: Any) -> None:
-        self.settings = Settings.of({"listen": listen, **options})
-        self._metrics = Metrics()
-        codec = Codec(decode_notification, decode_filter, costly)
-        roads = _roads(self.settings)
-        index = None
-        if self.settings.index is not None:
-            index = open_index(self.settings.index, self.settings.shard, roads=roads)
-        if table is None:
-            table = _new_table(roads)
-        self._node = Node(self.settings, table, codec, self._metrics, index, roads)
+    def __init__(
+        self,
+        listen: str = "tcp://127.0.0.1:*",
+        *,
+        table: Table | None = None,
+        bound: Callable[[Listener], None] = lambda _listener: None,
+        **options: Any,
+    ) -> None:
+        self.settings = settings = Settings.of({"listen": listen, **options})
+        listener = Listener(settings)
+        try:
+            bound(listener)
+            self._metrics, self._node = _node(settings, listener, table)
+        except BaseException:
+            listener.context.destroy(linger=0)
+            raise
         self._thread: threading.Thread | None = None
         self._endpoint: HttpServer | None = None
 
@@ -109,6 +118,8 @@ class Broker:
 
     def _serve_metrics(self) -> None:
         if self.settings.metrics is not None and self._endpoint is None:
+            from contrada.broker.node.http import serve
+
             self._endpoint = serve(self._metrics, self.settings.metrics, self._node.checks())
             log.info("metrics", extra={"url": self._endpoint.url})
 
@@ -116,6 +127,21 @@ class Broker:
         if self._endpoint is not None:
             self._endpoint.close()
             self._endpoint = None
+
+
+def _node(settings: Settings, listener: Listener, table: Table | None) -> tuple[Metrics, Node]:
+    """Everything behind the socket."""
+    from contrada.broker.core.ports import Codec
+    from contrada.broker.node.index_loader import open_index
+    from contrada.broker.node.metrics import Metrics
+    from contrada.broker.node.node import Node
+    from contrada.forwarding.codec.msgpack import costly, decode_filter, decode_notification
+
+    roads = _roads(settings)
+    index = open_index(settings.index, settings.shard, roads=roads) if settings.index is not None else None
+    metrics = Metrics()
+    codec = Codec(decode_notification, decode_filter, costly)
+    return metrics, Node(settings, table or _new_table(roads), codec, metrics, index, roads, listener)
 
 
 def _roads(settings: Settings) -> RoadNetwork | None:
@@ -127,10 +153,17 @@ def _roads(settings: Settings) -> RoadNetwork | None:
 
 
 def _new_table(roads: RoadNetwork | None) -> Table:
-    """An empty forwarding table, its kernels compiled: not for those who only import the broker's name."""
-    import_module("contrada.forwarding.warm").compile_kernels(roads)
+    """An empty forwarding table, its kernels compiled."""
+    warm = import_module("contrada.forwarding.warm")
+    with warm.told_while_compiling(_tell_progress):
+        warm.compile_kernels(roads)
     table: Table = import_module("contrada.forwarding.table.table").ForwardingTable(road_network=roads)
     return table
+
+
+def _tell_progress(progress: Progress) -> None:
+    facts = {"kernels": progress.done, "of": progress.most, "seconds_left": round(progress.seconds_left)}
+    log.info("compiling", extra=facts)
 
 
 def _tune_process() -> None:

@@ -47,6 +47,9 @@ class Transport(Protocol):
     def open(self, connection: bytes, peer: Peer) -> None:
         """Begin to connect; messages may be sent at once."""
 
+    def silence(self, connection: bytes) -> str:
+        """Say why nothing may have come from a connection."""
+
     def close(self, connection: bytes) -> None:
         """Hang up, if it is still open."""
 
@@ -56,6 +59,10 @@ class NoTransport:
 
     def open(self, connection: bytes, peer: Peer) -> None:
         """Nothing answers there."""
+
+    def silence(self, connection: bytes) -> str:
+        """Say that there was no answer."""
+        return "no answer"
 
     def close(self, connection: bytes) -> None:
         """There is nothing to close."""

@@ -79,7 +79,7 @@ class Links:
         for dial in self.dials:
             if dial.connection is not None:
                 if now >= dial.deadline:
-                    self.disconnected(dial.connection, "no answer")
+                    self.disconnected(dial.connection, self.transport.silence(dial.connection))
             elif now >= max(dial.next_at, self._overlay.stands_down_until) and not self._is_linked(dial):
                 self._dial(dial)
 

@@ -32,7 +32,7 @@ from contrada.errors import ContradaError
 from contrada.forwarding.language.filter import Filter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.ports import Codec, EncodedFilter, Table
@@ -73,6 +73,7 @@ class Overlay:
         self.neighbours: dict[str, Neighbour] = {}  # those whose link is up, by broker id
         self.interfaces: dict[str, NeighbourInterface] = {}
         self.link_rows: list[dict[str, Any]] = []  # what `report.links` said lately, for other threads to read
+        self.names: Callable[[], Mapping[str, str]] = dict  # of brokers by their ids, where keys give names
         self.stands_down_until = 0.0
         self.router = Router(
             id,

@@ -38,9 +38,11 @@ def document(overlay: Overlay, dials: Sequence[Dial], now: float) -> dict[str, A
     topology = overlay.router.topology
     tree = topology.tree()
     states = topology.states
+    names = overlay.names()
     return {
         "known": len(states),
         "stands_down": overlay.stands_down,
+        "names": {state.broker: names[state.broker] for state in states[:LIST_LENGTH] if state.broker in names},
         "brokers": [
             {
                 "broker": state.broker,

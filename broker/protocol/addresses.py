@@ -34,6 +34,11 @@ def host_name(endpoint: str) -> str | None:
     return None
 
 
+def unknown_host(name: str) -> str:
+    """What is said of a host that cannot be looked up."""
+    return f"there is no host {name!r}, as far as this machine knows"
+
+
 def is_local(endpoint: str) -> bool:
     """Whether only this machine can reach an endpoint."""
     if endpoint.startswith(("ipc://", "inproc://")):

@@ -117,7 +117,10 @@ class Deliver:
 
 
 class Acked(NamedTuple):
-    """One answered request. For a PUBLISH, `sequence` is its first notification's number; the rest follow on."""
+    """One answered request. For a PUBLISH, `sequence` is its first notification's number; the rest follow on.
+
+    For an ATTACH it is 1 if the index has the name, else 0.
+    """
 
     request: int
     sequence: int = 0

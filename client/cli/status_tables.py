@@ -103,22 +103,26 @@ def overlay_table(document: dict[str, Any], url: str) -> RenderableType:
     from rich.text import Text
 
     overlay = document.get("overlay", {})
+    names = overlay.get("names", {})
+
+    def named(*ids: str) -> str:
+        return escape(" ".join(names.get(id, id) for id in ids))
+
     brokers = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in ("broker", "linked with", "on the tree"):
         brokers.add_column(heading)
     for row in overlay.get("brokers", []):
-        name = escape(row["broker"]) + (" (here)" if row["broker"] == document.get("broker") else "")
-        tree = " ".join(row["tree"]) if row["reachable"] else "out of reach"
-        brokers.add_row(
-            name, escape(" ".join(row["neighbours"])), escape(tree), style=None if row["reachable"] else "red"
-        )
+        name = named(row["broker"]) + (" (here)" if row["broker"] == document.get("broker") else "")
+        tree = named(*row["tree"]) if row["reachable"] else "out of reach"
+        brokers.add_row(name, named(*row["neighbours"]), tree, style=None if row["reachable"] else "red")
     links = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for column, heading in _LINK_COLUMNS.items():
         links.add_column(heading, justify="left" if column == "neighbour" else "right")
     for row in overlay.get("links", []):
-        cells = [row.get(column) for column in _LINK_COLUMNS]
-        links.add_row(*(_cell(cell) for cell in cells), style=None if row.get("up") else "red")
-    head = Text.assemble((str(document.get("broker", "?")), "bold cyan"), f" at {url}")
+        cells = [_cell(row.get(column)) for column in _LINK_COLUMNS if column != "neighbour"]
+        links.add_row(named(row["neighbour"]), *cells, style=None if row.get("up") else "red")
+    own = str(document.get("broker", "?"))
+    head = Text.assemble((names.get(own, own), "bold cyan"), f" at {url}")
     notes = [Text(f"dialling {peer}") for peer in overlay.get("dialling", [])]
     if overlay.get("stands_down"):
         notes.append(Text("stands down: another broker has this id too, and started later", style="red"))

@@ -34,6 +34,7 @@ class Inbox(KeptRequest):
         "credit",
         "dropped",
         "interruptions",
+        "known",
         "name",
         "policy",
         "queue",
@@ -44,6 +45,7 @@ class Inbox(KeptRequest):
     def __init__(self, id: int, wanted: tuple[bytes, ...] | str, policy: Policy, window: int, queue: int) -> None:
         super().__init__(id, () if isinstance(wanted, str) else wanted)
         self.name = wanted if isinstance(wanted, str) else None  # of the standing interface that it is attached to
+        self.known = True  # whether the broker's index has that name, or had it when it was attached
         self.policy = policy
         self.window = window
         self.queue = queue

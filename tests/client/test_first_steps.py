@@ -7,24 +7,28 @@ import os
 import re
 import subprocess
 import sys
+from io import StringIO
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import typer.main
+from rich.console import Console
 from typer.testing import CliRunner
 
 import contrada
+from contrada import Client
 from contrada.broker.node.server import Broker
 from contrada.broker.protocol.addresses import host_name
 from contrada.client.cli import main as cli
+from contrada.client.cli.status_tables import overlay_table
 from contrada.client.engine.core import Core
 from contrada.client.engine.states import Input
 from contrada.client.options import Options
+from contrada.forwarding.segments.segmented_table import write_index
 from tests.client.reference import make_broker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 COMMANDS = typer.main.get_command(cli.app).commands
@@ -92,9 +96,8 @@ def test_quiet_is_quiet(quiet: bool, url: str, tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_a_quiet_broker_says_nothing(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(broker: Broker, ready: Callable[[], None]) -> None:
-        with broker:
-            ready()
+    def run(broker: Broker) -> None:
+        broker.stop()
 
     levels: list[int] = []
     monkeypatch.setattr(Broker, "run", run)
@@ -151,3 +154,37 @@ def test_a_host_that_cannot_be_found_is_named() -> None:
 )
 def test_which_hosts_are_looked_up(url: str, name: str | None) -> None:
     assert host_name(url) == name
+
+
+def test_attaching_to_a_name_that_the_index_does_not_have_is_told(tmp_path: Path) -> None:
+    write_index(tmp_path / "standing", [("s1", "harbour", "wind > 90")])
+    with Broker(index=tmp_path / "standing", shutdown_timeout=0.5) as broker:
+        options = ["--url", broker.url, "--timeout", "0"]
+        told = CliRunner().invoke(cli.app, ["sub", "--attach", "harbor", *options])
+        assert told.exit_code == 1
+        assert "no interface 'harbor'" in told.stderr
+        assert CliRunner().invoke(cli.app, ["sub", "--attach", "harbour", *options]).exit_code == 0
+        with Client(broker.url) as client:
+            assert not client.attach("harbor").known
+            assert client.attach("harbour").known
+
+
+def test_the_overlay_is_shown_by_names_where_there_are_some() -> None:
+    document = {
+        "broker": "b-1",
+        "overlay": {
+            "names": {"b-1": "north", "b-2": "south"},
+            "brokers": [
+                {"broker": each, "neighbours": ["b-2"], "tree": ["b-3"], "reachable": True} for each in ("b-1", "b-3")
+            ],
+            "links": [{"neighbour": "b-2", "up": True}],
+        },
+    }
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(overlay_table(document, "tcp://there:1"))
+    shown = console.export_text()
+    assert "b-1" not in shown
+    assert "b-2" not in shown
+    assert shown.count("north") == 2
+    assert shown.count("south") == 3
+    assert "b-3" in shown, "it has no other name"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contrada.client.cli.commands.warm import progress_lines
-from contrada.forwarding.warm import Progress, compile_kernels
+from contrada.forwarding.warm import Progress, compile_kernels, told_while_compiling
 from contrada.spatial.storage import kernel_cache
 
 
@@ -31,3 +31,16 @@ def test_what_was_compiled_is_not_compiled_again() -> None:
     finally:
         kernel_cache.compiled.remove(listener)
     assert names == []
+
+
+def test_what_this_process_compiles_is_counted_and_told_at_once_and_then_now_and_then() -> None:
+    told: list[Progress] = []
+    with told_while_compiling(told.append, period=1000.0):
+        for name in "abc":
+            for hear in list(kernel_cache.compiled):
+                hear(name)
+    with told_while_compiling(told.append, period=0.0):
+        for hear in list(kernel_cache.compiled) * 2:
+            hear("d")
+    assert [each.done for each in told] == [1, 1, 2]
+    assert all(each.most >= 600 for each in told)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from contrada.client.cli.common import ConfigFile, Quiet, teller
+from contrada.client.cli.common import ConfigFile, Exit, Quiet, teller
 from contrada.client.cli.settings import load
 
 EXAMPLES = (
@@ -76,5 +78,9 @@ def broker(
     options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
     options.update({name: value for name, value in given.items() if value is not None})
     settings = Settings.of(options)  # what is wrong with them should not wait for the kernels
-    node = Broker(**{field.name: getattr(settings, field.name) for field in fields(settings)})
-    node.run(lambda: teller(quiet)(f"contrada broker {node.id} listens on {node.url}; stop it with Ctrl-C"))
+    tell = teller(quiet)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(Exit.OK))  # while it is loading; then `run` stops it cleanly
+    Broker(
+        bound=lambda listener: tell(f"contrada broker {listener.id} listens on {listener.url}; stop it with Ctrl-C"),
+        **{field.name: getattr(settings, field.name) for field in fields(settings)},
+    ).run()

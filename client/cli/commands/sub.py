@@ -42,7 +42,8 @@ def sub(
 ) -> None:
     """Subscribe and print notifications as JSON lines: {"id": …, "publisher": …, "notification": {…}}.
 
-    Exits with 4 if --timeout passed before --count notifications came.
+    Exits with 4 if --timeout passed before --count notifications came, and with 1 if --attach names what the index of
+    the broker does not have.
     """
     if (filter is None) == (attach is None):
         raise typer.BadParameter("give a filter, or --attach an interface of the broker's index")
@@ -52,6 +53,9 @@ def sub(
         subscribe, wanted = (client.attach, attach) if filter is None else (client.subscribe, filter)
         assert wanted is not None
         subscription = subscribe(wanted, policy=policy, window=window, queue=queue)
+        if not subscription.known:
+            say(f"contrada: the broker's index has no interface {wanted!r}, or it has no index")
+            raise typer.Exit(Exit.FAILURE)
         teller(quiet)(f"subscription {subscription.id} of session {client.session} at {client.url}")
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
