@@ -27,6 +27,7 @@ from contrada.forwarding.language.values import (
     microseconds,
     take_value,
 )
+from contrada.spatial.geometry.point import Point
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.operands import ValueSet
-    from contrada.spatial.geometry.region import Point
 
 KIND: Final = {
     Kind.NUMBER: layout.NUMBER,
@@ -198,7 +198,12 @@ def encode_notifications(notifications: Sequence[Any], names: Mapping[str, int])
                 append(1 if value else 0)
             else:
                 values = values or Values()
-                _unusual(Writer(rows, ends, floats, strings), values, name, number, value)
+                if kind is Point:
+                    append(code | _POINT)
+                    append(values.add(number, _POINT, value) << 32 | len(floats))
+                    floats += (value.x, value.y)
+                else:
+                    _unusual(Writer(rows, ends, floats, strings), values, name, number, value)
         end = len(rows) >> 1
         ends.append(end)
         # Counted, not asked of the mapping: kernels trust it.
@@ -235,6 +240,7 @@ def _check_dropped(name: str, value: object) -> None:
 _STRING: Final = layout.STRING
 _NUMBER: Final = layout.NUMBER
 _BOOL: Final = layout.BOOL
+_POINT: Final = layout.POINT
 _STRINGS: Final = Kind.STRING
 _NUMBERS: Final = Kind.NUMBER
 

@@ -75,10 +75,8 @@ class _Checker:
             owned[row[at.F_INTERFACE]] += state != at.GHOST
             operands = self._codes(row)
             self.refs.update(operands)
-            mask = 0
             for operand in operands:
-                mask |= 1 << (self.operands[operand][at.O_TAG] >> 8 & 63)
-            assert row[at.F_MASK] in (mask, mask - (1 << 64)), "the mask has a bit for each name"
+                assert row[at.F_MASK] >> (self.operands[operand][at.O_TAG] >> 8 & 63) & 1, "a bit for each name"
             assert (row[at.F_ACCESS] & 255 != at.POSTED_NOWHERE) == (state in (at.ACTIVE, at.GHOST))
             assert (row[at.F_PARENT] != 0) == (state == at.COVERED)
             if state != at.ACTIVE:

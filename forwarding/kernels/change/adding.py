@@ -9,6 +9,7 @@ from __future__ import annotations
 from contrada.forwarding.kernels.change.choosing import word_span
 from contrada.forwarding.kernels.change.filing import LOW_HALF, intern_constraint, release_operand
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch, read_scalar
+from contrada.forwarding.kernels.match.masks import bits_needed
 from contrada.forwarding.kernels.memory.layout import (
     EQ,
     F_ACCESS,
@@ -145,7 +146,7 @@ def add_rows(index: Index, interfaces: Ints, batch: Batch, needed: Ints, owners:
                         index.words[at] = room[w + j]
                         at += 1
                     operand = room[w + 1] >> 4 if op == IN else room[w] >> 4
-                    mask |= 1 << (index.operands[operand, O_TAG] >> 8 & 63)
+                    mask |= bits_needed(index.operands[operand, O_TAG] >> 8, op, operand)
                     constraints += 1
                 w += span
         for w in range(active, total):

@@ -8,6 +8,7 @@ from contrada.forwarding.kernels.change.adding import I_COUNT, I_FIRST
 from contrada.forwarding.kernels.change.choosing import value_kind, word_span
 from contrada.forwarding.kernels.guard import marks as m
 from contrada.forwarding.kernels.guard.relatives import guard_relatives, is_filter
+from contrada.forwarding.kernels.match.masks import bits_needed
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.kernels.memory.bits import (
     high_half,
@@ -85,10 +86,10 @@ def _guard_code(index: Index, f: int, marks: m.Marks) -> bool:
             if tag < 0:
                 return False
             if i == first and at < code + active:
-                mask |= 1 << (tag_name(tag) & 63)
+                mask |= bits_needed(tag_name(tag), word_operator(words[at]), word_operand(words[i]))
                 marks.sums[m.M_CONSTRAINTS] += 1
         at += span
-    return mask == row[layout.F_MASK]
+    return row[layout.F_MASK] & ~mask == 0  # a bit too many would hide the filter
 
 
 @inlined_kernel

@@ -3,9 +3,10 @@
 For each notification: decode its attributes and look each value up among the operands; then, per attribute, walk what
 is posted under the operands the value hits, under the thresholds it satisfies and under its name. Each posting met
 is a filter whose access constraint holds. The short cuts of SFF ([SIENA-2D], section 2.2) come in order of price: the
-names it needs must be among the notification's (one `and` on the posting itself), its interface must not have matched
-yet (one load), and if its access is its only constraint, it matches. What is left become candidates, examined after
-each attribute (verifying.py), together with the filters they cover where filters and not interfaces are asked for.
+names and values it needs must be among the notification's (masks.py: one `and` on the posting itself), its interface
+must not have matched yet (one load), and if its access is its only constraint, it matches. What is left become
+candidates, examined after each attribute (verifying.py), together with the filters they cover where filters and not
+interfaces are asked for.
 
 Walks are given the few arrays they need and not the whole index: a call that copies seventy words of array headers
 costs more than the walk. Nothing here writes to the index; all scratch belongs to the call.
@@ -15,7 +16,9 @@ from __future__ import annotations
 
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch, read_scalar
 from contrada.forwarding.kernels.match.finding import find_affixes, find_cells, find_long_affixes
+from contrada.forwarding.kernels.match.masks import name_bit, value_bit
 from contrada.forwarding.kernels.match.patterns import POSTED_PREFIXES, POSTED_SUBSTRINGS
+from contrada.forwarding.kernels.match.prefetching import prefetch
 from contrada.forwarding.kernels.match.thresholds import FIRST_BLOCK, cut_thresholds
 from contrada.forwarding.kernels.match.verifying import (
     A_KEY,
@@ -52,6 +55,7 @@ from contrada.forwarding.kernels.memory.layout import (
     ANY,
     F_ACCESS,
     F_CHILD,
+    F_CODE,
     F_INTERFACE,
     F_PARENT,
     F_STATE,
@@ -76,6 +80,8 @@ from contrada.forwarding.kernels.memory.layout import (
 from contrada.forwarding.kernels.memory.postings import COUNT
 from contrada.spatial.storage.jit import bare_kernel, inlined_kernel, inner_kernel
 
+_AHEAD = 8  # candidates that are fetched ahead of the one at hand
+
 
 @inlined_kernel
 def _meet(
@@ -99,15 +105,25 @@ def _meet(
 
 @inner_kernel
 def _walk(
-    postings: Ints, head: int, missing: int, whole: bool, stamps: Ints, found: Ints, candidates: Ints, cursor: Ints
+    postings: Ints,
+    heads: Ints,
+    lists: int,
+    missing: int,
+    whole: bool,
+    stamps: Ints,
+    found: Ints,
+    candidates: Ints,
+    cursor: Ints,
 ) -> None:
-    """Meet every posting of a list."""
-    while head != 0:
-        count = postings[head, 1] & COUNT
-        cursor[C_MET] += count
-        for at in range(head + 1, head + 1 + count):
-            _meet(postings[at, 0], postings[at, 1], missing, whole, stamps, found, candidates, cursor)
-        head = postings[head, 0]
+    """Meet every posting of so many lists."""
+    for i in range(lists):
+        head = heads[i]
+        while head != 0:
+            count = postings[head, 1] & COUNT
+            cursor[C_MET] += count
+            for at in range(head + 1, head + 1 + count):
+                _meet(postings[at, 0], postings[at, 1], missing, whole, stamps, found, candidates, cursor)
+            head = postings[head, 0]
 
 
 @inner_kernel
@@ -176,8 +192,15 @@ def _suspect(scratch: Scratch, f: int) -> None:
 def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int, whole: bool) -> None:
     """Decide the filters that the walks over one attribute left."""
     cursor, filters, stamps = scratch.cursor, index.filters, scratch.stamps
-    for i in range(cursor[C_CANDIDATES]):
+    count = cursor[C_CANDIDATES]
+    for i in range(min(count, _AHEAD)):
+        prefetch(filters, scratch.candidates[i] >> 33)
+    for i in range(count):
         payload = scratch.candidates[i]
+        if i + _AHEAD < count:
+            prefetch(filters, scratch.candidates[i + _AHEAD] >> 33)
+        if i + _AHEAD // 2 < count:
+            prefetch(index.words, filters[scratch.candidates[i + _AHEAD // 2] >> 33, F_CODE])
         f = payload >> 33
         interface = payload & LOW_HALF
         if not whole and stamps[interface] == cursor[C_GENERATION]:
@@ -203,9 +226,9 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
 
 @inner_kernel
 def decode(index: Index, batch: Batch, first: int, last: int, start: int, message: Message) -> tuple[int, int]:
-    """Fill the message with rows `first` to `last`, whose strings begin at `start`; its names as bits, and the end."""
+    """Fill the message with rows `first` to `last`, whose strings begin at `start`; its bits, and where they end."""
     attributes, slots = message.attributes, message.slots
-    names = 0
+    bits = 0
     for r in range(first, last):
         name = batch.rows[r, 0] >> 8
         kind = batch.rows[r, 0] & 15
@@ -233,12 +256,14 @@ def decode(index: Index, batch: Batch, first: int, last: int, start: int, messag
                 row[A_VALUE] = value >> 32
             row[A_OPERAND] = find_scalar(index, name << 8 | kind, key, low) if kind < PLUGGED else 0
         row[A_KIND] = kind
-        names |= 1 << (name & 63)
+        bits |= name_bit(name)
+        if row[A_OPERAND] != 0:
+            bits |= value_bit(row[A_OPERAND])
         at = name & (slots.shape[0] - 1)
         while slots[at] != 0:
             at = (at + 1) & (slots.shape[0] - 1)
         slots[at] = r - first + 1
-    return names, start
+    return bits, start
 
 
 @inner_kernel
@@ -290,14 +315,14 @@ def _match_one(
     index: Index,
     message: Message,
     count: int,
-    names: int,
+    bits: int,
     hits: Ints,
     hit_ends: Ints,
     scratch: Scratch,
     n: int,
     whole: bool,
 ) -> None:
-    missing = ~names
+    missing = ~bits
     fields, postings, thresholds, words = index.fields, index.postings, index.thresholds, index.words
     stamps, found, candidates, cursor = scratch.stamps, scratch.found, scratch.candidates, scratch.cursor
     operands = scratch.operands
@@ -309,7 +334,8 @@ def _match_one(
             cursor[C_FULL] = 1
             return
         for i in range(hit):
-            _walk(postings, index.operands[operands[i], O_POSTED], missing, whole, stamps, found, candidates, cursor)
+            operands[i] = index.operands[operands[i], O_POSTED]
+        _walk(postings, operands, hit, missing, whole, stamps, found, candidates, cursor)
         for side in (N_BELOW, N_ABOVE):
             directory = fields[number, side]
             if directory == 0:
@@ -329,9 +355,13 @@ def _match_one(
                     else:
                         start = block + place
                 _walk_run(thresholds, start, end, missing, whole, stamps, found, candidates, cursor)
+        lists = 0
         for wide in (number, row[A_NAME] * KINDS + ANY):
             if fields[wide, N_WIDE] != 0:
-                _walk(postings, fields[wide, N_WIDE], missing, whole, stamps, found, candidates, cursor)
+                operands[lists] = fields[wide, N_WIDE]
+                lists += 1
+        if lists:
+            _walk(postings, operands, lists, missing, whole, stamps, found, candidates, cursor)
         if cursor[C_CANDIDATES] != 0:
             _examine_candidates(index, message, scratch, n, whole)
 
@@ -369,10 +399,10 @@ def match_batch(
     message = Message(scratch.attributes, scratch.slots, batch.text)
     for n in range(first, batch.ends.shape[0]):
         row = batch.ends[n - 1] if n > 0 else 0
-        names, start = decode(index, batch, row, batch.ends[n], start, message)
+        bits, start = decode(index, batch, row, batch.ends[n], start, message)
         cursor[C_GENERATION] += 1
         found, pending, pairs = cursor[C_FOUND], cursor[C_PENDING], cursor[C_PAIRS]
-        _match_one(index, message, batch.ends[n] - row, names, hits, hit_ends, scratch, n, whole)
+        _match_one(index, message, batch.ends[n] - row, bits, hits, hit_ends, scratch, n, whole)
         if cursor[C_FULL] != 0:
             cursor[C_FULL] = 0
             cursor[C_CANDIDATES] = 0

@@ -94,7 +94,7 @@ O_POSTED: Final = 7  # posting list of the filters to look at when this operand 
 SHARES: Final = 1 << 31
 
 # Columns of `filters`.
-F_MASK: Final = 0  # one bit per name, name % 64
+F_MASK: Final = 0  # what it needs of a notification (kernels/match/masks.py)
 F_INTERFACE: Final = 1
 F_CODE: Final = 2  # its constraints' place in `words`
 F_SIZE: Final = 3  # words to verify | words in all << 32; those in between are redundant (rule 2)

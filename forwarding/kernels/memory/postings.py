@@ -3,8 +3,8 @@
 A list is a chain of blocks of 4, then 16, then 64 rows, so that the many lists of one filter are small and the few
 long ones are read in runs. A block's first row is (next block, size class << 32 | entries); an entry is:
 
-    mask      names the filter needs, one bit each: an entry whose mask is not among the notification's is skipped
-              without touching the filter
+    mask      what the filter needs of a notification (kernels/match/masks.py): an entry with a bit that the
+              notification has not is skipped without touching the filter
     payload   filter << 33 | alone << 32 | interface; `alone` says that the posting's constraint is the only one
 
 The head block is the only one that is not full. Append and removal are O(1): the last entry takes the removed one's
