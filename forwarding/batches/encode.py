@@ -58,7 +58,7 @@ OPERATOR: Final = {
     Operator.SUFFIX: layout.SUFFIX,
     Operator.CONTAINS: layout.CONTAINS,
 }
-_PADDING: Final = bytes(8)
+_PADDING: Final = "\0" * 8
 
 
 class Writer:
@@ -71,19 +71,18 @@ class Writer:
         rows: list[int] | None = None,
         ends: list[int] | None = None,
         floats: list[float] | None = None,
-        strings: list[bytes] | None = None,
+        strings: list[str] | None = None,
     ) -> None:
         self.rows: list[int] = [] if rows is None else rows
         self.ends: list[int] = [] if ends is None else ends
         self.floats: list[float] = [] if floats is None else floats
-        self.strings: list[bytes] = [] if strings is None else strings
+        self.strings: list[str] = [] if strings is None else strings
 
     def scalar(self, code: int, kind: Kind, value: object, number: int = 0) -> None:
         """Write a row: `code` is name and operator, `number` that of a plugged-in value."""
         if kind is Kind.STRING:
-            encoded = cast("str", value).encode()
-            self.strings.append(encoded)
-            self.rows += (code | layout.STRING, len(encoded))
+            self.strings.append(cast("str", value))
+            self.rows += (code | layout.STRING, _bytes_of(cast("str", value)))
         elif kind is Kind.NUMBER:
             if type(value) is float:
                 self.rows += (code | FLOAT, len(self.floats))
@@ -110,7 +109,7 @@ class Writer:
         return as_batch(self.rows, self.ends, self.floats, self.strings)
 
 
-def as_batch(rows: list[int], ends: list[int], floats: list[float], strings: list[bytes]) -> Batch:
+def as_batch(rows: list[int], ends: list[int], floats: list[float], strings: list[str]) -> Batch:
     """The arrays of a batch; `InvalidValue` for an integer beyond 64 bits or a float that is not finite."""
     try:
         numbers = array("q", rows)
@@ -126,7 +125,7 @@ def as_batch(rows: list[int], ends: list[int], floats: list[float], strings: lis
         np.frombuffer(numbers, np.int64).reshape(-1, 2) if rows else _NO_ROWS,
         np.frombuffer(array("q", ends), np.int64),
         reals,
-        np.frombuffer(b"".join(strings), np.uint8),
+        np.frombuffer("".join(strings).encode(), np.uint8),
     )
 
 
@@ -162,7 +161,7 @@ def encode_notifications(notifications: Sequence[Any], names: Mapping[str, int])
     rows: list[int] = []
     ends: list[int] = []
     floats: list[float] = []
-    strings: list[bytes] = []
+    strings: list[str] = []
     append = rows.append
     known = names.get
     values = None
@@ -179,13 +178,12 @@ def encode_notifications(notifications: Sequence[Any], names: Mapping[str, int])
             code = number << 8
             kind = type(value)
             if kind is str:
+                append(code | _STRING)
                 try:
-                    encoded = value.encode()
+                    append(len(value) if value.isascii() else len(value.encode()))
                 except UnicodeEncodeError:
                     raise InvalidValue(f"attribute {name!r}: a lone surrogate cannot be encoded as UTF-8") from None
-                strings.append(encoded)
-                append(code | _STRING)
-                append(len(encoded))
+                strings.append(value)
             elif kind is int:
                 append(code | _NUMBER)
                 append(value)
@@ -260,9 +258,9 @@ def encode_constraint(
     """Write a constraint; `handle(kind, name, constraint)` numbers those of plugged-in types."""
     kind = constraint.kind
     if kind is _STRINGS:
-        encoded = constraint.value.encode()  # type: ignore[union-attr]  # the kind says it is a string
-        writer.strings.append(encoded)
-        writer.rows += (name << 8 | OPERATOR[constraint.op] << 4 | _STRING, len(encoded))
+        text: str = constraint.value  # type: ignore[assignment]  # the kind says it is a string
+        writer.strings.append(text)
+        writer.rows += (name << 8 | OPERATOR[constraint.op] << 4 | _STRING, _bytes_of(text))
     elif kind is _NUMBERS and type(constraint.value) is int:
         writer.rows += (name << 8 | OPERATOR[constraint.op] << 4 | _NUMBER, constraint.value)
     elif kind is None:
@@ -278,6 +276,11 @@ def encode_constraint(
         writer.rows += (name << 8 | layout.PLUG << 4 | KIND[kind], handle(KIND[kind], name, constraint))
     else:
         writer.scalar(name << 8 | OPERATOR[constraint.op] << 4, kind, constraint.value)
+
+
+def _bytes_of(text: str) -> int:
+    """How many bytes a string is in UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())
 
 
 def as_ints(numbers: Sequence[int]) -> np.ndarray[Any, np.dtype[np.int64]]:

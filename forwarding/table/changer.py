@@ -181,7 +181,7 @@ class Changer:
         count = min(self._due, rows, _TOGETHER)
         self._due = 0
         going_round = (self._hand - 1 + np.arange(count)) % rows + 1
-        reached = self.reconsider(going_round, min(MOVES + count // MOVES, AT_ONCE))[1]
+        reached = self.reconsider(going_round, MOVES + count // 4)[1]
         self._hand = reached or (self._hand - 1 + count) % rows + 1
 
     def _review_all(self) -> None:

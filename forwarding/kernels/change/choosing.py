@@ -36,6 +36,7 @@ from contrada.spatial.storage.jit import inner_kernel
 
 _WIDEST_CELL = 61
 _LATE = 2.0  # what deciding a constraint of a plugged-in type costs, in filters met, when most fail by their boxes
+_ANY_LATE = 8.0  # and what a notification costs for which some are left to be decided, however few
 
 
 @inner_kernel
@@ -164,7 +165,7 @@ def access_cost(index: Index, code: int, size: int, at: int, late: float) -> flo
     if late < 0.0 or index.words[at] & 15 == PLUG:
         return expected
     rest = min(late / max(_passing(index, at), 1e-9), 1.0)
-    return expected * (1.0 + _LATE * rest) / (1.0 + _LATE)
+    return _ANY_LATE + expected * (1.0 + _LATE * rest) / (1.0 + _LATE)
 
 
 @inner_kernel

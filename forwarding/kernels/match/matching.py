@@ -39,6 +39,7 @@ from contrada.forwarding.kernels.match.verifying import (
     C_NEXT,
     C_PAIRS,
     C_PENDING,
+    C_REFUSED,
     C_SUSPECTS,
     C_VERIFIED,
     LOW_HALF,
@@ -185,7 +186,8 @@ def _suspect(scratch: Scratch, f: int) -> None:
     if cursor[C_SUSPECTS] < SUSPECTS:
         scratch.suspects[cursor[C_SUSPECTS]] = f
         cursor[C_SUSPECTS] += 1
-    cursor[C_NEXT] = cursor[C_VERIFIED] + 128 + (mix(cursor[C_VERIFIED], f) & 255)
+    met = cursor[C_VERIFIED] + cursor[C_REFUSED]
+    cursor[C_NEXT] = met + 128 + (mix(met, f) & 255)
 
 
 @inner_kernel
@@ -207,7 +209,7 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
             continue
         verdict = examine(index, message, scratch, n, f, filters[f, F_ACCESS] >> 8)
         if verdict == 0:
-            if cursor[C_VERIFIED] >= cursor[C_NEXT]:
+            if cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
                 _suspect(scratch, f)
             continue
         ghost = filters[f, F_STATE] & 255 == GHOST
@@ -335,7 +337,12 @@ def _match_one(
             return
         for i in range(hit):
             operands[i] = index.operands[operands[i], O_POSTED]
+        taken = cursor[C_CANDIDATES] + cursor[C_FOUND]
         _walk(postings, operands, hit, missing, whole, stamps, found, candidates, cursor)
+        if row[A_KIND] >= POINT and hit > cursor[C_CANDIDATES] + cursor[C_FOUND] - taken:
+            cursor[C_REFUSED] += hit - (cursor[C_CANDIDATES] + cursor[C_FOUND] - taken)
+            if cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
+                _suspect(scratch, postings[operands[mix(cursor[C_REFUSED], a) % hit] + 1, 1] >> 33)
         for side in (N_BELOW, N_ABOVE):
             directory = fields[number, side]
             if directory == 0:

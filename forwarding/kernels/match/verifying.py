@@ -64,9 +64,10 @@ C_FULL = 4  # set when an output ran out of room: the notification is done again
 C_MET = 5  # postings met, and
 C_VERIFIED = 6  # filters whose constraints were looked at: what tests hold the short cuts to
 C_CANDIDATES = 7
-C_NEXT = 12  # how many verified filters there will be when the next that fails is noted as a suspect
+C_NEXT = 12  # how many filters will have been met in earnest when the next that fails is noted as a suspect
 C_SUSPECTS = 13
-C_SIZE = 14  # 10 and 11 are finding.py's
+C_REFUSED = 14  # filters that a plugged-in type's search found, and whose masks were not the notification's
+C_SIZE = 15  # 10 and 11 are finding.py's
 
 SUSPECTS = 64  # room for suspects of one call
 

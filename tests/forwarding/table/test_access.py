@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from contrada.forwarding.kernels.match.verifying import C_VERIFIED
+from contrada.forwarding.kernels.match.verifying import C_REFUSED, C_VERIFIED
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.constraint import Constraint, Operator
@@ -77,11 +77,11 @@ def in_box(x: float, y: float, side: float, kind: int) -> Filter:
 
 
 def verified(table: ForwardingTable, events: Sequence[Any]) -> int:
-    """How many filters are looked at for some events, one by one."""
-    before = sum(int(scratch.cursor[C_VERIFIED]) for scratch in table._memory._pool)
+    """How many filters are looked at, or found by searches in vain, for some events, one by one."""
+    before = sum(int(scratch.cursor[[C_VERIFIED, C_REFUSED]].sum()) for scratch in table._memory._pool)
     for event in events:
         table.match(event)
-    return sum(int(scratch.cursor[C_VERIFIED]) for scratch in table._memory._pool) - before
+    return sum(int(scratch.cursor[[C_VERIFIED, C_REFUSED]].sum()) for scratch in table._memory._pool) - before
 
 
 @pytest.mark.parametrize("way", ["bulk", "packed", "one by one", "sorted"])
