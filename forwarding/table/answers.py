@@ -25,7 +25,7 @@ def interface_sets(
     if len(ends) == 1:
         answers = [{interfaces[number] for number in found}]
     else:
-        everyone = [*map(interfaces.__getitem__, found)]
+        everyone = [interfaces[number] for number in found]
         answers = [set(everyone[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
     if places:
         for n, number in zip(places, filters[late, layout.F_INTERFACE].tolist(), strict=True):
