@@ -28,7 +28,23 @@ MAX_FILTERS: Final = 1024
 _by_name = attrgetter("name")
 
 
-class Filter:
+class _Unchangeable:
+    """What filters and predicates are alike in: they are values, and no truth values."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> NoReturn:
+        what = type(self).__name__.lower()
+        raise InvalidValue(f"a {what} has no truth value: combine with & and |, and ask for matches(notification)")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} cannot be changed")
+
+
+class Filter(_Unchangeable):
     """A conjunction of one or more constraints. A notification matches when every constraint holds on its attribute."""
 
     __slots__ = ("constraints",)
@@ -107,17 +123,8 @@ class Filter:
     def __hash__(self) -> int:
         return hash(self.constraints)
 
-    def __bool__(self) -> NoReturn:
-        raise InvalidValue("a filter has no truth value: combine filters with & and |, and ask f.matches(notification)")
-
     def __str__(self) -> str:
         return " and ".join(map(str, self.constraints))
-
-    def __repr__(self) -> str:
-        return f"<Filter {self}>"
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Filter cannot be changed")
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Filter, (self.constraints,))
@@ -126,7 +133,7 @@ class Filter:
 _set_constraints = Filter.__dict__["constraints"].__set__
 
 
-class Predicate:
+class Predicate(_Unchangeable):
     """A disjunction of one or more filters. A notification matches when it matches any of them."""
 
     __slots__ = ("filters",)
@@ -184,17 +191,8 @@ class Predicate:
     def __hash__(self) -> int:
         return hash(self.filters[0]) if len(self.filters) == 1 else hash(frozenset(self.filters))
 
-    def __bool__(self) -> NoReturn:
-        raise InvalidValue("a predicate has no truth value: combine with & and |, and ask p.matches(notification)")
-
     def __str__(self) -> str:
         return " or ".join(map(str, self.filters))
-
-    def __repr__(self) -> str:
-        return f"<Predicate {self}>"
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("a Predicate cannot be changed")
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Predicate, (self.filters,))

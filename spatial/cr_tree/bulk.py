@@ -19,43 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contrada.errors import InvalidRegion, InvalidValue
-from contrada.spatial.cr_tree.layout import (
-    AFTER,
-    BEFORE,
-    BLOCK,
-    CAPACITY,
-    CHILDREN,
-    CHUNK,
-    CHUNKS,
-    CONSTRAINTS,
-    COUNT,
-    EDGES,
-    ENTRIES,
-    ENTRY,
-    FIRST,
-    HASH,
-    HEAD,
-    HEAP_STATE,
-    ID,
-    IDS,
-    LEAF,
-    LEVEL,
-    LIST,
-    LIST_BITS,
-    MASK,
-    NEXT,
-    PARENT,
-    PLACE,
-    PLACE_IN_LEAF,
-    PREVIOUS,
-    REGIONS,
-    ROOT,
-    SIZE,
-    SLOTS,
-    SLOTS_AT,
-    TAIL,
-    UNION,
-)
+from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.nodes import node_mbr
 from contrada.spatial.cr_tree.rows import empty_tree, new_node, rehash, table_size
 from contrada.spatial.geometry.region import Region
@@ -87,7 +51,7 @@ def build(coords: Floats, offsets: Ints, ids: Ints, masks: Ints, *, trusted: boo
         raise _refusal(coords[offsets[wrong] : offsets[wrong + 1]], wrong, int(ids[wrong]))
     tree, twin = packed
     if twin >= 0:
-        raise InvalidValue(f"id {tree.constraint[twin, ID]} is given twice")
+        raise InvalidValue(f"id {tree.constraint[twin, c.ID]} is given twice")
     return tree
 
 
@@ -111,17 +75,17 @@ def _tree_of(rings: StoredRings, ids: Ints, masks: Ints) -> tuple[Tree, int]:
     levels = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum([len(level) for level in sizes], out=levels[1:])
     nodes = int(levels[-1])
-    listed = sum(int(np.count_nonzero(masks & bit)) for bit in LIST_BITS)
+    listed = sum(int(np.count_nonzero(masks & bit)) for bit in c.LIST_BITS)
     tree = empty_tree(
         nodes=nodes + nodes // 4,
-        chunks=2 * nodes + len(sizes) * listed // CHUNK,
+        chunks=2 * nodes + len(sizes) * listed // c.CHUNK,
         levels=len(sizes) + 1,
         entries=distinct,
         slots=count,
         heap=0,
         table=table_size(count),
     )._replace(heap=rings.heap)
-    tree.state[HEAP_STATE:] = rings.heap_state
+    tree.state[c.HEAP_STATE :] = rings.heap_state
     _number_rows(tree, rings.where, ids, masks, order, rows, starts)
     _hang_nodes(tree, rings.boxes, order, np.concatenate(sizes), levels)
     twin = rehash(tree)
@@ -133,7 +97,7 @@ def _tree_of(rings: StoredRings, ids: Ints, masks: Ints) -> tuple[Tree, int]:
 def _tile(boxes: Floats) -> tuple[Ints, Ints]:
     """Return an order of the boxes, and the bounds of its runs that make a node each."""
     count = len(boxes)
-    nodes = -(-count // CAPACITY)
+    nodes = -(-count // c.CAPACITY)
     bounds = np.arange(nodes + 1) * count // nodes
     slices = max(1, round(nodes**0.5))
     cuts = bounds[np.arange(slices + 1) * nodes // slices].tolist()
@@ -196,27 +160,27 @@ def _number_rows(t: Tree, rings: Ints, ids: Ints, masks: Ints, order: Ints, rows
     slot = 0
     for entry in range(order.shape[0]):
         ring = order[entry]
-        entry_of[entry, FIRST] = slot
-        entry_of[entry, BLOCK] = rings[ring, BLOCK_AT]
-        entry_of[entry, EDGES] = rings[ring, EDGES_AT]
-        entry_of[entry, HASH] = rings[ring, HASH_AT]
+        entry_of[entry, c.FIRST] = slot
+        entry_of[entry, c.BLOCK] = rings[ring, BLOCK_AT]
+        entry_of[entry, c.EDGES] = rings[ring, EDGES_AT]
+        entry_of[entry, c.HASH] = rings[ring, HASH_AT]
         union = 0
         before = -1
         for k in range(starts[ring], starts[ring + 1]):
             row = rows[k]
-            constraint_of[slot, ID] = ids[row]
-            constraint_of[slot, MASK] = masks[row]
-            constraint_of[slot, ENTRY] = entry
-            constraint_of[slot, PREVIOUS] = before
-            constraint_of[slot, NEXT] = -1
+            constraint_of[slot, c.ID] = ids[row]
+            constraint_of[slot, c.MASK] = masks[row]
+            constraint_of[slot, c.ENTRY] = entry
+            constraint_of[slot, c.PREVIOUS] = before
+            constraint_of[slot, c.NEXT] = -1
             if before >= 0:
-                constraint_of[before, NEXT] = slot
+                constraint_of[before, c.NEXT] = slot
             union |= masks[row]
             before = slot
             slot += 1
-        entry_of[entry, UNION] = union
-    t.state[ENTRIES] = t.state[REGIONS] = order.shape[0]
-    t.state[SLOTS] = t.state[CONSTRAINTS] = slot
+        entry_of[entry, c.UNION] = union
+    t.state[c.ENTRIES] = t.state[c.REGIONS] = order.shape[0]
+    t.state[c.SLOTS] = t.state[c.CONSTRAINTS] = slot
 
 
 @kernel
@@ -230,25 +194,25 @@ def _hang_nodes(t: Tree, boxes: Floats, order: Ints, sizes: Ints, levels: Ints) 
         child = 0
         here = -1
         for k in range(levels[level], levels[level + 1]):
-            node = t.state[ROOT] if level == 0 and k == 0 else new_node(t, level)
+            node = t.state[c.ROOT] if level == 0 and k == 0 else new_node(t, level)
             if here < 0:
                 here = node
-            t.node[node, COUNT] = sizes[k]
+            t.node[node, c.COUNT] = sizes[k]
             for i in range(sizes[k]):
                 if level == 0:
-                    t.node[node, CHILDREN + i] = child
-                    t.entry[child, LEAF] = node
-                    t.entry[child, PLACE_IN_LEAF] = i
+                    t.node[node, c.CHILDREN + i] = child
+                    t.entry[child, c.LEAF] = node
+                    t.entry[child, c.PLACE_IN_LEAF] = i
                     for side in range(4):
                         t.boxes[node, i, side] = boxes[order[child], side]
                 else:
-                    t.node[node, CHILDREN + i] = below + child
-                    t.node[below + child, PARENT] = node
-                    t.node[below + child, PLACE] = i
+                    t.node[node, c.CHILDREN + i] = below + child
+                    t.node[below + child, c.PARENT] = node
+                    t.node[below + child, c.PLACE] = i
                     node_mbr(t, below + child, t.boxes[node, i])
                 child += 1
         below = here
-    t.state[ROOT] = below
+    t.state[c.ROOT] = below
 
 
 @kernel
@@ -258,38 +222,38 @@ def _fill_lists(t: Tree) -> None:
     It goes a level at a time, so that the chunks of a list, and of one list and the next, lie one behind the other.
     """
     node_of, constraint, chunk, position = t.node, t.constraint, t.chunk, t.position
-    listed = LIST_BITS[0] | LIST_BITS[1]
-    slots = np.empty(t.state[SLOTS], np.int64)
-    above = np.empty(t.state[SLOTS], np.int64)
+    listed = c.LIST_BITS[0] | c.LIST_BITS[1]
+    slots = np.empty(t.state[c.SLOTS], np.int64)
+    above = np.empty(t.state[c.SLOTS], np.int64)
     count = 0
-    for slot in range(t.state[SLOTS]):
-        if constraint[slot, MASK] & listed:
+    for slot in range(t.state[c.SLOTS]):
+        if constraint[slot, c.MASK] & listed:
             slots[count] = slot
-            above[count] = t.entry[constraint[slot, ENTRY], LEAF]
+            above[count] = t.entry[constraint[slot, c.ENTRY], c.LEAF]
             count += 1
-    free = t.state[CHUNKS]
-    for level in range(node_of[t.state[ROOT], LEVEL] + 1):
+    free = t.state[c.CHUNKS]
+    for level in range(node_of[t.state[c.ROOT], c.LEVEL] + 1):
         for k in range(count):
             slot = slots[k]
             node = above[k]
-            above[k] = node_of[node, PARENT]
+            above[k] = node_of[node, c.PARENT]
             for which in range(2):
-                if constraint[slot, MASK] & LIST_BITS[which]:
-                    size = node_of[node, SIZE + LIST * which]
-                    fill = size % CHUNK
+                if constraint[slot, c.MASK] & c.LIST_BITS[which]:
+                    size = node_of[node, c.SIZE + c.LIST * which]
+                    fill = size % c.CHUNK
                     if fill == 0:
-                        tail = node_of[node, TAIL + LIST * which]
-                        chunk[free, AFTER] = -1
-                        chunk[free, BEFORE] = tail
+                        tail = node_of[node, c.TAIL + c.LIST * which]
+                        chunk[free, c.AFTER] = -1
+                        chunk[free, c.BEFORE] = tail
                         if tail >= 0:
-                            chunk[tail, AFTER] = free
+                            chunk[tail, c.AFTER] = free
                         else:
-                            node_of[node, HEAD + LIST * which] = free
-                        node_of[node, TAIL + LIST * which] = free
+                            node_of[node, c.HEAD + c.LIST * which] = free
+                        node_of[node, c.TAIL + c.LIST * which] = free
                         free += 1
-                    last = node_of[node, TAIL + LIST * which]
-                    chunk[last, IDS + fill] = constraint[slot, ID]
-                    chunk[last, SLOTS_AT + fill] = slot
-                    position[slot, level, which] = last * CHUNK + fill
-                    node_of[node, SIZE + LIST * which] = size + 1
-    t.state[CHUNKS] = free
+                    last = node_of[node, c.TAIL + c.LIST * which]
+                    chunk[last, c.IDS + fill] = constraint[slot, c.ID]
+                    chunk[last, c.SLOTS_AT + fill] = slot
+                    position[slot, level, which] = last * c.CHUNK + fill
+                    node_of[node, c.SIZE + c.LIST * which] = size + 1
+    t.state[c.CHUNKS] = free

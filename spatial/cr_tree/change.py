@@ -8,18 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from contrada.spatial.cr_tree.layout import (
-    BLOCK,
-    ENTRY,
-    FIRST,
-    LEAF,
-    MASK,
-    NEXT,
-    PLACE_IN_LEAF,
-    PREVIOUS,
-    UNION,
-)
-from contrada.spatial.cr_tree.lists import delist, enlist
+from contrada.spatial.cr_tree import layout as c
+from contrada.spatial.cr_tree.lists import change_lists
 from contrada.spatial.cr_tree.nodes import attach, condense, take_child
 from contrada.spatial.cr_tree.rows import (
     CHUNK_ROWS,
@@ -57,16 +47,16 @@ def insert(t: Tree, id: int, mask: int, xy: Floats) -> int:
     entry = find_entry(t, hashed, xy)
     if entry < 0:
         entry = new_entry(t, hashed, xy, slot)
-        boxes = ring_boxes(t.heap, t.entry[entry, BLOCK], edges)
+        boxes = ring_boxes(t.heap, t.entry[entry, c.BLOCK], edges)
         attach(t, entry, boxes[boxes.shape[0] - 1].copy(), 0)
         return 0
-    first = t.entry[entry, FIRST]
-    t.constraint[slot, ENTRY] = entry
-    t.constraint[slot, NEXT] = first
-    t.constraint[first, PREVIOUS] = slot
-    t.entry[entry, FIRST] = slot
-    t.entry[entry, UNION] |= mask
-    enlist(t, t.entry[entry, LEAF], slot)
+    first = t.entry[entry, c.FIRST]
+    t.constraint[slot, c.ENTRY] = entry
+    t.constraint[slot, c.NEXT] = first
+    t.constraint[first, c.PREVIOUS] = slot
+    t.entry[entry, c.FIRST] = slot
+    t.entry[entry, c.UNION] |= mask
+    change_lists(t, t.entry[entry, c.LEAF], slot, True)
     return 0
 
 
@@ -79,27 +69,27 @@ def remove(t: Tree, id: int) -> int:
     short = lacking(t, 3)
     if short in (NODE_ROWS, CHUNK_ROWS, LEVEL_COLUMNS):
         return GROW - short
-    entry = t.constraint[slot, ENTRY]
-    leaf = t.entry[entry, LEAF]
-    delist(t, leaf, slot)
-    after = t.constraint[slot, NEXT]
-    before = t.constraint[slot, PREVIOUS]
+    entry = t.constraint[slot, c.ENTRY]
+    leaf = t.entry[entry, c.LEAF]
+    change_lists(t, leaf, slot, False)
+    after = t.constraint[slot, c.NEXT]
+    before = t.constraint[slot, c.PREVIOUS]
     if after >= 0:
-        t.constraint[after, PREVIOUS] = before
+        t.constraint[after, c.PREVIOUS] = before
     if before >= 0:
-        t.constraint[before, NEXT] = after
+        t.constraint[before, c.NEXT] = after
     else:
-        t.entry[entry, FIRST] = after
+        t.entry[entry, c.FIRST] = after
     free_slot(t, slot)
-    rest = t.entry[entry, FIRST]
+    rest = t.entry[entry, c.FIRST]
     if rest >= 0:
         union = 0
-        while rest >= 0 and union != t.entry[entry, UNION]:
-            union |= t.constraint[rest, MASK]
-            rest = t.constraint[rest, NEXT]
-        t.entry[entry, UNION] = union
+        while rest >= 0 and union != t.entry[entry, c.UNION]:
+            union |= t.constraint[rest, c.MASK]
+            rest = t.constraint[rest, c.NEXT]
+        t.entry[entry, c.UNION] = union
         return 0
-    place = t.entry[entry, PLACE_IN_LEAF]
+    place = t.entry[entry, c.PLACE_IN_LEAF]
     free_entry(t, entry)
     take_child(t, leaf, place)
     condense(t, leaf)

@@ -14,6 +14,7 @@ from contrada.errors import CorruptFile
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.geometry import ring_arena
 from contrada.spatial.relations.relation import ALL
+from contrada.spatial.storage.hashing import GOLDEN, HALF, SECOND
 from contrada.spatial.storage.row_numbers import check_ends, check_met_once, check_rows, check_shapes, check_that
 
 if TYPE_CHECKING:
@@ -181,9 +182,8 @@ def _guard_lists(t: Tree, node: Ints, entry: Ints, constraint: Ints) -> None:
 def _guard_hashes(t: Tree, entry: Ints, constraint: Ints) -> None:
     """Each entry and each constraint is in the chain of its hash, or free."""
     mask = t.table.shape[1] - 1
-    spread = constraint[:, c.ID].astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-    spread = (spread ^ (spread >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
-    ids = (spread >> np.uint64(32)).astype(np.int64)
+    mixed = constraint[:, c.ID].astype(np.uint64) * GOLDEN
+    ids = ((mixed ^ (mixed >> HALF)) * SECOND >> HALF).astype(np.int64)  # as `spread` of each
     chains = (
         (c.BY_RING, entry[:, c.HASH], entry[:, c.ENTRY_CHAIN], entry[:, c.LEAF] >= 0, c.FREE_ENTRY),
         (

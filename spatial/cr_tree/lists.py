@@ -14,26 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contrada.spatial.cr_tree.layout import (
-    AFTER,
-    BEFORE,
-    CHUNK,
-    CHUNKS,
-    FIRST,
-    FREE_CHUNK,
-    HEAD,
-    ID,
-    IDS,
-    LEVEL,
-    LIST,
-    LIST_BITS,
-    MASK,
-    NEXT,
-    PARENT,
-    SIZE,
-    SLOTS_AT,
-    TAIL,
-)
+from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
@@ -43,91 +24,83 @@ if TYPE_CHECKING:
 @kernel
 def list_append(t: Tree, node: int, which: int, slot: int) -> None:
     """Add a constraint to a list of a node. There must be a free chunk."""
-    column = LIST * which
-    size = t.node[node, SIZE + column]
-    fill = size % CHUNK
+    column = c.LIST * which
+    size = t.node[node, c.SIZE + column]
+    fill = size % c.CHUNK
     if fill == 0:
-        chunk = t.state[FREE_CHUNK]
+        chunk = t.state[c.FREE_CHUNK]
         if chunk >= 0:
-            t.state[FREE_CHUNK] = t.chunk[chunk, AFTER]
+            t.state[c.FREE_CHUNK] = t.chunk[chunk, c.AFTER]
         else:
-            chunk = t.state[CHUNKS]
-            t.state[CHUNKS] += 1
-        tail = t.node[node, TAIL + column]
-        t.chunk[chunk, AFTER] = -1
-        t.chunk[chunk, BEFORE] = tail
+            chunk = t.state[c.CHUNKS]
+            t.state[c.CHUNKS] += 1
+        tail = t.node[node, c.TAIL + column]
+        t.chunk[chunk, c.AFTER] = -1
+        t.chunk[chunk, c.BEFORE] = tail
         if tail >= 0:
-            t.chunk[tail, AFTER] = chunk
+            t.chunk[tail, c.AFTER] = chunk
         else:
-            t.node[node, HEAD + column] = chunk
-        t.node[node, TAIL + column] = chunk
-    last = t.node[node, TAIL + column]
-    t.chunk[last, IDS + fill] = t.constraint[slot, ID]
-    t.chunk[last, SLOTS_AT + fill] = slot
-    t.position[slot, t.node[node, LEVEL], which] = last * CHUNK + fill
-    t.node[node, SIZE + column] = size + 1
+            t.node[node, c.HEAD + column] = chunk
+        t.node[node, c.TAIL + column] = chunk
+    last = t.node[node, c.TAIL + column]
+    t.chunk[last, c.IDS + fill] = t.constraint[slot, c.ID]
+    t.chunk[last, c.SLOTS_AT + fill] = slot
+    t.position[slot, t.node[node, c.LEVEL], which] = last * c.CHUNK + fill
+    t.node[node, c.SIZE + column] = size + 1
 
 
 @kernel
 def list_remove(t: Tree, node: int, which: int, slot: int) -> None:
     """Take a constraint out of a list of a node that holds it."""
-    column = LIST * which
-    level = t.node[node, LEVEL]
-    size = t.node[node, SIZE + column] - 1
-    tail = t.node[node, TAIL + column]
+    column = c.LIST * which
+    level = t.node[node, c.LEVEL]
+    size = t.node[node, c.SIZE + column] - 1
+    tail = t.node[node, c.TAIL + column]
     place = t.position[slot, level, which]
-    moved = t.chunk[tail, SLOTS_AT + size % CHUNK]
-    t.chunk[place // CHUNK, SLOTS_AT + place % CHUNK] = moved
-    t.chunk[place // CHUNK, IDS + place % CHUNK] = t.chunk[tail, IDS + size % CHUNK]
+    moved = t.chunk[tail, c.SLOTS_AT + size % c.CHUNK]
+    t.chunk[place // c.CHUNK, c.SLOTS_AT + place % c.CHUNK] = moved
+    t.chunk[place // c.CHUNK, c.IDS + place % c.CHUNK] = t.chunk[tail, c.IDS + size % c.CHUNK]
     t.position[moved, level, which] = place
-    t.node[node, SIZE + column] = size
-    if size % CHUNK == 0:
-        before = t.chunk[tail, BEFORE]
-        t.node[node, TAIL + column] = before
+    t.node[node, c.SIZE + column] = size
+    if size % c.CHUNK == 0:
+        before = t.chunk[tail, c.BEFORE]
+        t.node[node, c.TAIL + column] = before
         if before >= 0:
-            t.chunk[before, AFTER] = -1
+            t.chunk[before, c.AFTER] = -1
         else:
-            t.node[node, HEAD + column] = -1
-        t.chunk[tail, AFTER] = t.state[FREE_CHUNK]
-        t.state[FREE_CHUNK] = tail
+            t.node[node, c.HEAD + column] = -1
+        t.chunk[tail, c.AFTER] = t.state[c.FREE_CHUNK]
+        t.state[c.FREE_CHUNK] = tail
 
 
 @kernel
 def list_copy(node_of: Ints, chunk_of: Ints, node: int, which: int, out: Ints, count: int) -> int:
     """Copy the ids of a node's list to out[count:] and return the new count. Writes up to CHUNK numbers beyond it."""
-    left = node_of[node, SIZE + LIST * which]
-    chunk = node_of[node, HEAD + LIST * which]
+    left = node_of[node, c.SIZE + c.LIST * which]
+    chunk = node_of[node, c.HEAD + c.LIST * which]
     while left > 0:
         # Whole chunks, by unsigned indexes: a loop of fixed length without tests for negative ones becomes a few moves.
         start = np.uint64(count)
-        for i in range(CHUNK):
-            out[start + np.uint64(i)] = chunk_of[chunk, IDS + i]
-        count += min(left, CHUNK)
-        left -= CHUNK
-        chunk = chunk_of[chunk, AFTER]
+        for i in range(c.CHUNK):
+            out[start + np.uint64(i)] = chunk_of[chunk, c.IDS + i]
+        count += min(left, c.CHUNK)
+        left -= c.CHUNK
+        chunk = chunk_of[chunk, c.AFTER]
     return count
 
 
 @kernel
-def enlist(t: Tree, node: int, slot: int) -> None:
-    """Add a constraint to the lists of a node and of all above it."""
-    mask = t.constraint[slot, MASK]
+def change_lists(t: Tree, node: int, slot: int, add: bool) -> None:
+    """Add a constraint to the lists of a node and of all above it, or take it out of them."""
+    mask = t.constraint[slot, c.MASK]
     while node >= 0:
         for which in range(2):
-            if mask & LIST_BITS[which]:
-                list_append(t, node, which, slot)
-        node = t.node[node, PARENT]
-
-
-@kernel
-def delist(t: Tree, node: int, slot: int) -> None:
-    """Take a constraint out of the lists of a node and of all above it."""
-    mask = t.constraint[slot, MASK]
-    while node >= 0:
-        for which in range(2):
-            if mask & LIST_BITS[which]:
-                list_remove(t, node, which, slot)
-        node = t.node[node, PARENT]
+            if mask & c.LIST_BITS[which]:
+                if add:
+                    list_append(t, node, which, slot)
+                else:
+                    list_remove(t, node, which, slot)
+        node = t.node[node, c.PARENT]
 
 
 @kernel
@@ -135,26 +108,26 @@ def move_lists(t: Tree, child: int, level: int, source: int, target: int) -> Non
     """Move a child's constraints from the lists of one node of `level` to those of another, -1 for none."""
     for which in range(2):
         if level == 0:
-            slot = t.entry[child, FIRST]
+            slot = t.entry[child, c.FIRST]
             while slot >= 0:
-                if t.constraint[slot, MASK] & LIST_BITS[which]:
+                if t.constraint[slot, c.MASK] & c.LIST_BITS[which]:
                     if source >= 0:
                         list_remove(t, source, which, slot)
                     if target >= 0:
                         list_append(t, target, which, slot)
-                slot = t.constraint[slot, NEXT]
+                slot = t.constraint[slot, c.NEXT]
         else:
-            left = t.node[child, SIZE + LIST * which]
-            chunk = t.node[child, HEAD + LIST * which]
+            left = t.node[child, c.SIZE + c.LIST * which]
+            chunk = t.node[child, c.HEAD + c.LIST * which]
             i = 0
             while left > 0:
-                slot = t.chunk[chunk, SLOTS_AT + i]
+                slot = t.chunk[chunk, c.SLOTS_AT + i]
                 if source >= 0:
                     list_remove(t, source, which, slot)
                 if target >= 0:
                     list_append(t, target, which, slot)
                 left -= 1
                 i += 1
-                if i == CHUNK:
+                if i == c.CHUNK:
                     i = 0
-                    chunk = t.chunk[chunk, AFTER]
+                    chunk = t.chunk[chunk, c.AFTER]

@@ -12,18 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contrada.spatial.cr_tree.layout import (
-    CAPACITY,
-    CHILDREN,
-    COUNT,
-    LEAF,
-    LEVEL,
-    MINIMUM,
-    PARENT,
-    PLACE,
-    PLACE_IN_LEAF,
-    ROOT,
-)
+from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.lists import move_lists
 from contrada.spatial.cr_tree.rows import free_node, new_node
 from contrada.spatial.storage.jit import kernel
@@ -35,26 +24,26 @@ if TYPE_CHECKING:
 @kernel
 def set_child(t: Tree, node: int, place: int, child: int, box: Floats) -> None:
     """Put a child, an entry in a leaf or else a node, at a place of a node."""
-    t.node[node, CHILDREN + place] = child
+    t.node[node, c.CHILDREN + place] = child
     t.boxes[node, place, 0] = box[0]
     t.boxes[node, place, 1] = box[1]
     t.boxes[node, place, 2] = box[2]
     t.boxes[node, place, 3] = box[3]
-    if t.node[node, LEVEL] == 0:
-        t.entry[child, LEAF] = node
-        t.entry[child, PLACE_IN_LEAF] = place
+    if t.node[node, c.LEVEL] == 0:
+        t.entry[child, c.LEAF] = node
+        t.entry[child, c.PLACE_IN_LEAF] = place
     else:
-        t.node[child, PARENT] = node
-        t.node[child, PLACE] = place
+        t.node[child, c.PARENT] = node
+        t.node[child, c.PLACE] = place
 
 
 @kernel
 def take_child(t: Tree, node: int, place: int) -> None:
     """Take a child out, the last one taking its place."""
-    last = t.node[node, COUNT] - 1
-    t.node[node, COUNT] = last
+    last = t.node[node, c.COUNT] - 1
+    t.node[node, c.COUNT] = last
     if place != last:
-        set_child(t, node, place, t.node[node, CHILDREN + last], t.boxes[node, last])
+        set_child(t, node, place, t.node[node, c.CHILDREN + last], t.boxes[node, last])
 
 
 @kernel
@@ -62,7 +51,7 @@ def node_mbr(t: Tree, node: int, box: Floats) -> None:
     """Compute the MBR of a node's children."""
     box[0] = box[1] = np.inf
     box[2] = box[3] = -np.inf
-    for i in range(t.node[node, COUNT]):
+    for i in range(t.node[node, c.COUNT]):
         box[0] = min(box[0], t.boxes[node, i, 0])
         box[1] = min(box[1], t.boxes[node, i, 1])
         box[2] = max(box[2], t.boxes[node, i, 2])
@@ -73,15 +62,15 @@ def node_mbr(t: Tree, node: int, box: Floats) -> None:
 def _tighten(t: Tree, node: int) -> None:
     """Set the MBR that a node's parent holds of it, and so on up, as far as it changes."""
     box = np.empty(4)
-    parent = t.node[node, PARENT]
+    parent = t.node[node, c.PARENT]
     while parent >= 0:
         node_mbr(t, node, box)
-        place = t.node[node, PLACE]
+        place = t.node[node, c.PLACE]
         if (t.boxes[parent, place] == box).all():
             return
         t.boxes[parent, place] = box
         node = parent
-        parent = t.node[node, PARENT]
+        parent = t.node[node, c.PARENT]
 
 
 @kernel
@@ -99,26 +88,26 @@ def _area(a: Floats) -> float:
 @kernel
 def _choose(t: Tree, box: Floats, level: int) -> int:
     """Return the node of a level whose path needs the least enlargement (Guttman's ChooseLeaf)."""
-    node: int = t.state[ROOT]
-    while t.node[node, LEVEL] > level:
+    node: int = t.state[c.ROOT]
+    while t.node[node, c.LEVEL] > level:
         best = 0
         best_growth = np.inf
         best_area = np.inf
-        for i in range(t.node[node, COUNT]):
+        for i in range(t.node[node, c.COUNT]):
             area = _area(t.boxes[node, i])
             growth = _union_area(t.boxes[node, i], box) - area
             if growth < best_growth or (growth == best_growth and area < best_area):
                 best = i
                 best_growth = growth
                 best_area = area
-        node = t.node[node, CHILDREN + best]
+        node = t.node[node, c.CHILDREN + best]
     return node
 
 
 @kernel
 def _partition(boxes: Floats) -> Ints:
     """Return a group, 0 or 1, for each of 17 boxes (Guttman's quadratic split)."""
-    total = CAPACITY + 1
+    total = c.CAPACITY + 1
     group = np.full(total, -1, np.int64)
     worst = -np.inf
     first = 0
@@ -139,7 +128,7 @@ def _partition(boxes: Floats) -> Ints:
     for left in range(total - 2, 0, -1):
         forced = -1
         for g in range(2):
-            if counts[g] + left == MINIMUM:
+            if counts[g] + left == c.MINIMUM:
                 forced = g
         chosen = -1
         target = forced
@@ -172,44 +161,44 @@ def _partition(boxes: Floats) -> Ints:
 @kernel
 def _split(t: Tree, node: int, child: int, box: Floats) -> None:
     """Add a child to a full node whose lists already hold its constraints, splitting as far up as it takes."""
-    boxes = np.empty((CAPACITY + 1, 4))
-    children = np.empty(CAPACITY + 1, np.int64)
+    boxes = np.empty((c.CAPACITY + 1, 4))
+    children = np.empty(c.CAPACITY + 1, np.int64)
     own = np.empty(4)
     while True:
-        level = t.node[node, LEVEL]
-        for i in range(CAPACITY):
+        level = t.node[node, c.LEVEL]
+        for i in range(c.CAPACITY):
             boxes[i] = t.boxes[node, i]
-            children[i] = t.node[node, CHILDREN + i]
-        boxes[CAPACITY] = box
-        children[CAPACITY] = child
+            children[i] = t.node[node, c.CHILDREN + i]
+        boxes[c.CAPACITY] = box
+        children[c.CAPACITY] = child
         group = _partition(boxes)
         other = new_node(t, level)
-        t.node[node, COUNT] = 0
-        for i in range(CAPACITY + 1):
+        t.node[node, c.COUNT] = 0
+        for i in range(c.CAPACITY + 1):
             target = node
             if group[i] == 1:
                 target = other
                 move_lists(t, children[i], level, node, other)
-            place = t.node[target, COUNT]
-            t.node[target, COUNT] = place + 1
+            place = t.node[target, c.COUNT]
+            t.node[target, c.COUNT] = place + 1
             set_child(t, target, place, children[i], boxes[i])
-        parent = t.node[node, PARENT]
+        parent = t.node[node, c.PARENT]
         if parent < 0:
             parent = new_node(t, level + 1)
-            t.state[ROOT] = parent
+            t.state[c.ROOT] = parent
             node_mbr(t, node, own)
             set_child(t, parent, 0, node, own)
             node_mbr(t, other, own)
             set_child(t, parent, 1, other, own)
-            t.node[parent, COUNT] = 2
+            t.node[parent, c.COUNT] = 2
             move_lists(t, node, level + 1, -1, parent)
             move_lists(t, other, level + 1, -1, parent)
             return
         _tighten(t, node)
         node_mbr(t, other, own)
-        count = t.node[parent, COUNT]
-        if count < CAPACITY:
-            t.node[parent, COUNT] = count + 1
+        count = t.node[parent, c.COUNT]
+        if count < c.CAPACITY:
+            t.node[parent, c.COUNT] = count + 1
             set_child(t, parent, count, other, own)
             _tighten(t, parent)
             return
@@ -225,10 +214,10 @@ def attach(t: Tree, child: int, box: Floats, level: int) -> None:
     above = node
     while above >= 0:
         move_lists(t, child, level, -1, above)
-        above = t.node[above, PARENT]
-    count = t.node[node, COUNT]
-    if count < CAPACITY:
-        t.node[node, COUNT] = count + 1
+        above = t.node[above, c.PARENT]
+    count = t.node[node, c.COUNT]
+    if count < c.CAPACITY:
+        t.node[node, c.COUNT] = count + 1
         set_child(t, node, count, child, box)
         _tighten(t, node)
     else:
@@ -238,18 +227,18 @@ def attach(t: Tree, child: int, box: Floats, level: int) -> None:
 @kernel
 def condense(t: Tree, leaf: int) -> None:
     """Put right what taking an entry out of a leaf left: underfull nodes, MBRs, a root with one child."""
-    height = t.node[t.state[ROOT], LEVEL] + 1
+    height = t.node[t.state[c.ROOT], c.LEVEL] + 1
     orphans = np.empty(height, np.int64)
     count = 0
     node = leaf
-    while t.node[node, PARENT] >= 0:
-        parent = t.node[node, PARENT]
-        if t.node[node, COUNT] < MINIMUM:
-            take_child(t, parent, t.node[node, PLACE])
+    while t.node[node, c.PARENT] >= 0:
+        parent = t.node[node, c.PARENT]
+        if t.node[node, c.COUNT] < c.MINIMUM:
+            take_child(t, parent, t.node[node, c.PLACE])
             above = parent
             while above >= 0:
-                move_lists(t, node, t.node[node, LEVEL] + 1, above, -1)
-                above = t.node[above, PARENT]
+                move_lists(t, node, t.node[node, c.LEVEL] + 1, above, -1)
+                above = t.node[above, c.PARENT]
             orphans[count] = node
             count += 1
         else:
@@ -257,14 +246,14 @@ def condense(t: Tree, leaf: int) -> None:
         node = parent
     for i in range(count - 1, -1, -1):
         node = orphans[i]
-        for k in range(t.node[node, COUNT]):
-            attach(t, t.node[node, CHILDREN + k], t.boxes[node, k].copy(), t.node[node, LEVEL])
+        for k in range(t.node[node, c.COUNT]):
+            attach(t, t.node[node, c.CHILDREN + k], t.boxes[node, k].copy(), t.node[node, c.LEVEL])
         free_node(t, node)
-    root = t.state[ROOT]
-    while t.node[root, LEVEL] > 0 and t.node[root, COUNT] == 1:
-        only = t.node[root, CHILDREN + 0]
+    root = t.state[c.ROOT]
+    while t.node[root, c.LEVEL] > 0 and t.node[root, c.COUNT] == 1:
+        only = t.node[root, c.CHILDREN + 0]
         free_node(t, root)
-        t.node[only, PARENT] = -1
-        t.node[only, PLACE] = -1
-        t.state[ROOT] = only
+        t.node[only, c.PARENT] = -1
+        t.node[only, c.PLACE] = -1
+        t.state[c.ROOT] = only
         root = only

@@ -37,24 +37,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contrada.spatial.cr_tree.layout import (
-    BLOCK,
-    CAPACITY,
-    CHILDREN,
-    CHUNK,
-    CONSTRAINTS,
-    COUNT,
-    EDGES,
-    FIRST,
-    ID,
-    LEVEL,
-    MASK,
-    NEXT,
-    ROOT,
-    UNION,
-    WHEN_CONTAINED,
-    WHEN_DISJOINT,
-)
+from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.lists import list_copy
 from contrada.spatial.geometry.predicates import orient
 from contrada.spatial.geometry.ring_arena import ring_boxes, ring_xy
@@ -177,24 +160,24 @@ def _edge_against_ring(px: float, py: float, qx: float, qy: float, heap: Floats,
 @kernel
 def _emit(entry: Ints, constraint: Ints, which: int, mask: int, out: Ints, count: int) -> int:
     """Write the ids of an entry's constraints that have a relation in `mask`."""
-    slot = entry[which, FIRST]
+    slot = entry[which, c.FIRST]
     while slot >= 0:
-        if constraint[slot, MASK] & mask:
-            out[count] = constraint[slot, ID]
+        if constraint[slot, c.MASK] & mask:
+            out[count] = constraint[slot, c.ID]
             count += 1
-        slot = constraint[slot, NEXT]
+        slot = constraint[slot, c.NEXT]
     return count
 
 
 @kernel
 def _decided(entry: Ints, constraint: Ints, which: int, mask: int) -> bool:
     """Whether each constraint of an entry wants none or all of the relations in `mask`."""
-    slot = entry[which, FIRST]
+    slot = entry[which, c.FIRST]
     while slot >= 0:
-        wanted = constraint[slot, MASK] & mask
+        wanted = constraint[slot, c.MASK] & mask
         if wanted != 0 and wanted != mask:
             return False
-        slot = constraint[slot, NEXT]
+        slot = constraint[slot, c.NEXT]
     return True
 
 
@@ -249,8 +232,8 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
     ax1, ay1, ax2, ay2 = aboxes[mbr, 0], aboxes[mbr, 1], aboxes[mbr, 2], aboxes[mbr, 3]
     slack = 0.0 if mode == EXACTLY else _ROUNDING * max(max(abs(ax1), abs(ax2)), max(abs(ay1), abs(ay2)))
     total = axy.shape[0] - 1
-    root = t.state[ROOT]
-    depth = node_of[root, LEVEL] + 1
+    root = t.state[c.ROOT]
+    depth = node_of[root, c.LEVEL] + 1
     # One frame per level: a node, its next child, and its part of `edges`. The parts lie one behind the other.
     node_at = np.empty(depth, np.int64)
     next_at = np.empty(depth, np.int64)
@@ -265,28 +248,28 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
     while top >= 0:
         node = node_at[top]
         i = next_at[top]
-        if i == node_of[node, COUNT]:
+        if i == node_of[node, c.COUNT]:
             top -= 1
             continue
         next_at[top] = i + 1
-        leaf = node_of[node, LEVEL] == 0
-        child = node_of[node, CHILDREN + i]
+        leaf = node_of[node, c.LEVEL] == 0
+        child = node_of[node, c.CHILDREN + i]
         x1, y1, x2, y2 = boxes[node, i, 0], boxes[node, i, 1], boxes[node, i, 2], boxes[node, i, 3]
         if x1 > ax2 or x2 < ax1 or y1 > ay2 or y2 < ay1:
             if not leaf:
-                count = list_copy(node_of, chunk_of, child, WHEN_DISJOINT, out, count)
-            elif entry_of[child, UNION] & _D:
+                count = list_copy(node_of, chunk_of, child, c.WHEN_DISJOINT, out, count)
+            elif entry_of[child, c.UNION] & _D:
                 count = _emit(entry_of, constraint_of, child, _D, out, count)
             continue
         if leaf:
             allowed = _possible(ax1, ay1, ax2, ay2, x1, y1, x2, y2)
-            if entry_of[child, UNION] & allowed == 0:
+            if entry_of[child, c.UNION] & allowed == 0:
                 continue
             if _decided(entry_of, constraint_of, child, allowed):
                 count = _emit(entry_of, constraint_of, child, allowed, out, count)
                 continue
             if mode == EXACTLY and bounds[top + 1] - bounds[top] > _MANY:
-                block, ring = entry_of[child, BLOCK], entry_of[child, EDGES]
+                block, ring = entry_of[child, c.BLOCK], entry_of[child, c.EDGES]
                 relation = relate_rings(axy, aboxes, ring_xy(heap, block, ring), ring_boxes(heap, block, ring))
                 before = count
                 count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
@@ -305,11 +288,11 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
                 if leaf:
                     count = _emit(entry_of, constraint_of, child, _CT if inside else _D, out, count)
                 else:
-                    which = WHEN_CONTAINED if inside else WHEN_DISJOINT
+                    which = c.WHEN_CONTAINED if inside else c.WHEN_DISJOINT
                     count = list_copy(node_of, chunk_of, child, which, out, count)
                 continue
         if leaf:
-            block, ring = entry_of[child, BLOCK], entry_of[child, EDGES]
+            block, ring = entry_of[child, c.BLOCK], entry_of[child, c.EDGES]
             if mode == EXACTLY:
                 relation = _relate_by_edges(heap, block, ring, axy, aboxes, edges, high, end)
             else:
@@ -336,8 +319,8 @@ def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints) -> int:
     """As `search_ring`, for a point: inside a region, meeting its boundary, or disjoint from it."""
     boxes, node_of, chunk_of, heap = t.boxes, t.node, t.chunk, t.heap
     entry_of, constraint_of = t.entry, t.constraint
-    root = t.state[ROOT]
-    stack = np.empty((node_of[root, LEVEL] + 1) * CAPACITY, np.int64)
+    root = t.state[c.ROOT]
+    stack = np.empty((node_of[root, c.LEVEL] + 1) * c.CAPACITY, np.int64)
     stack[0] = root
     size = 1
     visited = 0
@@ -348,24 +331,24 @@ def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints) -> int:
         size -= 1
         node = stack[size]
         visited += 1
-        leaf = node_of[node, LEVEL] == 0
-        for i in range(node_of[node, COUNT]):
-            child = node_of[node, CHILDREN + i]
+        leaf = node_of[node, c.LEVEL] == 0
+        for i in range(node_of[node, c.COUNT]):
+            child = node_of[node, c.CHILDREN + i]
             x1, y1, x2, y2 = boxes[node, i, 0], boxes[node, i, 1], boxes[node, i, 2], boxes[node, i, 3]
             missed = x < x1 or x > x2 or y < y1 or y > y2
             if not leaf:
                 if missed:
-                    count = list_copy(node_of, chunk_of, child, WHEN_DISJOINT, out, count)
+                    count = list_copy(node_of, chunk_of, child, c.WHEN_DISJOINT, out, count)
                 else:
                     stack[size] = child
                     size += 1
                 continue
-            union = entry_of[child, UNION]
+            union = entry_of[child, c.UNION]
             if missed:
                 if union & _D:
                     count = _emit(entry_of, constraint_of, child, _D, out, count)
             elif union & (_D | _M | _I):
-                block, edges = entry_of[child, BLOCK], entry_of[child, EDGES]
+                block, edges = entry_of[child, c.BLOCK], entry_of[child, c.EDGES]
                 place = locate(x, y, ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
                 before = count
                 count = _emit(
@@ -387,7 +370,7 @@ def search_points(t: Tree, places: Floats, first: int, out: Ints, ends: Ints, ta
     the next may find.
     """
     count = ends[first - 1] if first > 0 else 0
-    most = t.state[CONSTRAINTS] + CHUNK
+    most = t.state[c.CONSTRAINTS] + c.CHUNK
     for n in range(first, places.shape[0]):
         if out.shape[0] - count < most:
             return n

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contrada.spatial.geometry.rings import RUN, box_rows, fill_boxes
+from contrada.spatial.storage.hashing import GOLDEN, THIRD
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.storage.row_numbers import check_rows, check_that
 
@@ -34,8 +35,6 @@ CLASSES: Final = 112
 SMALLEST: Final = 4  # numbers in a block of the smallest class
 STATE_SIZE: Final = _FREE + CLASSES
 
-_GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
-_MIX: Final = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT: Final = np.uint64(31)
 
 
@@ -132,16 +131,16 @@ def ring_boxes(heap: Floats, block: int, edges: int) -> Floats:
 def ring_hash(numbers: Floats, start: int, edges: int) -> np.int64:
     """Return a hash of the closed ring whose coordinates are numbers[start:], the same for rings that compare equal."""
     h = np.uint64(0)
-    place = _GOLDEN
+    place = GOLDEN
     k = np.uint64(start)  # unsigned: no tests for negative indexes
     for _ in range(edges):
         # A product for each vertex, depending on its place, and all of them added: no step waits for another.
         x = np.float64(numbers[k] + 0.0).view(np.uint64)
         y = np.float64(numbers[k + np.uint64(1)] + 0.0).view(np.uint64)
         k += np.uint64(2)
-        h += (x ^ (x >> _SHIFT) ^ place) * ((y ^ (y >> _SHIFT)) * _MIX ^ place | np.uint64(1))
-        place += _GOLDEN
-    h = (h ^ (h >> _SHIFT)) * _MIX
+        h += (x ^ (x >> _SHIFT) ^ place) * ((y ^ (y >> _SHIFT)) * THIRD ^ place | np.uint64(1))
+        place += GOLDEN
+    h = (h ^ (h >> _SHIFT)) * THIRD
     return np.int64((h ^ (h >> _SHIFT)) >> np.uint64(1))
 
 

@@ -29,19 +29,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contrada.spatial.geometry.rings import IN, RUN, locate, next_run
+from contrada.spatial.relations import relation as codes
 from contrada.spatial.relations.contacts import A_IN_B, A_OUT_OF_B, B_IN_A, CONTACT, contact_witnesses, proves_overlap
 from contrada.spatial.relations.red_blue import sweep_witnesses
-from contrada.spatial.relations.relation import (
-    CONTAINS,
-    CONVERSE_CODE,
-    COVERED_BY,
-    COVERS,
-    DISJOINT,
-    EQUALS,
-    INSIDE,
-    MEETS,
-    OVERLAPS,
-)
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
@@ -56,14 +46,14 @@ def _without_crossing(found: int, axy: Floats, aboxes: Floats, bxy: Floats, bbox
     """Return the relation, given the witnesses at all contacts, which do not prove overlaps."""
     if found & CONTACT == 0:
         if locate(bxy[0, 0], bxy[0, 1], axy, aboxes) == IN:
-            return CONTAINS
+            return codes.CONTAINS
         # Rare though A has the larger extent: the extents may be equal by rounding alone.
-        return INSIDE if locate(axy[0, 0], axy[0, 1], bxy, bboxes) == IN else DISJOINT
+        return codes.INSIDE if locate(axy[0, 0], axy[0, 1], bxy, bboxes) == IN else codes.DISJOINT
     if found & A_IN_B:
-        return COVERED_BY
+        return codes.COVERED_BY
     if found & B_IN_A:
-        return COVERS
-    return MEETS if found & A_OUT_OF_B else EQUALS
+        return codes.COVERS
+    return codes.MEETS if found & A_OUT_OF_B else codes.EQUALS
 
 
 @kernel
@@ -75,7 +65,7 @@ def _relate_from_larger(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats
     wx2 = min(aboxes[a_mbr, 2], bboxes[b_mbr, 2])
     wy2 = min(aboxes[a_mbr, 3], bboxes[b_mbr, 3])
     if wx1 > wx2 or wy1 > wy2:
-        return DISJOINT
+        return codes.DISJOINT
     a_edges = axy.shape[0] - 1
     b_edges = bxy.shape[0] - 1
     a_runs = (a_edges + RUN - 1) // RUN
@@ -102,14 +92,14 @@ def _relate_from_larger(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats
                     budget -= RUN
                     witnesses = contact_witnesses(axy, i, bxy, j)
                     if witnesses < 0:
-                        return OVERLAPS
+                        return codes.OVERLAPS
                     found |= witnesses
                     if proves_overlap(found):
-                        return OVERLAPS
+                        return codes.OVERLAPS
                 b_run = next_run(bboxes, b_runs, b_run + 1, x1, y1, x2, y2)
             if budget < 0:
                 found = sweep_witnesses(axy, bxy)
-                return OVERLAPS if proves_overlap(found) else _without_crossing(found, axy, aboxes, bxy, bboxes)
+                return codes.OVERLAPS if proves_overlap(found) else _without_crossing(found, axy, aboxes, bxy, bboxes)
         a_run = next_run(aboxes, a_runs, a_run + 1, wx1, wy1, wx2, wy2)
     return _without_crossing(found, axy, aboxes, bxy, bboxes)
 
@@ -128,7 +118,7 @@ def _same_vertices(axy: Floats, bxy: Floats) -> bool:
 def relate_rings(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats) -> int:
     """Return the code of the exact relation of ring A to ring B."""
     if axy.shape[0] == bxy.shape[0] and _same_vertices(axy, bxy):
-        return EQUALS
+        return codes.EQUALS
     a = aboxes.shape[0] - 1
     b = bboxes.shape[0] - 1
     # The larger ring has fewer edges in the common window. Either choice gives the same answer.
@@ -137,4 +127,4 @@ def relate_rings(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats) -> in
     if a_extent >= b_extent:
         return _relate_from_larger(axy, aboxes, bxy, bboxes)
     relation = _relate_from_larger(bxy, bboxes, axy, aboxes)
-    return CONVERSE_CODE[relation]
+    return codes.CONVERSE_CODE[relation]

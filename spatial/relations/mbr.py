@@ -16,32 +16,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from contrada.spatial.relations.relation import (
-    ALL,
-    CONTAINS,
-    COVERED_BY,
-    COVERS,
-    DISJOINT,
-    EQUALS,
-    INSIDE,
-    MEETS,
-    OVERLAPS,
-)
+from contrada.spatial.relations import relation as codes
 from contrada.spatial.storage.jit import kernel
 
-_APART: Final = 1 << DISJOINT | 1 << MEETS
-_SIDEWAYS: Final = _APART | 1 << OVERLAPS
+_APART: Final = 1 << codes.DISJOINT | 1 << codes.MEETS
+_SIDEWAYS: Final = _APART | 1 << codes.OVERLAPS
 
 # By the code of the relation of MBR(A) to MBR(B): the mask of possible relations of A to B.
 POSSIBLE: Final = (
-    1 << DISJOINT,
+    1 << codes.DISJOINT,
     _APART,
     _SIDEWAYS,
-    ALL & ~(1 << DISJOINT | 1 << INSIDE | 1 << CONTAINS),
-    _SIDEWAYS | 1 << INSIDE | 1 << COVERED_BY,
-    _SIDEWAYS | 1 << CONTAINS | 1 << COVERS,
-    _SIDEWAYS | 1 << COVERED_BY,
-    _SIDEWAYS | 1 << COVERS,
+    codes.ALL & ~(1 << codes.DISJOINT | 1 << codes.INSIDE | 1 << codes.CONTAINS),
+    _SIDEWAYS | 1 << codes.INSIDE | 1 << codes.COVERED_BY,
+    _SIDEWAYS | 1 << codes.CONTAINS | 1 << codes.COVERS,
+    _SIDEWAYS | 1 << codes.COVERED_BY,
+    _SIDEWAYS | 1 << codes.COVERS,
 )
 
 
@@ -49,18 +39,18 @@ POSSIBLE: Final = (
 def relate_boxes(ax1: float, ay1: float, ax2: float, ay2: float, bx1: float, by1: float, bx2: float, by2: float) -> int:
     """Return the code of the relation of rectangle A to rectangle B."""
     if ax1 > bx2 or bx1 > ax2 or ay1 > by2 or by1 > ay2:
-        return DISJOINT
+        return codes.DISJOINT
     if ax1 == bx2 or bx1 == ax2 or ay1 == by2 or by1 == ay2:
-        return MEETS
+        return codes.MEETS
     a_in_b = ax1 >= bx1 and ax2 <= bx2 and ay1 >= by1 and ay2 <= by2
     b_in_a = bx1 >= ax1 and bx2 <= ax2 and by1 >= ay1 and by2 <= ay2
     if a_in_b and b_in_a:
-        return EQUALS
+        return codes.EQUALS
     if a_in_b:
-        return INSIDE if ax1 > bx1 and ax2 < bx2 and ay1 > by1 and ay2 < by2 else COVERED_BY
+        return codes.INSIDE if ax1 > bx1 and ax2 < bx2 and ay1 > by1 and ay2 < by2 else codes.COVERED_BY
     if b_in_a:
-        return CONTAINS if bx1 > ax1 and bx2 < ax2 and by1 > ay1 and by2 < ay2 else COVERS
-    return OVERLAPS
+        return codes.CONTAINS if bx1 > ax1 and bx2 < ax2 and by1 > ay1 and by2 < ay2 else codes.COVERS
+    return codes.OVERLAPS
 
 
 @kernel

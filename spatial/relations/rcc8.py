@@ -24,25 +24,14 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from contrada.spatial.relations import relation
 from contrada.spatial.relations.relate import relate
-from contrada.spatial.relations.relation import (
-    ALL,
-    CONTAINS,
-    CONVERSE_CODE,
-    COVERED_BY,
-    COVERS,
-    DISJOINT,
-    EQUALS,
-    INSIDE,
-    MEETS,
-    OVERLAPS,
-)
 
 if TYPE_CHECKING:
     from contrada.spatial.geometry.region import Region
 
-_D, _M, _O, _E = 1 << DISJOINT, 1 << MEETS, 1 << OVERLAPS, 1 << EQUALS
-_I, _C, _CB, _CV = 1 << INSIDE, 1 << CONTAINS, 1 << COVERED_BY, 1 << COVERS
+_D, _M, _O, _E = 1 << relation.DISJOINT, 1 << relation.MEETS, 1 << relation.OVERLAPS, 1 << relation.EQUALS
+_I, _C, _CB, _CV = 1 << relation.INSIDE, 1 << relation.CONTAINS, 1 << relation.COVERED_BY, 1 << relation.COVERS
 
 _PART: Final = _I | _CB
 _WHOLE: Final = _C | _CV
@@ -52,11 +41,11 @@ _NOT_PART: Final = _D | _M | _O | _WHOLE
 # COMPOSITION[r][k]: the possible relations of X to R1 when X r R2 and R2 k R1. Columns in the order of the codes:
 # disjoint, meets, overlaps, equals, inside, contains, covered-by, covers.
 COMPOSITION: Final = (
-    (ALL, _NOT_WHOLE, _NOT_WHOLE, _D, _NOT_WHOLE, _D, _NOT_WHOLE, _D),
+    (relation.ALL, _NOT_WHOLE, _NOT_WHOLE, _D, _NOT_WHOLE, _D, _NOT_WHOLE, _D),
     (_NOT_PART, _D | _M | _O | _E | _CB | _CV, _NOT_WHOLE, _M, _O | _PART, _D, _M | _O | _PART, _D | _M),
-    (_NOT_PART, _NOT_PART, ALL, _O, _O | _PART, _NOT_PART, _O | _PART, _NOT_PART),
+    (_NOT_PART, _NOT_PART, relation.ALL, _O, _O | _PART, _NOT_PART, _O | _PART, _NOT_PART),
     (_D, _M, _O, _E, _I, _C, _CB, _CV),
-    (_D, _D, _NOT_WHOLE, _I, _I, ALL, _I, _NOT_WHOLE),
+    (_D, _D, _NOT_WHOLE, _I, _I, relation.ALL, _I, _NOT_WHOLE),
     (_NOT_PART, _O | _WHOLE, _O | _WHOLE, _C, _O | _E | _PART | _WHOLE, _C, _O | _WHOLE, _C),
     (_D, _D | _M, _NOT_WHOLE, _CB, _I, _NOT_PART, _PART, _D | _M | _O | _E | _CB | _CV),
     (_NOT_PART, _M | _O | _WHOLE, _O | _WHOLE, _CV, _O | _PART, _C, _O | _E | _CB | _CV, _WHOLE),
@@ -65,7 +54,7 @@ COMPOSITION: Final = (
 
 def converse(mask: int) -> int:
     """Return the set of the converses."""
-    return sum(1 << CONVERSE_CODE[code] for code in codes(mask))
+    return sum(1 << relation.CONVERSE_CODE[code] for code in codes(mask))
 
 
 def compose(first: int, second: int) -> int:

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from contrada.spatial.storage.hashing import home
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_FIBONACCI = np.uint64(0x9E3779B97F4A7C15)
 _LENGTH = 0xFFFFFFFF
 DIRECTORY = 2**31 - 1
 
@@ -72,17 +72,12 @@ def _enter_lists(table: NDArray[np.int64], keys: NDArray[np.int64], starts: NDAr
     for i in range(starts.size):
         end = starts[i + 1] if i + 1 < starts.size else keys.size
         length = end - starts[i]
-        row = _home(keys[starts[i]], table.shape[0])
+        row = home(keys[starts[i]], table.shape[0])
         while table[row, 0] >= 0:
             row = (row + 1) & (table.shape[0] - 1)
         table[row, 0] = keys[starts[i]]
         table[row, 1] = starts[i]
         table[row, 2] = length | (length << 32)
-
-
-@kernel
-def _home(key: np.int64, size: int) -> int:
-    return int((np.uint64(key) * _FIBONACCI) >> np.uint64(32)) & (size - 1)
 
 
 @kernel
@@ -94,7 +89,7 @@ def find_list(table: NDArray[np.int64], node: int, token: int) -> int:
 @kernel
 def _find_key(table: NDArray[np.int64], key: np.int64) -> int:
     mask = table.shape[0] - 1
-    row = _home(key, mask + 1)
+    row = home(key, mask + 1)
     while table[row, 0] >= 0:
         if table[row, 0] == key:
             return row
@@ -115,7 +110,7 @@ def _with_larger_table(p: Postings) -> Postings:
     table = np.full((size, 3), -1, np.int64)
     for i in range(p.table.shape[0]):
         if p.table[i, 0] >= 0:
-            row = _home(p.table[i, 0], size)
+            row = home(p.table[i, 0], size)
             while table[row, 0] >= 0:
                 row = (row + 1) & (size - 1)
             table[row] = p.table[i]
@@ -152,7 +147,7 @@ def _post(p: Postings, key: np.int64, value: np.int32) -> Postings:
         if 3 * (p.head[0] + 1) > 2 * p.table.shape[0]:
             p = _with_larger_table(p)
         mask = p.table.shape[0] - 1
-        row = _home(key, mask + 1)
+        row = home(key, mask + 1)
         while p.table[row, 0] >= 0:
             row = (row + 1) & mask
         if p.head[1] + 1 > p.pool.size:
@@ -204,9 +199,8 @@ def _unpost(p: Postings, key: np.int64, value: np.int32) -> bool:
     mask = p.table.shape[0] - 1
     row = (hole + 1) & mask
     while p.table[row, 0] >= 0:
-        home = _home(p.table[row, 0], mask + 1)
         # A row may move back into the hole unless its home lies cyclically after the hole.
-        if (row - home) & mask >= (row - hole) & mask:
+        if (row - home(p.table[row, 0], mask + 1)) & mask >= (row - hole) & mask:
             p.table[hole] = p.table[row]
             hole = row
         row = (row + 1) & mask

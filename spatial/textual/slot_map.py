@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from contrada.spatial.storage.hashing import home
 from contrada.spatial.storage.jit import kernel
-
-_FIBONACCI = np.uint64(0x9E3779B97F4A7C15)
 
 Slots = NDArray[np.int32]
 
@@ -26,15 +25,9 @@ def table_size(entries: int) -> int:
 
 
 @kernel
-def _home(id: int, size: int) -> int:
-    """Where the probe for an id starts: the top bits of a multiplicative hash, taken from bit 32 on."""
-    return int((np.uint64(id) * _FIBONACCI) >> np.uint64(32)) & (size - 1)
-
-
-@kernel
 def find_slot(table: Slots, ids: Slots, id: int) -> int:
     """Return the slot of an id, or -1."""
-    h = _home(id, table.size)
+    h = home(id, table.size)
     while table[h] >= 0:
         if ids[table[h]] == id:
             return int(table[h])
@@ -48,7 +41,7 @@ def enter_slots(table: Slots, ids: Slots, first: int, last: int) -> int:
     for slot in range(first, last):
         if ids[slot] < 0:
             continue
-        h = _home(ids[slot], table.size)
+        h = home(ids[slot], table.size)
         while table[h] >= 0:
             if ids[table[h]] == ids[slot]:
                 return slot
@@ -61,14 +54,13 @@ def enter_slots(table: Slots, ids: Slots, first: int, last: int) -> int:
 def drop_slot(table: Slots, ids: Slots, id: int) -> None:
     """Take the entry of an id out and close the gap it leaves in its run."""
     mask = table.size - 1
-    hole = _home(id, table.size)
+    hole = home(id, table.size)
     while ids[table[hole]] != id:
         hole = (hole + 1) & mask
     h = (hole + 1) & mask
     while table[h] >= 0:
-        home = _home(ids[table[h]], table.size)
         # The entry may move back to the hole unless its home lies cyclically after the hole.
-        if (h - home) & mask >= (h - hole) & mask:
+        if (h - home(ids[table[h]], table.size)) & mask >= (h - hole) & mask:
             table[hole] = table[h]
             hole = h
         h = (h + 1) & mask

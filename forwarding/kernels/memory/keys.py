@@ -17,14 +17,12 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from contrada.spatial.storage.hashing import GOLDEN, HALF, SECOND
 from contrada.spatial.storage.jit import inner_kernel
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Bytes
 
-_A: Final = np.uint64(0x9E3779B97F4A7C15)
-_B: Final = np.uint64(0xD6E8FEB86659FD93)
-_SHIFT: Final = np.uint64(32)
 FNV_SEED: Final = -3750763034362895579
 FNV_PRIME: Final = 1099511628211
 _TOO_BIG: Final = 9223372036854775808.0
@@ -62,10 +60,10 @@ def int_low(value: int) -> int:
 @inner_kernel
 def mix(a: int, b: int) -> int:
     """A well-spread hash of two integers."""
-    x = np.uint64(a) * _A ^ np.uint64(b)
-    x = (x ^ (x >> _SHIFT)) * _B
-    x = (x ^ (x >> _SHIFT)) * _A
-    return np.int64(x ^ (x >> _SHIFT))  # type: ignore[return-value]  # an int in kernels
+    x = np.uint64(a) * GOLDEN ^ np.uint64(b)
+    x = (x ^ (x >> HALF)) * SECOND
+    x = (x ^ (x >> HALF)) * GOLDEN
+    return np.int64(x ^ (x >> HALF))  # type: ignore[return-value]  # an int in kernels
 
 
 @inner_kernel

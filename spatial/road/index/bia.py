@@ -17,18 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.spatial.road.graph.cells import Cells, lower_bounds
+from contrada.spatial.road.index import verification as v
 from contrada.spatial.road.index.lists import CLASSES, ListedIndex, list_key, new_keys
 from contrada.spatial.road.index.similarity import reach
-from contrada.spatial.road.index.verification import (
-    ALPHA,
-    TAU,
-    TOTAL,
-    Candidates,
-    Message,
-    Placed,
-    shared,
-    token_places,
-)
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.storage.row_numbers import check_lengths, check_shapes
 from contrada.spatial.textual.postings import DIRECTORY, Postings, find_list, list_bounds
@@ -41,7 +32,7 @@ if TYPE_CHECKING:
 
 @kernel
 def _keys_of_words(
-    slots: NDArray[np.int32], placed: Placed, weights: NDArray[np.float64], cells: NDArray[np.int32]
+    slots: NDArray[np.int32], placed: v.Placed, weights: NDArray[np.float64], cells: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the keys of all words of slots."""
     start, length, keywords, roads, facts = placed
@@ -53,11 +44,11 @@ def _keys_of_words(
             word = keywords[i]
             if word == 0:
                 continue
-            part = weights[word] / facts[slot, TOTAL] if facts[slot, TOTAL] > 0.0 else 0.0
+            part = weights[word] / facts[slot, v.TOTAL] if facts[slot, v.TOTAL] > 0.0 else 0.0
             keys[count] = list_key(word, cell, part)
             holders[count] = slot
             count += 1
-        if reach(facts[slot, ALPHA], facts[slot, TAU], 0.0, 1.0) >= 0.0:
+        if reach(facts[slot, v.ALPHA], facts[slot, v.TAU], 0.0, 1.0) >= 0.0:
             keys[count] = list_key(0, cell, 0.0)
             holders[count] = slot
             count += 1
@@ -66,8 +57,8 @@ def _keys_of_words(
 
 @kernel
 def _search(
-    lists: Postings, placed: Placed, cells: Cells, ranges: NDArray[np.float64], message: Message, d_max: float
-) -> Candidates:
+    lists: Postings, placed: v.Placed, cells: Cells, ranges: NDArray[np.float64], message: v.Message, d_max: float
+) -> v.Candidates:
     start, length, keywords, _, facts = placed
     index, pool, tokens, weights = lists.table, lists.pool, message.tokens, message.weights
     lower = lower_bounds(cells, message.road, message.x, message.y)
@@ -89,7 +80,7 @@ def _search(
         least, most, tau = ranges[cell]
         if max(reach(least, tau, likely[cell], d_max), reach(most, tau, likely[cell], d_max)) < lower[cell]:
             lower[cell] = np.inf
-    table = token_places(tokens)
+    table = v.token_places(tokens)
     slots = [np.int32(0) for _ in range(0)]
     words = [0.0 for _ in range(0)]
     visited = 0
@@ -107,13 +98,13 @@ def _search(
             low, high = list_bounds(index, find_list(index, token, pool[entry]))
             for i in range(low, high):
                 slot = pool[i]
-                weight = shared(table, weights, keywords, start[slot], length[slot], token)
-                if weight < 0.0 or reach(facts[slot, ALPHA], facts[slot, TAU], likely[cell], d_max) < lower[cell]:
+                weight = v.shared(table, weights, keywords, start[slot], length[slot], token)
+                if weight < 0.0 or reach(facts[slot, v.ALPHA], facts[slot, v.TAU], likely[cell], d_max) < lower[cell]:
                     continue
-                total = facts[slot, TOTAL]
+                total = facts[slot, v.TOTAL]
                 slots.append(slot)
                 words.append(weight / total if total > 0.0 else 0.0)
-    return Candidates(np.array(slots, np.int32), np.array(words, np.float64), d_max, visited)
+    return v.Candidates(np.array(slots, np.int32), np.array(words, np.float64), d_max, visited)
 
 
 class BasicIndex(ListedIndex):
@@ -132,14 +123,14 @@ class BasicIndex(ListedIndex):
 
     def _widen(self, slots: NDArray[np.int32]) -> None:
         cell = self.network.cells.of_road[self.roads[slots]]
-        np.minimum.at(self.ranges[:, 0], cell, self.facts[slots, ALPHA])
-        np.maximum.at(self.ranges[:, 1], cell, self.facts[slots, ALPHA])
-        np.minimum.at(self.ranges[:, 2], cell, self.facts[slots, TAU])
+        np.minimum.at(self.ranges[:, 0], cell, self.facts[slots, v.ALPHA])
+        np.maximum.at(self.ranges[:, 1], cell, self.facts[slots, v.ALPHA])
+        np.minimum.at(self.ranges[:, 2], cell, self.facts[slots, v.TAU])
 
     def _keys(self, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         return _keys_of_words(slots, self.placed, self._weights, self.network.cells.of_road)
 
-    def _candidates(self, message: Message) -> Candidates:
+    def _candidates(self, message: v.Message) -> v.Candidates:
         network = self.network
         return _search(self.lists, self.placed, network.cells, self.ranges, message, network.d_max)
 
@@ -156,6 +147,6 @@ class BasicIndex(ListedIndex):
         super()._check_structure()
         slots = self.store.slots
         least, most, tau = self.ranges[self.network.cells.of_road[self.roads[slots]]].T
-        assert (least <= self.facts[slots, ALPHA]).all()
-        assert (most >= self.facts[slots, ALPHA]).all()
-        assert (tau <= self.facts[slots, TAU]).all()
+        assert (least <= self.facts[slots, v.ALPHA]).all()
+        assert (most >= self.facts[slots, v.ALPHA]).all()
+        assert (tau <= self.facts[slots, v.TAU]).all()

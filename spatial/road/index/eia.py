@@ -24,18 +24,9 @@ import numpy as np
 
 from contrada.spatial.road.graph.cells import Cells, lower_bounds
 from contrada.spatial.road.graph.places import X, Y
+from contrada.spatial.road.index import verification as v
 from contrada.spatial.road.index.lists import CLASSES, ListedIndex, list_key, new_keys
 from contrada.spatial.road.index.similarity import reach
-from contrada.spatial.road.index.verification import (
-    ALPHA,
-    TAU,
-    TOTAL,
-    Candidates,
-    Message,
-    Placed,
-    shared,
-    token_places,
-)
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.textual.postings import DIRECTORY, Postings, find_list, list_bounds
 
@@ -45,14 +36,14 @@ if TYPE_CHECKING:
 
 @kernel
 def _keys_of_prefixes(
-    slots: NDArray[np.int32], placed: Placed, weights: NDArray[np.float64], cells: NDArray[np.int32]
+    slots: NDArray[np.int32], placed: v.Placed, weights: NDArray[np.float64], cells: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the keys of the prefixes of slots."""
     start, length, keywords, roads, facts = placed
     keys, holders = new_keys(slots, length)
     count = 0
     for slot in slots:
-        alpha, tau, total = facts[slot, ALPHA], facts[slot, TAU], facts[slot, TOTAL]
+        alpha, tau, total = facts[slot, v.ALPHA], facts[slot, v.TAU], facts[slot, v.TOTAL]
         cell = cells[roads[slot]]
         left = total
         # From the rarest word down; then the wildcard, for what shares nothing.
@@ -72,14 +63,14 @@ def _keys_of_prefixes(
 
 @kernel
 def _search(
-    lists: Postings, placed: Placed, cells: Cells, components: NDArray[np.int32], message: Message, d_max: float
-) -> Candidates:
+    lists: Postings, placed: v.Placed, cells: Cells, components: NDArray[np.int32], message: v.Message, d_max: float
+) -> v.Candidates:
     start, length, keywords, roads, facts = placed
     index, pool, tokens, weights = lists.table, lists.pool, message.tokens, message.weights
     x, y, stretch, slack = message.x, message.y, cells.stretch, cells.slack
     lower = lower_bounds(cells, message.road, x, y)
     here = components[message.road]
-    table = token_places(tokens)
+    table = v.token_places(tokens)
     slots = [np.int32(0) for _ in range(0)]
     words = [0.0 for _ in range(0)]
     radius = 0.0
@@ -98,12 +89,12 @@ def _search(
             low, high = list_bounds(index, find_list(index, token, key))
             for i in range(low, high):
                 slot = pool[i]
-                weight = shared(table, weights, keywords, start[slot], length[slot], token)
+                weight = v.shared(table, weights, keywords, start[slot], length[slot], token)
                 if weight < 0.0:
                     continue
-                total = facts[slot, TOTAL]
+                total = facts[slot, v.TOTAL]
                 likeness = weight / total if total > 0.0 else 0.0
-                far = reach(facts[slot, ALPHA], facts[slot, TAU], likeness, d_max)
+                far = reach(facts[slot, v.ALPHA], facts[slot, v.TAU], likeness, d_max)
                 dx = x - facts[slot, X]
                 dy = y - facts[slot, Y]
                 if far < 0.0 or stretch * (np.sqrt(dx * dx + dy * dy) - slack) > far:
@@ -113,7 +104,7 @@ def _search(
                 slots.append(slot)
                 words.append(likeness)
                 radius = max(radius, far)
-    return Candidates(np.array(slots, np.int32), np.array(words, np.float64), radius, visited)
+    return v.Candidates(np.array(slots, np.int32), np.array(words, np.float64), radius, visited)
 
 
 class EnhancedIndex(ListedIndex):
@@ -124,6 +115,6 @@ class EnhancedIndex(ListedIndex):
     def _keys(self, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         return _keys_of_prefixes(slots, self.placed, self._weights, self.network.cells.of_road)
 
-    def _candidates(self, message: Message) -> Candidates:
+    def _candidates(self, message: v.Message) -> v.Candidates:
         network = self.network
         return _search(self.lists, self.placed, network.cells, network.components, message, network.d_max)

@@ -22,17 +22,8 @@ import numpy as np
 from contrada.spatial.road.index.base import RoadIndex
 from contrada.spatial.storage.jit import inline_kernel, kernel
 from contrada.spatial.storage.row_numbers import check_rows, check_that
+from contrada.spatial.textual import postings
 from contrada.spatial.textual.guard import guard_postings
-from contrada.spatial.textual.postings import (
-    DIRECTORY,
-    Postings,
-    bulk_postings,
-    check_postings,
-    contents,
-    empty_postings,
-    hang,
-    unhang,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,7 +51,7 @@ def list_key(word: int, cell: int, bound: float) -> int:
 class ListedIndex(RoadIndex):
     """Subscriptions on inverted lists."""
 
-    lists: Postings
+    lists: postings.Postings
 
     @abstractmethod
     def _keys(self, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
@@ -69,31 +60,31 @@ class ListedIndex(RoadIndex):
     def _build(self) -> None:
         slots = self.store.slots
         if not slots.size:
-            self.lists = empty_postings()
+            self.lists = postings.empty_postings()
             return
         order = np.argsort(self.roads[slots], kind="stable")
-        self.lists = bulk_postings(*self._keys(slots[order]), directories=True)
+        self.lists = postings.bulk_postings(*self._keys(slots[order]), directories=True)
 
     def _insert(self, slot: int) -> None:
         for key in self._keys(np.array([slot], np.int32))[0].tolist():
-            self.lists = hang(self.lists, key >> 32, key & 0xFFFFFFFF, slot)
+            self.lists = postings.hang(self.lists, key >> 32, key & 0xFFFFFFFF, slot)
 
     def _remove(self, slot: int) -> None:
         for key in self._keys(np.array([slot], np.int32))[0].tolist():
-            unhang(self.lists, key >> 32, key & 0xFFFFFFFF, slot)
+            postings.unhang(self.lists, key >> 32, key & 0xFFFFFFFF, slot)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return self.lists._asdict()
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.lists = Postings(*(arrays[name] for name in Postings._fields))
+        self.lists = postings.Postings(*(arrays[name] for name in postings.Postings._fields))
         self._guard_lists()
 
     def _guard_lists(self) -> None:
         """Refuse loaded lists that lead nowhere: searches look up the list of every key that a directory names."""
         rows, (places, owner) = guard_postings(self.lists, self.name)
         keys = rows[:, 0]
-        named = (keys & 0xFFFFFFFF)[owner] == DIRECTORY
+        named = (keys & 0xFFFFFFFF)[owner] == postings.DIRECTORY
         values = self.lists.pool[places]
         check_rows(f"{self.name}: slots", values[~named], self.store.used)
         check_rows(f"{self.name}: cells", values[named], CLASSES * len(self.network.cells.boxes))
@@ -101,9 +92,9 @@ class ListedIndex(RoadIndex):
         check_that(f"{self.name}: a list that is not there", np.isin(asked, keys))
 
     def _check_structure(self) -> None:
-        check_postings(self.lists)
+        postings.check_postings(self.lists)
         keys, slots = self._keys(self.store.slots)
         expected: dict[tuple[int, int], list[int]] = {}
         for key, slot in zip(keys.tolist(), slots.tolist(), strict=True):
             expected.setdefault((key >> 32, key & 0xFFFFFFFF), []).append(slot)
-        assert {key: sorted(held) for key, held in contents(self.lists).items()} == expected
+        assert {key: sorted(held) for key, held in postings.contents(self.lists).items()} == expected

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contrada.spatial.storage.jit import kernel
+from contrada.spatial.textual.ap_tree import paths
 from contrada.spatial.textual.ap_tree.build import build_subtree
 from contrada.spatial.textual.ap_tree.nodes import (
     DIRECTORY,
@@ -39,16 +40,6 @@ from contrada.spatial.textual.ap_tree.nodes import (
     move_entry,
     new_leaf,
     put_entry,
-)
-from contrada.spatial.textual.ap_tree.paths import (
-    Path,
-    Stack,
-    buckets_of,
-    grow_stack,
-    new_stack,
-    path_at,
-    path_below,
-    push,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +87,7 @@ def _enter_leaf(
 
 
 @kernel
-def _rebuild_gainers(arena: Arena, meta: Meta, rows: Rows, p: int, path: Path, settings: Settings) -> Arena:
+def _rebuild_gainers(arena: Arena, meta: Meta, rows: Rows, p: int, path: paths.Path, settings: Settings) -> Arena:
     """Rebuild the buckets of a large drifted node whose shares grew by a quarter or more, within the allowance."""
     first, n = children(arena, p)
     before = now = 1.0
@@ -112,33 +103,33 @@ def _rebuild_gainers(arena: Arena, meta: Meta, rows: Rows, p: int, path: Path, s
         if settings.leaf < weight <= allowance and weight / now > 1.25 * arena[first + n + b] / before:
             allowance -= weight
             slots = gather(arena, meta, q)
-            arena = build_subtree(arena, meta, rows, slots, first + b, path_below(arena, p, b, path), settings)
+            arena = build_subtree(arena, meta, rows, slots, first + b, paths.path_below(arena, p, b, path), settings)
     for i in range(first, first + n):
         arena[n + i] = arena[arena[i] + WEIGHT] if arena[i] else 0
     return arena
 
 
 @kernel
-def _root_pending() -> Stack:
+def _root_pending() -> paths.Stack:
     """Make a stack that has the root pending."""
-    stack = new_stack()
-    push(stack, 0, ROOT, Path(0, False, np.array([-np.inf, -np.inf, np.inf, np.inf])), 0, 0)
+    stack = paths.new_stack()
+    paths.push(stack, 0, ROOT, paths.Path(0, False, np.array([-np.inf, -np.inf, np.inf, np.inf])), 0, 0)
     return stack
 
 
 @kernel
 def _push_children(
-    arena: Arena, rows: Rows, slot: int, p: int, path: Path, settings: Settings, stack: Stack, top: int
-) -> tuple[Stack, int]:
+    arena: Arena, rows: Rows, slot: int, p: int, path: paths.Path, settings: Settings, stack: paths.Stack, top: int
+) -> tuple[paths.Stack, int]:
     """Push the children of an inner node that a slot belongs to; returns the stack, perhaps moved, and its height."""
     child, _ = children(arena, p)
     lines = arena[p + SHAPE] >> 16
-    c1, c2, r1, r2 = buckets_of(arena, p, rows, slot, path, settings)
-    stack = grow_stack(stack, top, (c2 - c1 + 1) * (r2 - r1 + 1))
+    c1, c2, r1, r2 = paths.buckets_of(arena, p, rows, slot, path, settings)
+    stack = paths.grow_stack(stack, top, (c2 - c1 + 1) * (r2 - r1 + 1))
     for c in range(c1, c2 + 1):
         for r in range(r1, r2 + 1):
             b = c * lines + r
-            top = push(stack, top, child + b, path_below(arena, p, b, path), 0, 0)
+            top = paths.push(stack, top, child + b, paths.path_below(arena, p, b, path), 0, 0)
     return stack, top
 
 
@@ -151,7 +142,7 @@ def insert_slot(
     rebuilt = 0
     while top:
         top -= 1
-        at, path = stack.tasks[top, 0], path_at(stack, top)
+        at, path = stack.tasks[top, 0], paths.path_at(stack, top)
         p = arena[at]
         if p == 0 or kind_of(arena, p) == QUERY:
             arena, leaf = _enter_leaf(arena, meta, rows, at, slot, path.offset, settings)
@@ -185,7 +176,7 @@ def remove_slot(arena: Arena, meta: Meta, rows: Rows, slot: int, settings: Setti
     taken = 0
     while top:
         top -= 1
-        at, path = stack.tasks[top, 0], path_at(stack, top)
+        at, path = stack.tasks[top, 0], paths.path_at(stack, top)
         p = arena[at]
         if p == 0:
             continue

@@ -26,19 +26,10 @@ import numpy as np
 from contrada.errors import InvalidValue
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.storage.row_numbers import check_lengths, check_shapes
+from contrada.spatial.textual import postings
 from contrada.spatial.textual.base import StoredIndex
 from contrada.spatial.textual.baselines.keyword_first import rarest
 from contrada.spatial.textual.guard import guard_cells, guard_slot_lists
-from contrada.spatial.textual.postings import (
-    Postings,
-    bulk_postings,
-    check_postings,
-    contents,
-    find_list,
-    list_bounds,
-    post,
-    unpost,
-)
 from contrada.spatial.textual.store import Rows, as_slots, has_all, meets, token_table
 
 if TYPE_CHECKING:
@@ -101,7 +92,7 @@ def _level(cells: Cells, box: NDArray[np.float64], deepest: int) -> int:
 
 
 @kernel
-def _place(lists: Postings, cells: Cells, rows: Rows, slot: int, add: bool) -> Postings:
+def _place(lists: postings.Postings, cells: Cells, rows: Rows, slot: int, add: bool) -> postings.Postings:
     """Post a slot to its cells, or take it off."""
     token = rarest(rows, slot)
     level = _level(cells, rows.boxes[slot], _depth(cells.depth, token))
@@ -110,10 +101,10 @@ def _place(lists: Postings, cells: Cells, rows: Rows, slot: int, add: bool) -> P
         for column in range(a, b + 1):
             cell = _number(level, column, row)
             if add:
-                lists = post(lists, cell, token, slot)
+                lists = postings.post(lists, cell, token, slot)
                 cells.occupied[cell] += 1
             else:
-                unpost(lists, cell, token, slot)
+                postings.unpost(lists, cell, token, slot)
                 cells.occupied[cell] -= 1
     return lists
 
@@ -174,10 +165,10 @@ def _search(
                     continue
                 nodes += 1
                 for token in tokens:
-                    at = find_list(index, cell, token) if _depth(depths, token) >= level else -1
+                    at = postings.find_list(index, cell, token) if _depth(depths, token) >= level else -1
                     if at < 0:
                         continue
-                    first, last = list_bounds(index, at)
+                    first, last = postings.list_bounds(index, at)
                     for i in range(first, last):
                         slot = pool[i]
                         verified += 1
@@ -213,7 +204,7 @@ class IQTree(StoredIndex):
             self._depths(),
             np.zeros(((1 << (2 * DEEPEST + 2)) - 1) // 3, np.int32),
         )
-        self.lists = bulk_postings(*_places(self.cells, self.store.rows, slots))
+        self.lists = postings.bulk_postings(*_places(self.cells, self.store.rows, slots))
         self._built = len(slots)
 
     def _insert(self, slot: int) -> None:
@@ -232,7 +223,7 @@ class IQTree(StoredIndex):
         return {**self.lists._asdict(), **self.cells._asdict(), "built": np.array([self._built])}
 
     def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        self.lists = Postings(*(arrays[name] for name in Postings._fields))
+        self.lists = postings.Postings(*(arrays[name] for name in postings.Postings._fields))
         self.cells = Cells(*(arrays[name] for name in Cells._fields))
         guard_cells(self.cells, DEEPEST)
         guard_slot_lists(self.lists, self.name, self.cells.occupied.size, self.store.used)
@@ -241,8 +232,8 @@ class IQTree(StoredIndex):
         self._built = int(arrays["built"][0])
 
     def _check_structure(self) -> None:
-        check_postings(self.lists)
-        found = contents(self.lists)
+        postings.check_postings(self.lists)
+        found = postings.contents(self.lists)
         occupied = np.zeros_like(self.cells.occupied)
         for (cell, _), held in found.items():
             occupied[cell] += len(held)
