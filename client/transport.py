@@ -13,10 +13,10 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
 from contrada.broker.protocol.addresses import host_name, is_address, unknown_host
 from contrada.broker.protocol.keepalive import keepalive
+from contrada.broker.protocol.monitor import event_number
 from contrada.client.engine.states import Input
 from contrada.errors import Disconnected, InvalidValue
 
@@ -134,10 +134,9 @@ class Transport:
         """Return the next thing that the monitor saw and the core should know, if any."""
         while self.monitor is not None:
             try:
-                event = parse_monitor_message(self.monitor.recv_multipart(zmq.NOBLOCK))
+                kind = event_number(self.monitor.recv_multipart(zmq.NOBLOCK))
             except zmq.Again:
                 return None
-            kind = event["event"]
             if kind == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self._shaken = True
             elif kind == zmq.EVENT_CONNECT_DELAYED:

@@ -9,10 +9,10 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
 from contrada.broker.protocol.addresses import host_name, unknown_host
 from contrada.broker.protocol.keys import load_public
+from contrada.broker.protocol.monitor import event_number
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Dealers:
                         break
                     core.receive(connection, None, frames, now)
             if monitor in ready:
-                event = int(parse_monitor_message(monitor.recv_multipart(zmq.NOBLOCK))["event"])
+                event = event_number(monitor.recv_multipart(zmq.NOBLOCK))
                 if event in _FOUND:
                     self._unknown.pop(connection, None)
                 else:

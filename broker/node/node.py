@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING
 
 import zmq
 from zmq.utils import z85
-from zmq.utils.monitor import parse_monitor_message
 
 from contrada.broker.core.core import Core
 from contrada.broker.node.dealers import Dealers
@@ -34,6 +33,7 @@ from contrada.broker.node.index_loader import IndexLoader
 from contrada.broker.node.listener import HANDSHAKE_FAILURES, Listener, transport_options
 from contrada.broker.node.recorder import Recorder
 from contrada.broker.node.worker import Worker
+from contrada.broker.protocol.monitor import event_number
 from contrada.broker.protocol.wire import Code, Role
 from contrada.broker.sessions.session import Sent
 from contrada.broker.sessions.sessions import Identity
@@ -351,9 +351,9 @@ class Node:
     def _note_failures(self) -> None:
         while True:
             try:
-                event = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
+                event = event_number(self._monitor.recv_multipart(zmq.NOBLOCK))
             except zmq.Again:
                 return
-            if (reason := HANDSHAKE_FAILURES.get(int(event["event"]))) is not None:
+            if (reason := HANDSHAKE_FAILURES.get(event)) is not None:
                 self.core.counters["handshake_failures"] += 1
                 log.warning("handshake failed", extra={"reason": reason})

@@ -1,59 +1,69 @@
 """The command line: `contrada COMMAND`. Each command is a function in `contrada.client.cli.commands`.
 
-Messages go to stderr and results to stdout. Exit codes are `common.Exit`.
+Messages go to stderr and results to stdout. Exit codes are `common.Exit`. Only the command that is run is imported; all
+of them are for help and completion.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
 
-from contrada.client.cli.commands import (
-    bench,
-    broker,
-    build_index,
-    cluster,
-    demo,
-    explain,
-    index,
-    keygen,
-    pub,
-    replay,
-    status,
-    sub,
-    warm,
-)
 from contrada.client.cli.common import Exit, examples, say
 from contrada.errors import ContradaError, Disconnected
 
-app = typer.Typer(
-    name="contrada",
-    help="Content-based publish/subscribe for events that have places.",
-    epilog="Exit codes: 0 ok, 1 failure, 2 usage, 3 no connection, 4 timed out, 5 set aside, 6 different: docs/cli.md.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["--help", "-h"]},
+COMMANDS: Final = (
+    "broker",
+    "cluster",
+    "pub",
+    "sub",
+    "status",
+    "explain",
+    "build_index",
+    "replay",
+    "keygen",
+    "warm",
+    "bench",
+    "demo",
+    "index",
 )
-for _command, _examples in (
-    (broker.broker, broker.EXAMPLES),
-    (cluster.cluster, cluster.EXAMPLES),
-    (pub.pub, pub.EXAMPLES),
-    (sub.sub, sub.EXAMPLES),
-    (status.status, status.EXAMPLES),
-    (explain.explain, explain.EXAMPLES),
-    (build_index.build_index, build_index.EXAMPLES),
-    (replay.replay, replay.EXAMPLES),
-    (keygen.keygen, keygen.EXAMPLES),
-    (warm.warm, warm.EXAMPLES),
-    (bench.bench, bench.EXAMPLES),
-    (demo.demo, demo.EXAMPLES),
-):
-    app.command(epilog=examples(_examples))(_command)
-app.add_typer(index.index, name="index", epilog=examples(index.EXAMPLES))
+_HELP: Final = ("--help", "-h")
+
+
+@cache
+def make_app(*only: str) -> typer.Typer:
+    """All commands, with examples at the end of their help; or only some, without."""
+    made = typer.Typer(
+        name="contrada",
+        help="Content-based publish/subscribe for events that have places.",
+        epilog="Exit codes: 0 ok, 1 failure, 2 usage, 3 no connection, 4 timed out, 5 set aside, 6 different: "
+        "docs/cli.md.",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": list(_HELP)},
+    )
+    for name in only or COMMANDS:
+        module = import_module(f"contrada.client.cli.commands.{name}")
+        command = getattr(module, name)
+        epilog = None if only else examples(module.EXAMPLES)
+        if isinstance(command, typer.Typer):
+            made.add_typer(command, name=name, epilog=epilog)
+        else:
+            made.command(epilog=epilog)(command)
+    made.callback()(_root)
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        return make_app()
+    raise AttributeError(name)
 
 
 def _version(wanted: bool) -> None:
@@ -64,7 +74,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
@@ -75,8 +84,11 @@ def _root(
 
 def main() -> None:
     """Run the command line: errors become one line on stderr and an exit code."""
+    words = sys.argv[1:]
+    command = words[0].replace("-", "_") if words else ""
+    only = (command,) if command in COMMANDS and not set(words) & set(_HELP) else ()
     try:
-        app(prog_name="contrada", standalone_mode=True)
+        make_app(*only)(prog_name="contrada", standalone_mode=True)
     except Disconnected as error:
         say(f"contrada: {error}")
         sys.exit(Exit.DISCONNECTED)

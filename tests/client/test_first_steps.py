@@ -188,3 +188,24 @@ def test_the_overlay_is_shown_by_names_where_there_are_some() -> None:
     assert shown.count("north") == 2
     assert shown.count("south") == 3
     assert "b-3" in shown, "it has no other name"
+
+
+@pytest.mark.parametrize(
+    ("loaded", "not_yet"),
+    [
+        ("contrada.client.transport, contrada.client.blocking", "asyncio numpy numba shapely"),
+        ("contrada.broker.node.server", "asyncio numpy numba shapely prometheus_client"),
+        ("contrada.client.cli.main", "contrada.client.cli.commands zmq rich.markup"),
+    ],
+)
+def test_what_a_command_does_not_need_is_not_loaded(loaded: str, not_yet: str) -> None:
+    program = f"import {loaded}, sys; print(sorted(set({not_yet.split()!r}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_only_the_command_that_is_run_is_imported() -> None:
+    program = "import sys; from contrada.client.cli.main import make_app; make_app('pub'); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    commands = [name for name in done.stdout.split() if name.startswith("contrada.client.cli.commands.")]
+    assert commands == ["contrada.client.cli.commands.pub"]
