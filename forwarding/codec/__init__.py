@@ -1,1 +1,1 @@
-"""Values, notifications and filters as bytes (`msgpack`) and as JSON (`json`)."""
+"""Notifications and filters as `msgpack` and `json`: `limits` says how much is taken, `building` what parts make."""

@@ -19,13 +19,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from contrada.errors import CodecError, InvalidValue
-from contrada.forwarding.codec.msgpack import (
-    DEFAULT_LIMITS,
-    Limits,
-    build_constraint,
-    build_predicate,
-    make_geotext,
-)
+from contrada.forwarding.codec.building import build_constraint, build_predicate, make_geotext
+from contrada.forwarding.codec.limits import DEFAULT_LIMITS, Limits
 from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.language.formatting import format_time
 from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet

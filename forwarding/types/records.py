@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from contrada.errors import ContradaError, CorruptFile
-from contrada.forwarding.codec.msgpack import NO_LIMITS, decode_filter, encode_filter
+from contrada.forwarding.codec.limits import NO_LIMITS
+from contrada.forwarding.codec.msgpack import decode_filter, encode_filter
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.state.growable import GrowableArray

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.forwarding.batches.packed_columns import Filters, Matches, Relations
-from contrada.forwarding.codec.msgpack import NO_LIMITS, decode_filter
+from contrada.forwarding.codec.limits import NO_LIMITS
+from contrada.forwarding.codec.msgpack import decode_filter
 from contrada.forwarding.segments.gate import Anchor, Gate, anchor_of
 from contrada.forwarding.segments.index_directory import SegmentInfo, write_columns
 from contrada.forwarding.segments.subscription_ids import SubscriptionIds

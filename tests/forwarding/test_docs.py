@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from contrada.forwarding.codec.msgpack import Limits
+from contrada.forwarding.codec.limits import Limits
 from contrada.forwarding.language.constraint import Operator
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -21,9 +21,8 @@ from contrada.forwarding.codec.json import (
     notification_from_json,
     notification_to_json,
 )
+from contrada.forwarding.codec.limits import NO_LIMITS, Limits
 from contrada.forwarding.codec.msgpack import (
-    NO_LIMITS,
-    Limits,
     decode_filter,
     decode_notification,
     decode_value,
