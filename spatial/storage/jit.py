@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from numba import njit
+from numba.core import config as _config
 
-from contrada.spatial.storage.kernel_cache import KernelCache
+from contrada.spatial.storage.compiler import KernelDispatcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,31 +18,26 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound="Callable[..., object]")
 
 
-# Options that numba's stubs do not know. Without `_nrt` nothing can be allocated and no references are counted; the
-# others leave out the entries from C and from Python, which take longer to compile than most of what is entered.
-_PLAIN: Final[dict[str, Any]] = {"no_cfunc_wrapper": True}
-_BARE: Final[dict[str, Any]] = {"_nrt": False, **_PLAIN}
-_INNER: Final[dict[str, Any]] = {"no_cpython_wrapper": True, **_BARE}
+config: Any = _config  # numba's stubs know no settings
+
+# Options that numba's stubs do not know. Without `_nrt` nothing can be allocated and no references are counted.
+_BARE: Final[dict[str, Any]] = {"_nrt": False}
 
 
 def _compile(function: _F, **options: Any) -> _F:
-    dispatcher = njit(nogil=True, **options)(function)
-    if (
-        dispatcher is function
-    ):  # NUMBA_DISABLE_JIT: kernels run as Python, in a debugger or on an interpreter to be tried
+    if config.DISABLE_JIT:  # kernels run as Python, in a debugger or on an interpreter to be tried
         return function
-    dispatcher._cache = KernelCache(dispatcher.py_func)
-    return cast("_F", dispatcher)
+    return cast("_F", KernelDispatcher(function, {"nogil": True, **options}))
 
 
 def kernel(function: _F) -> _F:
     """Compile lazily, keep the machine code in the kernel cache, and release the GIL while running."""
-    return _compile(function, **_PLAIN)
+    return _compile(function)
 
 
 def inline_kernel(function: _F) -> _F:
     """As `kernel`, for small helpers that must be inlined into the loops that call them."""
-    return _compile(function, inline="always", **_PLAIN)
+    return _compile(function, forceinline=True)
 
 
 def bare_kernel(function: _F) -> _F:
@@ -56,9 +51,9 @@ def bare_kernel(function: _F) -> _F:
 
 def inner_kernel(function: _F) -> _F:
     """As `bare_kernel`, for what only such kernels call; calling it from Python crashes."""
-    return _compile(function, **_INNER)
+    return _compile(function, **_BARE)
 
 
 def inlined_kernel(function: _F) -> _F:
     """As `inner_kernel`, for small helpers that must be inlined into the loops that call them."""
-    return _compile(function, inline="always", **_INNER)
+    return _compile(function, forceinline=True, **_BARE)

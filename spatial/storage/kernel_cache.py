@@ -52,10 +52,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 VARIABLE: Final = "CONTRADA_KERNELS"  # names another folder than the user's cache
-_MAGIC: Final = b"contrada kernel 1\n"
+_MAGIC: Final = b"contrada kernel 2\n"
 _DIGEST: Final = hashlib.sha256().digest_size
-_OPTIONS: Final = ("nogil", "inline", "_nrt", "no_cpython_wrapper", "no_cfunc_wrapper", "boundscheck", "fastmath")
-_VERSIONS: Final = (sys.version_info[:3], sys.implementation.cache_tag, numba.__version__, llvmlite.__version__)
+_OPTIONS: Final = ("nogil", "forceinline", "_nrt", "boundscheck", "fastmath")
+_VERSIONS: Final = (_MAGIC, sys.version_info[:3], sys.implementation.cache_tag, numba.__version__, llvmlite.__version__)
 _PACKAGE: Final = "contrada."
 
 CompileResult: Any = _CompileResult  # numba has no types for these
@@ -87,12 +87,15 @@ class KernelCache(_Cache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for a signature."""
-        for listener in compiled:
-            listener(self._name)
+        self._tell()
         if data.library.has_dynamic_globals or data.lifted:  # it holds addresses of this process
             return
         key = self._key(sig, data.codegen)
         _write(user_folder() / self._file_name(key), key, dumps(data._reduce()))
+
+    def _tell(self) -> None:
+        for listener in compiled:
+            listener(self._name)
 
     def _key(self, signature: Any, codegen: Any) -> bytes:
         parts = (kernel_digest(self._function), _describe_signature(signature), codegen.magic_tuple(), _VERSIONS)
@@ -109,6 +112,17 @@ class KernelCache(_Cache):
 
     def flush(self) -> None:
         """Nothing to do: what is found is never stale."""
+
+
+class CalleeCache(KernelCache):
+    """For a kernel as others call it: it is inside of what is kept of them, and not kept by itself."""
+
+    def load_overload(self, _sig: Any, _target_context: Any) -> None:
+        """Never there."""
+
+    def save_overload(self, _sig: Any, _data: Any) -> None:
+        """Tell of it, and no more."""
+        self._tell()
 
 
 # -- what a kernel is made of ----------------------------------------------------------------------------------

@@ -1,0 +1,202 @@
+"""Kernels compiled the short way: what kernels call is typed once, and only what Python calls becomes machine code.
+
+Numba compiles every function by itself: it types it, lowers it, links in everything that it calls, optimises all that
+and emits machine code, with an entry for Python. A kernel that only other kernels call needs neither its own machine
+code nor the entry, and with ten levels of calls its instructions are optimised ten times. Here a kernel has two sides:
+
+    the entry       what Python calls: linked with all it reaches, optimised once, emitted, kept on disk
+    the callee      what other kernels call: typed and lowered once for all of them, and no more
+
+Both are numba's own dispatchers and code libraries; what differs is when a library is linked and optimised. A callee's
+library is left as it was lowered, and an entry's library links what it reaches through any number of callees.
+
+Half of what is left is typing, and most of that is asking again what an int64 plus an int64 is: while a kernel is
+compiled, what numba answers for plain arguments is remembered (`_remembered_answers`).
+
+Kernels may call themselves, with the types that they were called with.
+
+Source: numba's documented `pipeline_class` chooses the library; `Dispatcher.get_call_template` and `get_overload` are
+how numba asks a kernel for its callee side.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import llvmlite.binding
+import llvmlite.ir
+from numba.core import codegen as numba_codegen
+from numba.core import types
+from numba.core.compiler import Compiler as _Compiler
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher as _CPUDispatcher
+from numba.core.targetconfig import ConfigStack as _ConfigStack
+from numba.core.types.functions import BaseFunction as _BaseFunction
+
+from contrada.spatial.storage.kernel_cache import CalleeCache, KernelCache
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+# Numba has no types for these.
+Compiler: Any = _Compiler
+CPUDispatcher: Any = _CPUDispatcher
+RuntimeLinker: Any = numba_codegen.RuntimeLinker
+JITCodeLibrary: Any = numba_codegen.JITCodeLibrary
+ConfigStack: Any = _ConfigStack
+BaseFunction: Any = _BaseFunction
+unliteral: Any = types.unliteral
+
+
+_PLAIN: Final = (types.Number, types.Boolean, types.Array, types.Literal, types.SliceType)
+_answers: Final[dict[Any, Any]] = {}
+
+
+class CalleeLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    """Code that waits to be linked into the entries that reach it: lowered, not optimised, without addresses."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.environments: dict[str, Any] = {}  # objects that the code refers to, by the name of the variable
+
+    @property
+    def codegen(self) -> CalleeLibrary:
+        """Itself: numba asks it only to set environments, whose variables have addresses in entries alone."""
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Remember what to set in each entry."""
+        self.environments[name] = environment
+
+    def finalize(self) -> None:
+        """Take no more code in."""
+        self._raise_if_finalized()
+        for library in self._linking_libraries:
+            self._reload_init.update(library._reload_init)
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Zero: it is not machine code."""
+        self._ensure_finalized()
+        return 0
+
+
+class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
+    """Machine code for Python to call, all callees inside."""
+
+    _linking_libraries: list[Any]
+
+    def serialize_using_object_code(self) -> Any:
+        """The machine code and the names that it defines; the instructions are left out, for nothing links an entry."""
+        self._ensure_finalized()
+        names = llvmlite.ir.Module()
+        nothing = llvmlite.ir.FunctionType(llvmlite.ir.VoidType(), ())
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == llvmlite.binding.Linkage.external:
+                named = llvmlite.ir.Function(names, nothing, function.name)
+                llvmlite.ir.IRBuilder(named.append_basic_block()).ret_void()
+        bitcode = llvmlite.binding.parse_assembly(str(names)).as_bitcode()
+        return self.name, "object", (self._get_compiled_object(), bitcode)
+
+    def finalize(self) -> None:
+        """Link what is reached through callees as well, then optimise and emit."""
+        reached: list[Any] = list(_reach(self._linking_libraries))
+        self._linking_libraries = reached
+        super().finalize()
+        variables = {variable.name for variable in self._final_module.global_variables}
+        for name in variables:
+            if name.startswith(RuntimeLinker.PREFIX):
+                raise TypeError(f"a kernel calls itself with other types than it was called with: {name}")
+        for library in reached:
+            if isinstance(library, CalleeLibrary):
+                for name in variables & library.environments.keys():
+                    self._codegen.set_env(name, library.environments[name])
+
+
+def _reach(libraries: list[Any]) -> Iterator[Any]:
+    waiting = list(reversed(libraries))
+    seen = set()
+    while waiting:
+        library = waiting.pop()
+        if library not in seen:
+            seen.add(library)
+            yield library
+            if isinstance(library, CalleeLibrary):
+                waiting += reversed(library._linking_libraries)
+
+
+@contextmanager
+def _remembered_answers() -> Iterator[None]:
+    """While kernels are compiled, ask numba only once what a built-in function makes of arguments of given types.
+
+    What it answers depends on the types and on whether references are counted, and on nothing else here. No other
+    code is compiled meanwhile: the compiler has one lock.
+    """
+    with global_compiler_lock:
+        ask = BaseFunction.get_call_type
+
+        def recall(function: Any, context: Any, args: Any, kws: Any) -> Any:
+            if kws or not all(isinstance(each, _PLAIN) for each in args):
+                return ask(function, context, args, kws)
+            flags = ConfigStack.top_or_none()
+            question = function.typing_key, args, flags is None or flags.nrt
+            answer = _answers.get(question)
+            if answer is None:
+                answer = _answers[question] = ask(function, context, args, kws)
+            return answer
+
+        BaseFunction.get_call_type = recall
+        try:
+            yield
+        finally:
+            BaseFunction.get_call_type = ask
+
+
+class _CalleeCompiler(Compiler):  # type: ignore[misc]  # numba has no types
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.library = CalleeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()
+
+
+class _EntryCompiler(Compiler):  # type: ignore[misc]  # numba has no types
+    def define_pipelines(self) -> Any:
+        state = self.state
+        state.library = EntryLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return super().define_pipelines()
+
+
+_ENTRY_ONLY: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]  # numba has no types
+    """A kernel: called by Python it is an entry; to kernels it shows its callee side."""
+
+    def __init__(self, function: Callable[..., object], options: dict[str, Any]) -> None:
+        options = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **options}
+        super().__init__(function, targetoptions=options, pipeline_class=_EntryCompiler)
+        self._cache = KernelCache(self.py_func)
+        self._callee = CPUDispatcher(function, targetoptions=options | _ENTRY_ONLY, pipeline_class=_CalleeCompiler)
+        self._callee._cache = CalleeCache(self.py_func)
+
+    def compile(self, sig: Any) -> Any:
+        """The entry for arguments of these types, compiled if it is not on disk."""
+        with _remembered_answers():
+            return super().compile(sig)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """How kernels call it with arguments of these types; that one is a constant makes it no other kernel."""
+        plain = tuple(unliteral(each) for each in args)
+        return self._callee.get_call_template(plain, {name: unliteral(each) for name, each in kws.items()})
+
+    def get_overload(self, sig: Any) -> Any:
+        """What kernels call for a signature."""
+        return self._callee.get_overload(sig)
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether one of its sides is being compiled: a call to it is then recursive."""
+        return bool(self._compiling_counter or self._callee.is_compiling)
