@@ -29,7 +29,7 @@ import pyarrow.parquet as pq
 from benchmarks.geotext_workloads import Synthetic
 from benchmarks.harness import Report
 from benchmarks.spark import _geotext
-from contrada.forwarding.segments.segmented_table import write_index
+from contrada.forwarding.segments.index_directory import write_index
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.textual.geotext import GeoText

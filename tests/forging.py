@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from contrada.errors import ContradaError
-from contrada.forwarding.segments.segmented_table import SegmentedTable, write_index
+from contrada.forwarding.segments.index_directory import write_index
+from contrada.forwarding.segments.segmented_table import SegmentedTable
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry.point import Point

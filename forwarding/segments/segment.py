@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from contrada.errors import CorruptFile
+from contrada.forwarding.segments.index_directory import read_manifest
 from contrada.forwarding.segments.subscription_ids import SubscriptionIds
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.storage.arrays_file import verify_arrays
@@ -13,9 +16,48 @@ from contrada.spatial.storage.arrays_file import verify_arrays
 if TYPE_CHECKING:
     import os
 
+    from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.segments.index_directory import SegmentInfo
     from contrada.forwarding.segments.shared_batch import TableNames
     from contrada.spatial.road.network import RoadNetwork
+
+
+_ROW: Final = (1 << 32) - 1
+_TOGETHER: Final = 4  # segments that are opened at a time
+_Rows = TypeVar("_Rows", int, "Ints")
+
+
+def filter_id(segment: int, row: _Rows) -> _Rows:
+    """The id of a filter of a segment: negative, -(segment << 32 | row)."""
+    return -(segment << 32 | row)
+
+
+def segment_of(id: int) -> int:
+    """The number of the segment that a filter of a negative id is in."""
+    return -id >> 32
+
+
+def row_of(id: int) -> int:
+    """The row of a filter in its segment."""
+    return -id & _ROW
+
+
+def open_segments(
+    path: str | os.PathLike[str], shard: tuple[int, int] | None, *, road_network: RoadNetwork | None, verify: bool
+) -> list[Segment]:
+    """Map the segments of an index directory, or those of one shard."""
+    for attempt in (1, 2):
+        manifest = read_manifest(path)
+        chosen = manifest.segments if shard is None else manifest.shard(*shard)
+        try:
+            # What takes the time, looking at arrays and reading checksums, leaves the interpreter to others.
+            with ThreadPoolExecutor(_TOGETHER) as pool:
+                return list(pool.map(partial(Segment.open, path, road_network=road_network, verify=verify), chosen))
+        except CorruptFile:
+            # A build that was committed meanwhile may have swept up what this manifest speaks of.
+            if attempt == 2 or read_manifest(path) == manifest:
+                raise
+    raise AssertionError("the second attempt returns or raises")
 
 
 class Segment:

@@ -8,7 +8,7 @@ A notification is matched by the tables whose gates admit it (gate.py) and the a
 copy-on-write: removing a filter changes the pages it is on in memory, and the files never. Additions go to the one
 table that is not mapped. So opening costs no more than mapping, and everything may change afterwards.
 
-Ids of filters are integers as in a ForwardingTable, those of segments negative: -(segment << 32 | row), the segment's
+Ids of filters are integers as in a ForwardingTable, those of segments negative (`filter_id`), the segment's
 number counted from 0 in order of loading. A subscription, the row that an index was built from, has a string for an
 id and one or more filters; filters added without one belong to no subscription.
 
@@ -19,7 +19,6 @@ notified: (interface, subscription) pairs. Encoded notifications and columns are
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
@@ -33,16 +32,9 @@ from contrada.forwarding.batches.encode import as_ints
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.values import with_own_shapes
-from contrada.forwarding.segments.index_directory import (
-    Manifest,
-    Row,
-    SegmentInfo,
-    commit_index,
-    read_manifest,
-    write_index,
-    write_segment,
-)
-from contrada.forwarding.segments.segment import Segment
+from contrada.forwarding.segments.added_subscriptions import AddedSubscriptions
+from contrada.forwarding.segments.index_directory import read_manifest
+from contrada.forwarding.segments.segment import Segment, filter_id, open_segments, row_of, segment_of
 from contrada.forwarding.segments.shared_batch import SharedBatch, SharedNames, TableNames, extend
 from contrada.forwarding.segments.subscription_ids import check_id
 from contrada.forwarding.state.state import TableStats
@@ -66,22 +58,8 @@ if TYPE_CHECKING:
     from contrada.forwarding.table.contract import Table
     from contrada.spatial.road.network import RoadNetwork
 
-__all__ = [
-    "Manifest",
-    "Row",
-    "Segment",
-    "SegmentInfo",
-    "SegmentedTable",
-    "commit_index",
-    "read_manifest",
-    "write_index",
-    "write_segment",
-]
-
 _T = TypeVar("_T")
 _FEW: Final = 16  # bodies below which it costs more to offer a batch to each segment than to decode them
-_ROW: Final = (1 << 32) - 1
-_TOGETHER: Final = 4  # segments that are opened at a time
 
 
 class SegmentedTable(Generic[InterfaceT]):
@@ -98,8 +76,7 @@ class SegmentedTable(Generic[InterfaceT]):
         self._segments: tuple[Segment, ...] = ()
         self._segment_names: dict[str, int] = {}  # shared numbers of the names in segments: none ever goes
         self._shared = SharedNames(self._segments, self._segment_names, self._added.names)
-        self._subscription_of: dict[int, str] = {}  # of filters added with one
-        self._filters_of: dict[str, list[int]] = {}
+        self._subscriptions = AddedSubscriptions()
         self.strict = True
         """Whether a damaged segment is an error where it is needed, or is passed over and counted."""
         self.passed_over = 0  # notifications that a damaged segment was not asked about, when not strict
@@ -128,19 +105,7 @@ class SegmentedTable(Generic[InterfaceT]):
         self, path: str | os.PathLike[str], shard: tuple[int, int] | None = None, *, verify: bool = False
     ) -> list[Segment]:
         """Add the segments of an index directory to those that are here, all at once; what was added."""
-        for attempt in (1, 2):
-            manifest = read_manifest(path)
-            chosen = manifest.segments if shard is None else manifest.shard(*shard)
-            try:
-                # What takes the time, looking at arrays and reading checksums, leaves the interpreter to others.
-                with ThreadPoolExecutor(_TOGETHER) as pool:
-                    opening = partial(Segment.open, path, road_network=self._roads, verify=verify)
-                    opened = list(pool.map(opening, chosen))
-                break
-            except CorruptFile:
-                # A build that was committed meanwhile may have swept up what this manifest speaks of.
-                if attempt == 2 or read_manifest(path) == manifest:
-                    raise
+        opened = open_segments(path, shard, road_network=self._roads, verify=verify)
         for segment in opened:
             extend(self._segment_names, (*segment.table.names.numbers, *(segment.info.gate.attributes or ())))
             segment.names = TableNames.of(self._segment_names, segment.table.names.numbers, segment.info.gate)
@@ -204,8 +169,7 @@ class SegmentedTable(Generic[InterfaceT]):
             raise InvalidValue(f"there is a subscription {subscription!r} already; remove it first")
         ids = self._added.add(interface, filter)
         if subscription is not None:
-            self._filters_of[subscription] = list(ids)
-            self._subscription_of.update(dict.fromkeys(ids, subscription))
+            self._subscriptions.add(subscription, ids)
         return ids
 
     def add_many(self, pairs: Iterable[tuple[InterfaceT, Expression | str]]) -> list[list[int]]:
@@ -219,7 +183,7 @@ class SegmentedTable(Generic[InterfaceT]):
     def remove(self, id: int) -> None:
         """Take a filter out. `NotFound` when there is none of that id."""
         self._ask(id, ForwardingTable.remove)
-        self._forget(id)
+        self._subscriptions.forget(id)
 
     def remove_subscription(self, subscription: str) -> None:
         """Take the filters of a subscription out. `NotFound` when there is none of that id."""
@@ -240,16 +204,7 @@ class SegmentedTable(Generic[InterfaceT]):
                 continue
         if not found:
             raise NotFound(f"no filter is of interface {interface!r}")
-        for id in [id for id in self._subscription_of if id not in self._added]:
-            self._forget(id)
-
-    def _forget(self, id: int) -> None:
-        """Forget that an added filter, now removed, was of a subscription."""
-        subscription = self._subscription_of.pop(id, None)
-        if subscription is not None:
-            self._filters_of[subscription].remove(id)
-            if not self._filters_of[subscription]:
-                del self._filters_of[subscription]
+        self._subscriptions.keep(self._added)
 
     # -- matching ----------------------------------------------------------------------------------------
 
@@ -310,7 +265,7 @@ class SegmentedTable(Generic[InterfaceT]):
 
         for segment, which, (places, ids) in self._offer(read, ForwardingTable.match_batch_pairs):
             all_places.append(as_ints(which)[places])
-            all_ids.append(ids if segment is None else -(segment << 32 | ids))
+            all_ids.append(ids if segment is None else filter_id(segment, ids))
         places = np.concatenate(all_places)
         order = np.argsort(places, kind="stable")
         return places[order], np.concatenate(all_ids)[order]
@@ -353,7 +308,7 @@ class SegmentedTable(Generic[InterfaceT]):
         answers = self._added.match_many_filters(given)
         for number, (segment, which, batch) in self._numbered(given):
             for n, found in zip(which, segment.table.match_many_filters(batch), strict=True):
-                answers[n] += [-(number << 32 | row) for row in found]
+                answers[n] += [filter_id(number, row) for row in found]
         for answer in answers:
             answer.sort()
         return answers
@@ -373,8 +328,8 @@ class SegmentedTable(Generic[InterfaceT]):
         answers: list[dict[str, InterfaceT]] = [{} for _ in given]
         for answer, found in zip(answers, self._added.match_many_filters(given), strict=True):  # it checks them, too
             for id in found:
-                if id in self._subscription_of:
-                    answer[self._subscription_of[id]] = self._added.interface(id)
+                if (subscription := self._subscriptions.of(id)) is not None:
+                    answer[subscription] = self._added.interface(id)
         for segment, which, batch in self._admitted(given):
             for n, found in zip(which, segment.table.match_many_filters(batch), strict=True):
                 for id, subscription in zip(found, segment.ids.ids_of(found), strict=True):
@@ -421,17 +376,17 @@ class SegmentedTable(Generic[InterfaceT]):
         if local not in table:
             raise _no_filter(id)
         if id >= 0:
-            return self._subscription_of.get(id)
-        return self._segments[-id >> 32].ids.ids_of([local])[0]
+            return self._subscriptions.of(id)
+        return self._segments[segment_of(id)].ids.ids_of([local])[0]
 
     def filters_of(self, subscription: str) -> list[int]:
         """The ids of a subscription's filters; none when it is not here."""
         if not isinstance(subscription, str):
             raise InvalidValue(f"a subscription's id is a string, not {subscription!r}")
-        found = list(self._filters_of.get(subscription, ()))
+        found = self._subscriptions.filters_of(subscription)
         for number, segment in self._asked():
             rows = segment.ids.rows_of(subscription)
-            found += [-(number << 32 | row) for row in rows if row in segment.table]
+            found += [filter_id(number, row) for row in rows if row in segment.table]
         return found
 
     def interface_filters(self, interface: Hashable, most: int | None = None) -> list[int]:
@@ -439,7 +394,7 @@ class SegmentedTable(Generic[InterfaceT]):
         found = self._added.interface_filters(interface, most)
         for number, segment in self._asked():
             left = None if most is None else most - len(found)
-            found += [-(number << 32 | row) for row in segment.table.interface_filters(interface, left)]
+            found += [filter_id(number, row) for row in segment.table.interface_filters(interface, left)]
         return found
 
     def interest(self, interface: Hashable, most: int) -> list[Filter]:
@@ -478,12 +433,12 @@ class SegmentedTable(Generic[InterfaceT]):
     def _find(self, id: int) -> tuple[ForwardingTable[Any], int]:
         """The table that a filter is in, and its id there."""
         if type(id) is int and id < 0:
-            number = -id >> 32
+            number = segment_of(id)
             if number >= len(self._segments):
                 raise _no_filter(id)
             if (damage := self._segments[number].damage) is not None:
                 raise damage
-            return self._segments[number].table, -id & _ROW
+            return self._segments[number].table, row_of(id)
         return self._added, id
 
     def _ask(self, id: int, question: Callable[[ForwardingTable[Any], int], _T]) -> _T:
@@ -497,9 +452,7 @@ class SegmentedTable(Generic[InterfaceT]):
         """Assert every invariant."""
         for table in self._tables():
             table._check()
-        assert all(id in self._added for id in self._subscription_of)
-        pairs = {(id, subscription) for subscription, ids in self._filters_of.items() for id in ids}
-        assert pairs == set(self._subscription_of.items())
+        self._subscriptions._check(self._added)
         for segment in self._segments:
             assert 0 <= len(segment.table) <= segment.info.filters
             for row in range(1, segment.info.filters + 1):

@@ -28,7 +28,7 @@ from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.values import Kind
 from contrada.forwarding.segments.gate import place_of
 from contrada.forwarding.segments.index_directory import MANIFEST, read_manifest
-from contrada.forwarding.segments.segmented_table import Segment
+from contrada.forwarding.segments.segment import Segment
 from contrada.spark_jobs.common.errors import OutOfReach
 from contrada.spark_jobs.common.garbage import freeze
 from contrada.spatial.storage.regular_file import check_regular, read_regular

@@ -35,7 +35,7 @@ from contrada.forwarding.recording.reader import (
     Subscribed,
     Unsubscribed,
 )
-from contrada.forwarding.segments.segmented_table import write_index
+from contrada.forwarding.segments.index_directory import write_index
 from contrada.spark_jobs.common.index_cache import FOREVER, INTERVALS
 
 if TYPE_CHECKING:

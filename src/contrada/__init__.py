@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.explain import Explanation, Verdict
     from contrada.forwarding.language.filter import Expression, Filter, Predicate
     from contrada.forwarding.language.parse import parse
-    from contrada.forwarding.segments.segmented_table import Segment, SegmentedTable
+    from contrada.forwarding.segments.segment import Segment
+    from contrada.forwarding.segments.segmented_table import SegmentedTable
     from contrada.forwarding.state.state import TableStats
     from contrada.forwarding.table.table import ForwardingTable
     from contrada.spatial.cr_tree.tree import CRTree
@@ -85,7 +86,7 @@ _HOME = {
     "Region": "spatial.geometry.region",
     "Relation": "spatial.relations.relation",
     "RoadNetwork": "spatial.road.network",
-    "Segment": "forwarding.segments.segmented_table",
+    "Segment": "forwarding.segments.segment",
     "SegmentedTable": "forwarding.segments.segmented_table",
     "Subscription": "client.subscriptions",
     "TableStats": "forwarding.state.state",

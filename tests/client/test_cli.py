@@ -21,7 +21,7 @@ import contrada
 from contrada.client.cli import main as cli
 from contrada.client.cli import settings
 from contrada.client.cli.json_input import Lines, batches
-from contrada.forwarding.segments.segmented_table import write_index
+from contrada.forwarding.segments.index_directory import write_index
 
 if TYPE_CHECKING:
     from contrada.broker.node.server import Broker

@@ -25,7 +25,7 @@ from contrada.client.cli.status_tables import overlay_table
 from contrada.client.engine.core import Core
 from contrada.client.engine.states import Input
 from contrada.client.options import Options
-from contrada.forwarding.segments.segmented_table import write_index
+from contrada.forwarding.segments.index_directory import write_index
 from tests.client.reference import make_broker
 
 if TYPE_CHECKING:

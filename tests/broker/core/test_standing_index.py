@@ -29,7 +29,7 @@ from contrada.forwarding.recording.reader import (
     Subscribed,
     Unsubscribed,
 )
-from contrada.forwarding.segments.segmented_table import read_manifest, write_index
+from contrada.forwarding.segments.index_directory import read_manifest, write_index
 from contrada.spatial.textual.geotext import GeoText
 from tests.broker.processes import PATIENCE
 

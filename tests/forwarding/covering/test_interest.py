@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.forwarding.language.parse import parse
-from contrada.forwarding.segments.segmented_table import SegmentedTable, write_index
+from contrada.forwarding.segments.index_directory import write_index
+from contrada.forwarding.segments.segmented_table import SegmentedTable
 
 if TYPE_CHECKING:
     import pytest

@@ -20,7 +20,8 @@ from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.parse import parse
-from contrada.forwarding.segments.segmented_table import Row, SegmentedTable, write_index
+from contrada.forwarding.segments.index_directory import Row, write_index
+from contrada.forwarding.segments.segmented_table import SegmentedTable
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.region import Point, Region
 

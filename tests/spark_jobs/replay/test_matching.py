@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from contrada.errors import CorruptFile
-from contrada.forwarding.segments.segmented_table import write_index
+from contrada.forwarding.segments.index_directory import write_index
 from contrada.spark_jobs.common.errors import TaskFailed
 from contrada.spark_jobs.common.index_cache import IndexFiles, opened
 from contrada.spark_jobs.replay import matching

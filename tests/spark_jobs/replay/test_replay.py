@@ -18,7 +18,7 @@ from contrada.forwarding.codec.json import notification_to_json
 from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
 from contrada.forwarding.language.parse import parse
 from contrada.forwarding.recording.writer import RecordingWriter
-from contrada.forwarding.segments.segmented_table import write_index
+from contrada.forwarding.segments.index_directory import write_index
 from contrada.spark_jobs.common.index_cache import IndexFiles
 from contrada.spark_jobs.replay.logs.event_logs import Layout, find_log, read_log
 from contrada.spark_jobs.replay.matching import Match, match_events

@@ -22,7 +22,7 @@ from contrada.client.cli.commands.replay import bytes_of, rate_of
 from contrada.client.cli.event_publisher import paced
 from contrada.client.cli.main import app
 from contrada.errors import InvalidValue
-from contrada.forwarding.segments.segmented_table import write_index
+from contrada.forwarding.segments.index_directory import write_index
 from contrada.spark_jobs.replay.logs.decoding import Reject
 from contrada.spark_jobs.replay.logs.event_logs import Layout
 from contrada.spark_jobs.replay.logs.event_stream import Event, stream
