@@ -174,6 +174,14 @@ def stars(client: Raw) -> Iterator[list[Any]]:
     yield [client.publish(*({"r": ring(rng, 10_000, star=True)} for _ in range(40)))]
 
 
+def large_star(client: Raw) -> Iterator[list[Any]]:
+    """One star polygon of 10,000 vertices that lies over all of 400 such filters."""
+    rng = random.Random(5)
+    for _ in range(10):
+        yield [client.subscribe(*(attr("r").intersects(ring(rng, 10_000, star=True)) for _ in range(40)))]
+    yield [client.publish({"r": ring(rng, 10_000, star=True, size=60.0)})]
+
+
 def geotexts(client: Raw) -> Iterator[list[Any]]:
     """100 geotexts of 4,096 keywords against 100 filters of keywords."""
     rng = random.Random(4)
@@ -202,7 +210,10 @@ def idle(client: Raw) -> Iterator[list[Any]]:
     yield []
 
 
-ROWS = {each.__name__: each for each in (idle, contains, polygons, districts, stars, geotexts, many_small, leaves)}
+ROWS = {
+    each.__name__: each
+    for each in (idle, contains, polygons, districts, stars, large_star, geotexts, many_small, leaves)
+}
 
 
 def turns(metrics: str) -> str:

@@ -161,7 +161,7 @@ class Core:
             Credit: Handler(self.delivery.grant, Order.NONE),
             Ping: Handler(sessions.pong, Order.NONE),
             Pong: Handler(sessions.heard_pong, Order.NONE),
-            Subscribe: Handler(subscriptions.subscribe, Order.MATCHED, Role.SUBSCRIBE, True),
+            Subscribe: Handler(subscriptions.subscribe, Order.TABLE, Role.SUBSCRIBE, True),
             Unsubscribe: Handler(subscriptions.unsubscribe),
             Attach: Handler(index.attach, Order.MATCHED, Role.SUBSCRIBE, True),
             Advertise: Handler(self.advertisements.advertise, Order.OWN, Role.PUBLISH, True),
@@ -185,8 +185,8 @@ class Core:
             Pong: Handler(sessions.heard_pong, Order.NONE),
             LinkStates: Handler(overlay.hear),
             Digest: Handler(overlay.hear),
-            Replace: Handler(overlay.hear_filters),
-            Change: Handler(overlay.hear_filters),
+            Replace: Handler(overlay.hear_filters, Order.TABLE),
+            Change: Handler(overlay.hear_filters, Order.TABLE),
             Link: Handler(self.links.answered, Order.OWN),
             Dropped: Handler(self.forwarding.dropped, Order.NONE),
             Error: Handler(overlay.hear_error, Order.NONE),
@@ -203,7 +203,8 @@ class Core:
     @property
     def busy(self) -> bool:
         """Whether another turn would make progress even if nothing arrives."""
-        return bool(self.leftovers or self.work or self.matching.pending) or self.sessions.busy
+        leftovers = self.leftovers and not self.delivery.matched_beside
+        return bool(leftovers or self.work or self.matching.ready) or self.sessions.busy
 
     @property
     def laden(self) -> bool:
@@ -287,8 +288,8 @@ class Core:
                 return None
             if self.stopping and handler.needs_running:
                 raise Refusal(Code.SHUTTING_DOWN, "the broker is shutting down")
-            if handler.order is Order.MATCHED:
-                if not self.matching.match_before(session):
+            if handler.order >= Order.MATCHED:
+                if not self._may_hear(session, handler):
                     return self._hear_when_matched(session, message, handler)
                 if not session.open:  # matching may end a session, for a full queue
                     return None
@@ -298,10 +299,16 @@ class Core:
             return None
 
     def _hear_when_matched(self, session: Session, message: Any, handler: Handler) -> Steps:
-        while not self.matching.match_before(session):
+        while not self._may_hear(session, handler):
             yield LATER
         if session.open and (steps := handler.function(session, message)) is not None:
             yield from steps
+
+    def _may_hear(self, session: Session, handler: Handler) -> bool:
+        """Whether what the session published before is matched, and the table may change if the message changes it."""
+        return self.matching.match_before(session) and (
+            handler.order is not Order.TABLE or not self.delivery.matched_beside
+        )
 
     @contextmanager
     def _timed(self, session: Session, message: Any) -> Iterator[None]:
@@ -361,12 +368,12 @@ class Core:
         """Match what was published and move what credit allows."""
         self.clock.now = now
         self.work.work()
-        self.matching.match_some()
-        self.delivery.drain()
-        if self.leftovers:
+        if self.leftovers and not self.delivery.matched_beside:
             self.turns.enter()
             self.leftovers.work()
             self.turns.leave("leftovers")
+        self.matching.match_some()
+        self.delivery.drain()
 
     def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
         """Hand over what is ready. A connection that is full keeps the rest; one that is gone loses its session."""

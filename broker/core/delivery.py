@@ -62,6 +62,7 @@ class Delivery:
         self.recent = Recent()
         self.counters = sessions.counters
         self.drops: Counter[str] = Counter()  # by policy
+        self.matched_beside = 0  # notifications that another thread matches: the table must not change
         self.under_way = 0  # publications that take more than a turn
         self._ended_meanwhile: set[int] = set()  # interfaces of receivers that ended since one of them began
         self._next_interface = 1

@@ -3,8 +3,11 @@
     submit ─▶ pending ─▶ match: table, then `matchers` ─▶ `Delivery` hands out
 
 Publications of a turn are read and matched together by `match_bodies`. Of what would take longer than a turn should,
-some is matched and handed out in each turn, of each source in turn: a source that has published much delays itself. The
-table sees the messages of each session in order of arrival, and those of all unless somebody has published much.
+some is matched and handed out in each turn, of each source in turn: a source that has published much delays itself. A
+notification of very many bytes may take long by itself, say a region against thousands of others: it is matched by
+another thread (`beside`), and what would change the table waits for that (`Delivery.matched_beside`).
+
+The table sees the messages of each session in order of arrival, and those of all unless somebody has published much.
 
 Owns the publications that were received and not yet handed out. Knows nothing of who receives them.
 """
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     Refused = Mapping[int, ContradaError]
 
 SLICE: Final = 2048  # notifications, and
+HEAVY_BYTES: Final = 1 << 14  # of a notification that another thread matches
 SLICE_BYTES: Final = 1 << 17  # bytes, that are matched at once: less if that turns out to take long
 MANY: Final = 20_000  # receivers of notifications, counted for each, beyond which these are handed out over turns
 _EXPLOSIVE: Final = 1 << 19  # the same, if each notification went to everybody: then begin with fewer of them
@@ -75,6 +79,8 @@ class Matching:
         self.slice_bytes = SLICE_BYTES
         self.seconds = math.inf  # that matching should take of a turn
         self.turns = turns
+        self.beside: Callable[[Callable[[], None], Callable[[], None]], None] | None = None
+        self._aside: set[Publication] = set()  # those of which another thread matches a notification
         self._publications: list[Publication] = []
         self._bytes = 0  # of them
         self._parts: dict[Publication, _Part] = {}
@@ -90,9 +96,24 @@ class Matching:
         self._publications.append(publication)
         self.pending += count
         self._bytes += publication.size
+        if self.beside is not None and publication.size > HEAVY_BYTES and self._is_heavy(publication):
+            self._begin(publication)
         session = publication.source.session
         session.held += count
         session.held_bytes += publication.size
+
+    def _is_heavy(self, publication: Publication) -> bool:
+        return max(map(len, publication.bodies)) > HEAVY_BYTES
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to match or hand out that waits for nothing but a turn."""
+        return bool(self._publications) and (not self._aside or self._next() is not None)
+
+    def _next(self) -> Publication | None:
+        """The first publication of a source that does not wait for another thread."""
+        waiting = {publication.source for publication in self._aside}
+        return next((each for each in self._publications if each.source not in waiting), None)
 
     @property
     def heavy(self) -> bool:
@@ -106,7 +127,7 @@ class Matching:
             return
         self._beware()
         until = self._now() + self.seconds
-        while self._publications:
+        while self.ready:
             if self.heavy:
                 self._match_slice()
             else:
@@ -128,7 +149,8 @@ class Matching:
 
     def _match_slice(self) -> None:
         """Match some of what one source has published: then it is another's turn."""
-        first = self._publications[0]
+        first = self._next()
+        assert first is not None
         source = first.source
         mine = [each for each in self._publications if each.source is source]
         others = [each for each in self._publications if each.source is not source]
@@ -177,11 +199,7 @@ class Matching:
         """
         try:
             found, refused = self._table.match_bodies(bodies)
-            for matcher in self.matchers:
-                found = matcher(bodies, found, refused)
-            if silent := self.silent:
-                found = [matched if silent.isdisjoint(matched) else matched - silent for matched in found]
-            return found, refused
+            return self._complete(bodies, found, refused), refused
         except Exception as error:
             if len(bodies) == 1:
                 self._mishaps.note("matching", error)
@@ -190,6 +208,14 @@ class Matching:
         found, refused = self._find(bodies[:half])
         more, wrong = self._find(bodies[half:])
         return [*found, *more], {**refused, **{half + place: error for place, error in wrong.items()}}
+
+    def _complete(self, bodies: Sequence[bytes], found: Matched, refused: Refused) -> Matched:
+        """What the table found, with what the matchers add and without the silent."""
+        for matcher in self.matchers:
+            found = matcher(bodies, found, refused)
+        if silent := self.silent:
+            found = [matched if silent.isdisjoint(matched) else matched - silent for matched in found]
+        return found
 
     # -- publications that take more than a turn ---------------------------------------------------------
 
@@ -243,14 +269,50 @@ class Matching:
     def _match_more(self, publication: Publication, part: _Part, most_bytes: float, most: float) -> None:
         bodies = publication.bodies
         start = end = len(part.matches)
-        size = 0
-        while end < part.count and (end == start or (size + len(bodies[end]) <= most_bytes and end - start < most)):
+        heaviest = math.inf if self.beside is None else HEAVY_BYTES
+        if len(bodies[start]) > heaviest:
+            self._match_beside(publication, part, bodies[start])
+            return
+        size = len(bodies[start])
+        while (end := end + 1) < part.count and end - start < most and len(bodies[end]) <= heaviest:
             size += len(bodies[end])
-            end += 1
-        found, wrong = self._find(bodies[start:end])
+            if size > most_bytes:
+                break
+        self._matched(publication, part, *self._find(bodies[start:end]))
+
+    def _match_beside(self, publication: Publication, part: _Part, body: bytes) -> None:
+        """Have another thread match one notification, and go on with the publication when it has."""
+        assert self.beside is not None
+        answer: list[tuple[Matched, Refused]] = []
+
+        def job() -> None:
+            try:
+                answer.append(self._table.match_bodies((body,)))
+            except Exception as error:
+                self._mishaps.note("matching", error)
+                answer.append(([frozenset()], {0: Mishap(error)}))
+
+        def done() -> None:
+            self._aside.remove(publication)
+            self._delivery.matched_beside -= 1
+            ((found, refused),) = answer
+            try:
+                self._matched(publication, part, self._complete((body,), found, refused), refused)
+            except Exception as error:
+                self._mishaps.note("handing out", error, publication.source.session.number)
+                self._finish(publication, part)
+                self._delivery.lose([publication], error)
+
+        self._aside.add(publication)
+        self._delivery.matched_beside += 1
+        self.beside(job, done)
+
+    def _matched(self, publication: Publication, part: _Part, found: Matched, wrong: Refused) -> None:
+        """More of a publication is matched; when all of it is, it is accepted."""
+        start = len(part.matches)
         part.matches += found
         part.refused.update({start + place: error for place, error in wrong.items()})
-        if end == part.count:
+        if len(part.matches) == part.count:
             part.steps = self._delivery.hand_out_by_steps(publication, part.matches, part.refused)
 
     def _finish(self, publication: Publication, part: _Part) -> None:
@@ -280,3 +342,5 @@ class Matching:
         )
         assert self._bytes == sum(parts[each].size if each in parts else each.size for each in self._publications)
         assert self._delivery.under_way == len(parts)
+        assert self._delivery.matched_beside == len(self._aside)
+        assert self._aside <= parts.keys()

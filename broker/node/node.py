@@ -98,6 +98,8 @@ class Node:
         self._files = Worker("contrada-index", self._wake)
         self._loader = IndexLoader(self._files, roads)
         self._readers = Worker("contrada-filters", self._wake, _READERS)
+        self._matcher = Worker("contrada-matching", self._wake)
+        self.core.matching.beside = self._matcher.ask
         self.core.index.open_index = self._loader.open
         self.core.work.beside = self._readers.ask
         self.core.work.seconds = _WORK_SECONDS
@@ -187,8 +189,8 @@ class Node:
             self._router.disable_monitor()
             self._peers.close_all()
             self._context.destroy(linger=ceil(self._linger * 1000))
-            self._files.close()
-            self._readers.close()
+            for worker in (self._files, self._readers, self._matcher):
+                worker.close()
             if self._recorder is not None:
                 self._recorder.close()
             self._wake_read.close()
@@ -248,8 +250,8 @@ class Node:
         """Another thread has something for this one."""
         with suppress(BlockingIOError):
             self._wake_read.recv(4096)
-        self._files.collect()
-        self._readers.collect()
+        for worker in (self._files, self._readers, self._matcher):
+            worker.collect()
 
     def _flush(self) -> None:
         """Send what is ready, once what led to it is recorded."""
@@ -267,10 +269,11 @@ class Node:
         self._receive()
         core.stop(time.monotonic())
         self._flush()
-        while (core.busy or core.congested or self._unserved()) and time.monotonic() < deadline:
+        while (core.busy or core.pending or core.congested or self._unserved()) and time.monotonic() < deadline:
             self._router.poll(2)
             self._receive()
             self._readers.collect()
+            self._matcher.collect()
             core.turn(time.monotonic())
             self._flush()
         core.goodbye()

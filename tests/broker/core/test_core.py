@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgpack
 import pytest
 
+from contrada.broker.core.matching import HEAVY_BYTES
 from contrada.broker.core.recent import ENTRY_BYTES, Recent
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.frames import encode
@@ -735,3 +736,30 @@ def test_explain_says_of_a_subscription_that_it_has_ended():
     assert asked(number, 2) == f"subscription 2 of session {number} has ended"
     assert asked(number, 7) == f"session {number} has ended, and its subscriptions with it"
     assert asked(99, 1) == "session 99 has no subscription 1"
+
+
+def test_what_changes_the_table_waits_while_another_thread_reads_it():
+    top = TableTop()
+    asked = []
+    top.core.matching.beside = lambda job, done: asked.append((job, done))
+    for client in (A, B, C):
+        top.say(client, Hello(1, 1, client.decode()))
+    top.say(C, Subscribe(1, 1, equals("a", "x"), Policy.BLOCK, 10))
+    top.say(A, Publish(1, (body(a="x", padding="x" * HEAVY_BYTES),)))
+    top.turn()
+    (interface,) = top.core.delivery.receivers
+    top.heard(B)
+    top.say(B, Ping(5), Subscribe(2, 1, equals("a", "x"), Policy.BLOCK, 10), Ping(6))
+    top.say(C, Bye())
+    assert [type(message) for message in top.heard(B)] == [Pong, Pong]
+    assert len(asked) == 1
+    assert interface in top.core.table.match_bodies([body(a="x")])[0][0], "its filters leave the table later"
+    job, done = asked.pop()
+    job()
+    done()
+    assert [type(message) for message in top.heard(B)] == [Ack]
+    assert acked(top.heard(A)) != []
+    top.turn()
+    (found,) = top.core.table.match_bodies([body(a="x")])[0]
+    assert found == {receiver for receiver in top.core.delivery.receivers if receiver != interface}
+    assert not top.core.busy

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import Mock
 
+from contrada.broker.core.matching import HEAVY_BYTES
 from contrada.broker.core.publication import Publication
 from contrada.broker.core.receiver import Receiver
 from contrada.broker.protocol.messages import Credit, Grant
@@ -232,3 +233,82 @@ def test_what_is_handed_out_over_turns_is_numbered_and_recorded_when_it_is_match
         (last.interface, number) for number in (1, 2, 3)
     ]
     assert sum(len(ids) for _, ids in delivered(bench.flush()[b"sub"])) == 299 * 3
+
+
+class Beside(Bench):
+    """A bench on which another thread matches what is heavy, when it is told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+        self.matching.beside = lambda job, done: self.asked.append((job, done))
+
+    def answer(self):
+        job, done = self.asked.pop(0)
+        job()
+        done()
+        self.matching._check()
+
+
+def heavy(value):
+    return body(a=value, padding="x" * HEAVY_BYTES)
+
+
+def test_a_heavy_notification_is_matched_beside_and_only_its_own_source_waits():
+    bench = Beside()
+    session, publisher, other = bench.open(b"sub"), bench.open(b"pub"), bench.open(b"other")
+    receiver(bench, session, 1, "x", credit=1000)
+    mine, others = FakeSource(publisher), FakeSource(other)
+    bodies = (body(a="x"), heavy("x"), heavy("y"), body(a="x"))
+    bench.matching.submit(Publication(mine, 1, bodies, sum(map(len, bodies))))
+    submit(bench, mine, 5, "x")
+    submit(bench, others, 100, "x")
+    while bench.matching.ready:
+        bench.matching.match_some()
+        bench.matching._check()
+    assert (mine.acknowledged, others.acknowledged) == ([], [100])
+    assert bench.delivery.matched_beside == 1
+    assert not bench.matching.match_before(publisher)
+    assert bench.matching.match_before(other)
+    answers = 0
+    while bench.asked:
+        bench.answer()
+        answers += 1
+        while bench.matching.ready:
+            bench.matching.match_some()
+            bench.matching._check()
+    assert answers == 2
+    assert mine.acknowledged == [1, 5]
+    assert bench.delivery.matched_beside == bench.matching.pending == 0
+    assert [number for number, _ in delivered(bench.flush()[b"sub"])] == [100, 1, 2, 4, 5]
+
+
+def test_what_fails_beside_is_refused_and_the_rest_goes_on():
+    bench = Beside()
+    source = FakeSource(bench.open(b"pub"))
+    bench.matching.submit(Publication(source, 1, (heavy("x"),), HEAVY_BYTES + 20))
+    submit(bench, source, 2, "x")
+    bench.matching.match_some()
+    find = bench.table.match_bodies
+    bench.table.match_bodies = Mock(side_effect=RuntimeError)
+    bench.answer()
+    bench.table.match_bodies = find
+    while bench.matching.pending:
+        bench.matching.match_some()
+    assert (source.refused, source.acknowledged) == ([1], [2])
+    assert bench.counters["internal_errors"] == 1
+
+
+def test_an_interface_that_leaves_meanwhile_gets_nothing():
+    bench = Beside()
+    session = bench.open(b"sub")
+    one = receiver(bench, session, 1, "x")
+    source = FakeSource(bench.open(b"pub"))
+    bench.matching.submit(Publication(source, 1, (heavy("x"),), HEAVY_BYTES + 20))
+    bench.matching.match_some()
+    bench.matching.silent.add(one.interface)
+    bench.answer()
+    while bench.matching.pending:
+        bench.matching.match_some()
+    assert source.acknowledged == [1]
+    assert bench.flush() == {}
