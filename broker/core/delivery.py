@@ -20,6 +20,7 @@ from contrada.broker.core.publication import Publication
 from contrada.broker.core.recent import ENTRY_BYTES, Recent
 from contrada.broker.protocol.wire import MAX_INTEGER, Code, Policy
 from contrada.broker.turn.mishaps import Mishap
+from contrada.broker.turn.work import LATER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.turn.clock import Clock
     from contrada.broker.turn.mishaps import Mishaps
+    from contrada.broker.turn.work import Steps
 
 _STEP: Final = 64  # receivers that get a batch at one step of handing out by steps
 ENDED: Final = "ended"  # why a queue was lost: its subscription ended first
@@ -78,6 +80,11 @@ class Delivery:
         """A number that no interface had before."""
         self._next_interface += 1
         return self._next_interface - 1
+
+    def until_the_table_is_free(self) -> Steps:
+        """Wait while another thread matches, before the table is changed: that would stop the loop."""
+        while self.matched_beside:
+            yield LATER
 
     # -- handing out -------------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ from contrada.broker.core.ports import EncodedFilter, Refusal
 from contrada.broker.core.receiver import Receiver
 from contrada.broker.protocol.messages import Ack, Acked, Attach, Subscribe, Unsubscribe
 from contrada.broker.protocol.wire import Code
-from contrada.broker.turn.work import LATER
 from contrada.errors import ContradaError
 from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.filter import as_filters
@@ -115,14 +114,12 @@ class Subscriptions:
         try:
             filters = yield from read_filters(self.codec, message.filters)
             for expression in filters:
-                while self._delivery.matched_beside:
-                    yield LATER
+                yield from self._delivery.until_the_table_is_free()
                 for some in self._table.adding(interface, expression):
                     ids += some
                     if size > AT_ONCE:
                         yield
-                        while self._delivery.matched_beside:
-                            yield LATER
+                        yield from self._delivery.until_the_table_is_free()
         except BaseException as error:
             self._withdraw(interface, ids, ())
             if isinstance(error, ContradaError):

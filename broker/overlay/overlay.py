@@ -28,7 +28,6 @@ from contrada.broker.protocol.peer_messages import Change, Digest, LinkStates, P
 from contrada.broker.protocol.wire import Code, Policy
 from contrada.broker.routing.actions import Action, Install, Send, StandDown
 from contrada.broker.routing.router import Router
-from contrada.broker.turn.work import LATER
 from contrada.errors import ContradaError
 from contrada.forwarding.language.filter import Filter
 
@@ -282,8 +281,7 @@ class Overlay:
             self._act(self.router.receive(link.id, part))
             self._decoded = {}
             yield
-            while self._delivery.matched_beside:
-                yield LATER
+            yield from self._delivery.until_the_table_is_free()
 
     def hear_error(self, session: Session, message: Error) -> None:
         """ERROR: the neighbour refuses."""
