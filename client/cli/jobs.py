@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 Master = Annotated[
     str | None, typer.Option("--master", help="Spark's master; this machine (local[*]), or what spark-submit says.")
 ]
+PyEnv = Annotated[
+    Path | None,
+    typer.Option("--py-env", help="What executors run: a packed environment (.tar.gz, by venv-pack) or a wheel."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 
@@ -26,15 +31,18 @@ _REFRESH = 0.5
 
 
 @contextmanager
-def spark_session(name: str, master: str | None, *, quiet: bool = False) -> Iterator[SparkSession]:
+def spark_session(
+    name: str, master: str | None, py_env: Path | None = None, *, quiet: bool = False
+) -> Iterator[SparkSession]:
     """The session of a command. Without the extra or Java, and when Spark fails, a `ContradaError` says why.
 
     Look at paths and options before: it takes seconds to start Spark, and what is wrong should be told at once.
     """
     from contrada.spark_jobs.common.errors import told_in_one_line
-    from contrada.spark_jobs.common.session import open_session
+    from contrada.spark_jobs.common.session import check_brought, open_session
 
-    session = open_session(f"contrada {name}", master, quiet=quiet)
+    bring = None if py_env is None else check_brought(py_env)
+    session = open_session(f"contrada {name}", master, bring=bring, quiet=quiet)
     try:
         with told_in_one_line():
             yield session

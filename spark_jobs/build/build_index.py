@@ -130,6 +130,7 @@ def run_build(
             raise SparkMissing(f"{build.source.path}: a URL, which Spark reads; start it with --engine spark")
         rows = read_url(engine.session, build.source)
     with staging_inside(place) as staging:
+        engine.check(dict(zip(("OUT", "SUBSCRIPTIONS"), (staging, *build.source.files[:1]), strict=False)), tell)
         tell(f"reading {build.source.path}")
         parts = staging / "parts"
         parts.mkdir()

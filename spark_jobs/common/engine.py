@@ -19,9 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.spark_jobs.common.errors import naming_this_machine, told_in_one_line
+from contrada.spark_jobs.common.preflight import check_executors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -44,6 +46,9 @@ class Engine(Protocol):
     def parallelism(self) -> int:
         """How many tasks run at once."""
 
+    def check(self, paths: Mapping[str, Path], tell: Callable[[str], None]) -> None:
+        """Raise `ClusterNotReady` unless tasks can run and see these paths, which have a name each."""
+
     def run(
         self,
         tasks: Sequence[_T],
@@ -58,6 +63,9 @@ class LocalEngine:
     """Stages in this process."""
 
     parallelism = 1
+
+    def check(self, paths: Mapping[str, Path], tell: Callable[[str], None]) -> None:
+        """Whatever the driver sees, its tasks see."""
 
     def run(
         self,
@@ -87,6 +95,10 @@ class SparkEngine:
     def parallelism(self) -> int:
         """How many tasks run at once."""
         return int(self.session.sparkContext.defaultParallelism)
+
+    def check(self, paths: Mapping[str, Path], tell: Callable[[str], None]) -> None:
+        """Ask the executors."""
+        check_executors(self.session, paths, tell=tell)
 
     def run(
         self,

@@ -1,11 +1,16 @@
 """The Spark session of a job: found or started, or one clear line about what is missing.
 
-Started by `spark-submit`, a job takes the session and settings it was given. Otherwise it starts Spark in this process:
-local mode on all cores unless a master is named, with this Python for the workers and Arrow between them and the JVM.
+Started by `spark-submit`, a job takes the session and settings it was given: interpreter, user interface, log level and
+event log are the user's, and only what answers depend on is set. Otherwise it starts Spark in this process: local mode
+on all cores unless a master is named, with this Python for the workers.
+
+`bring` gives the executors of a cluster a Python of their own: an archive of an environment (venv-pack, conda-pack),
+which Spark unpacks beside each, or a wheel of this package, for those that have all that it needs.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
@@ -17,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from contrada.errors import InvalidValue
 from contrada.spark_jobs.common.errors import SparkMissing
 
 if TYPE_CHECKING:
@@ -24,14 +30,19 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+_WHEELS: Final = (".whl", ".zip")
+_ARCHIVES: Final = (".tar.gz", ".tgz", ".tar")
+_ENVIRONMENT: Final = "environment"  # where an archive is unpacked, beside each executor
 JAVA: Final = 17
 """The oldest Java that Spark 4 runs on."""
 
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties").resolve()
-_SETTINGS: Final = {
+_NEEDED: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+}
+_OURS: Final = {
     "spark.python.worker.reuse": "true",
     "spark.ui.enabled": "false",
     "spark.log.level": "ERROR",
@@ -81,7 +92,12 @@ def java_problem() -> str | None:
 
 
 def open_session(
-    name: str, master: str | None = None, settings: Mapping[str, str] | None = None, *, quiet: bool = False
+    name: str,
+    master: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    *,
+    bring: Path | None = None,
+    quiet: bool = False,
 ) -> SparkSession:
     """The session of a job; `SparkMissing` when there can be none. Stop it with `.stop()`.
 
@@ -92,18 +108,38 @@ def open_session(
 
     builder = SparkSession.builder.appName(name)
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ  # by spark-submit, which has decided about masters and memory
-    options = dict(_SETTINGS)
+    options = dict(_NEEDED)
     if not submitted or master is not None:
+        options |= _OURS
         chosen = master or "local[*]"
         builder = builder.master(chosen)
         if chosen.startswith("local"):
             options |= _LOCAL
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if bring is not None and bring.suffix not in _WHEELS:
+        options["spark.archives"] = f"{bring}#{_ENVIRONMENT}"
+        os.environ["PYSPARK_PYTHON"] = f"./{_ENVIRONMENT}/bin/python"
+    elif not submitted:  # or executors take the first python on their path, which is in no virtual environment
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for key, value in (options | dict(settings or {})).items():
         builder = builder.config(key, value)
     with _without_stderr() if quiet else nullcontext():
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    if bring is not None and bring.suffix in _WHEELS:
+        home = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, home, ignore_errors=True)  # executors that come later ask for it, too
+        packed = shutil.copy(bring, Path(home) / f"{bring.stem}.zip")  # a name that Spark takes for a package
+        session.sparkContext.addPyFile(str(packed))
+    return session
+
+
+def check_brought(path: Path) -> Path:
+    """Refuse what executors could not be brought: neither an archive of an environment nor a wheel."""
+    if not path.is_file():
+        raise InvalidValue(f"--py-env {path}: no such file")
+    if path.suffix not in _WHEELS and not path.name.endswith(_ARCHIVES):
+        raise InvalidValue(f"--py-env {path}: give an archive (.tar.gz, as venv-pack makes them) or a wheel (.whl)")
+    return path.resolve()
 
 
 @contextmanager

@@ -19,6 +19,7 @@ import json
 import shutil
 import time
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ from contrada.spark_jobs.common.commit import check_output, output
 from contrada.spark_jobs.common.errors import told_in_one_line
 from contrada.spark_jobs.common.index_cache import opened
 from contrada.spark_jobs.common.paths import absolute, check_apart
+from contrada.spark_jobs.common.preflight import check_executors
 from contrada.spark_jobs.replay import comparing
 from contrada.spark_jobs.replay.history import History, Period, read_history, write_history
 from contrada.spark_jobs.replay.logs.event_logs import (
@@ -54,7 +56,6 @@ from contrada.spark_jobs.replay.storing import DELIVERIES, QUARANTINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -124,6 +125,11 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
     began = time.monotonic()
     job, unread = planned.job, planned.log.unread
     with output(job.out, SUMMARY) as staging:
+        needed = dict(zip(("OUT", "EVENTS"), (staging, *planned.log.files[:1]), strict=False))
+        unseen = check_executors(spark, needed, [job.index], tell=say)
+        if unseen and not is_recording(job.index):
+            say("bringing the index to the executors, which see OUT")
+            job = replace(job, index=Path(shutil.copytree(job.index, staging / ".index")))
         say("reading")
         logs = read_log(spark, planned.log)
         history = read_history(job.index) if is_recording(job.index) else None

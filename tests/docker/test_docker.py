@@ -19,6 +19,7 @@ import yaml
 from contrada.client.cli import main as cli
 from contrada.client.cli.local import broker_process
 from contrada.forwarding.recording.reader import Accepted, Recording, Stopped
+from tests.spark_jobs.cluster import spark_cluster
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docker"
@@ -169,7 +170,9 @@ def test_the_same_commands_as_processes(tmp_path: Path) -> None:
     south, north = Recording(tmp_path / "south"), Recording(tmp_path / "north")
     assert {record.broker for record in north if isinstance(record, Accepted)} == {"south"}
     assert all(isinstance(list(recording)[-1], Stopped) for recording in (south, north))
-    told = json.loads(contrada([*here("replay", tmp_path, urls), "--json", "--quiet"]).stdout)
+    (tmp_path / "cluster").mkdir()
+    with spark_cluster(tmp_path / "cluster") as urls["spark"]:
+        told = json.loads(contrada([*here("replay", tmp_path, urls), "--json", "--quiet"]).stdout)
     assert told["deliveries"] > 0
     assert (told["compare"]["missing"], told["compare"]["extra"], told["problems"]) == (0, 0, [])
 
@@ -179,7 +182,7 @@ def here(service: str, directory: Path, urls: dict[str, str]) -> list[str]:
     words = []
     for word in SERVICES[service]["command"]:
         word = word.replace("tcp://*:7400", "tcp://127.0.0.1:*").replace("0.0.0.0:9464", "127.0.0.1:0")
-        word = word.replace("spark://spark-master:7077", "local[1]")
+        word = word.replace("spark://spark-master:7077", urls.get("spark", ""))
         word = word.replace("/recordings", str(directory)).replace("/replays", str(directory / "replays"))
         match = re.fullmatch(r"tcp://(\w+):7400", word)
         words.append(urls[match[1]] if match else word)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contrada.client.cli.common import Exit, say
-from contrada.client.cli.jobs import AsJson, Master, Quiet, progress, spark_session
+from contrada.client.cli.common import Exit, say, teller
+from contrada.client.cli.jobs import AsJson, Master, PyEnv, Quiet, progress, spark_session
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -21,6 +22,13 @@ EXAMPLES = (
     "contrada build-index wards.geojson index --quarantine rejected --strict",
     "contrada build-index /mnt/subscriptions /mnt/index --format parquet --master spark://master:7077",
 )
+
+
+class Engine(StrEnum):
+    """Where a build runs."""
+
+    SPARK = "spark"
+    LOCAL = "local"
 
 
 def build_index(
@@ -45,7 +53,12 @@ def build_index(
         bool, typer.Option("--allow-empty", help="Commit also when no subscription was accepted.")
     ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 if a row went to the quarantine.")] = False,
+    engine: Annotated[
+        Engine | None,
+        typer.Option("--engine", help="local: without Spark, for some 500,000 rows; so if Java is missing."),
+    ] = None,
     master: Master = None,
+    py_env: PyEnv = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -55,7 +68,7 @@ def build_index(
     leaves the old one, and so does one that accepts nothing, or less than it should (exit code 5). Running it again on
     the same input gives the same files.
     """
-    from contrada.spark_jobs.common.session import require_arrow
+    from contrada.spark_jobs.common.session import java_problem, require_arrow
 
     require_arrow()
     from contrada.spark_jobs.build.plan import plan_build
@@ -71,12 +84,19 @@ def build_index(
         max_quarantined=max_quarantined / 100,
         allow_empty=allow_empty,
     )
-    try:
-        with spark_session("build-index", master, quiet=quiet) as session, progress(session, quiet=quiet) as tell:
-            from contrada.spark_jobs.build.build_index import run_build
-            from contrada.spark_jobs.common.engine import SparkEngine
+    from contrada.spark_jobs.build.build_index import run_build
+    from contrada.spark_jobs.common.engine import LocalEngine, SparkEngine
 
-            built = run_build(plan, SparkEngine(session), tell=tell)
+    here = engine is Engine.LOCAL or (engine is None and master is None and java_problem() is not None)
+    try:
+        if here:
+            built = run_build(plan, LocalEngine(), tell=teller(quiet))
+        else:
+            with (
+                spark_session("build-index", master, py_env, quiet=quiet) as session,
+                progress(session, quiet=quiet) as tell,
+            ):
+                built = run_build(plan, SparkEngine(session), tell=tell)
     except NotCommitted as error:
         say(f"contrada: {error}")
         raise typer.Exit(Exit.SET_ASIDE) from None

@@ -10,7 +10,7 @@ import typer
 
 from contrada.client.cli.common import ClientOptions, ConfigFile, ConnectTimeout, Exit, Key, ServerKey
 from contrada.client.cli.event_publisher import publish_log
-from contrada.client.cli.jobs import AsJson, Master, Quiet, progress, spark_session
+from contrada.client.cli.jobs import AsJson, Master, PyEnv, Quiet, progress, spark_session
 from contrada.errors import InvalidValue
 
 EXAMPLES = (
@@ -47,6 +47,7 @@ def replay(
     to: Annotated[str | None, typer.Option("--to", help="Publish the events to this broker instead.")] = None,
     speed: Annotated[str, typer.Option("--speed", help="With --to: times real time, or max.")] = "1",
     master: Master = None,
+    py_env: PyEnv = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     config: ConfigFile = None,
@@ -88,7 +89,7 @@ def replay(
             worker_memory=None if worker_memory is None else bytes_of(worker_memory),
         )
         planned = plan_replay(job)
-        with spark_session("replay", master, quiet=quiet) as session, progress(session, quiet=quiet) as tell:
+        with spark_session("replay", master, py_env, quiet=quiet) as session, progress(session, quiet=quiet) as tell:
             told = run_replay(session, planned, tell).as_dict()
         rejected = told["rejected"]
         compared = told.get("compare", {})

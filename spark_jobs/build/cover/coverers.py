@@ -5,8 +5,10 @@ coverer of g if it asked where g gave itself, both go to segments of one kind, i
 match, its keywords are among g's. So box matches are decided, up to the collision of hashes; of others the table
 decides that brings them together in the end: nothing is left out of the index, covered subscriptions are only sent to
 the segment of their coverer, where the table keeps them aside (answers by subscription still need them, and the coverer
-may be removed one day). Buckets of more than `MOST` members are left alone: one hot value must not bring all pairs
-back. O(n log n).
+may be removed one day).
+
+In each bucket a filter is compared with the `COVERERS` of those asking there whose boxes are the largest, and the
+largest that may cover it is taken: of boxes inside one another all are found, however many. O(n log n + n COVERERS).
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.spark_jobs.build.rows.parsing import Parsed
 
-MOST: Final = 2048
-_COVERERS: Final = 64  # that a filter is compared with, in each bucket
+COVERERS: Final = 256
+"""How many a filter is compared with in each bucket, at most."""
 
 
 def cover_records(parsed: Parsed, refs: Ints, groups: Ints) -> pa.Table:
@@ -57,12 +59,17 @@ def find_coverers(records: pa.Table) -> pa.Table:
         np.empty(len(ask_keys) + len(give_keys), np.uint64),
         np.empty(len(ask_keys) + len(give_keys), np.int64),
     )
-    _key(interfaces, ask_keys, ask_ends, give_keys, give_ends, keys, members)
+    areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    areas[np.isnan(areas)] = np.inf
+    largest = np.lexsort((refs, -areas))
+    _key(largest, interfaces, ask_keys, ask_ends, give_keys, give_ends, keys, members)
     order = np.argsort(keys, kind="stable")
     best = np.full(len(refs), -1, np.int64)
     whole = records.column("all").to_numpy(zero_copy_only=False)
     kinds = records.column("kind").to_numpy()
-    _cover(keys, members, order, refs, kinds, boxes, whole, give_keys, give_ends, best, np.empty(_COVERERS, np.int64))
+    _cover(
+        keys, members, order, areas, refs, kinds, boxes, whole, give_keys, give_ends, best, np.empty(COVERERS, np.int64)
+    )
     covered = np.flatnonzero(best >= 0)
     by = best[covered]
     return columns(
@@ -85,6 +92,7 @@ def _keys(lists: pa.ChunkedArray) -> tuple[np.ndarray, Ints]:
 
 @kernel
 def _key(
+    largest: Ints,
     interfaces: np.ndarray,
     asks: np.ndarray,
     ask_ends: Ints,
@@ -93,19 +101,18 @@ def _key(
     keys: np.ndarray,
     members: Ints,
 ) -> None:
-    """All keys within their interface; who has it, twice, plus one if it asks."""
-    at = a = g = 0
-    for i in range(interfaces.shape[0]):
-        while a < ask_ends[i]:
+    """All keys within their interface, the largest filter's first; who has it, twice, plus one if it asks."""
+    at = 0
+    for n in range(largest.shape[0]):
+        i = largest[n]
+        for a in range(ask_ends[i - 1] if i > 0 else 0, ask_ends[i]):
             keys[at] = mix(interfaces[i], asks[a])
             members[at] = 2 * i + 1
             at += 1
-            a += 1
-        while g < give_ends[i]:
+        for g in range(give_ends[i - 1] if i > 0 else 0, give_ends[i]):
             keys[at] = mix(interfaces[i], gives[g])
             members[at] = 2 * i
             at += 1
-            g += 1
 
 
 @kernel
@@ -113,6 +120,7 @@ def _cover(
     keys: np.ndarray,
     members: Ints,
     order: Ints,
+    areas: Floats,
     refs: Ints,
     kinds: np.ndarray,
     boxes: Floats,
@@ -122,33 +130,41 @@ def _cover(
     best: Ints,
     askers: Ints,
 ) -> None:
-    """For each filter, who of those it meets covers it: the first by ref."""
+    """For each filter, who of those in its buckets covers it: the largest, and the first by ref of these."""
     start = 0
     while start < order.shape[0]:
         end = start + 1
         while end < order.shape[0] and keys[order[end]] == keys[order[start]]:
             end += 1
         count = 0
-        if 1 < end - start <= 2 * MOST:
-            for k in range(start, end):
-                member = members[order[k]]
-                if member & 1 and count < askers.shape[0] and (count == 0 or askers[count - 1] != member >> 1):
-                    askers[count] = member >> 1
-                    count += 1
-        if count > 0:
-            for k in range(start, end):
-                member = members[order[k]]
-                if member & 1:
+        k = start
+        while end - start > 1 and k < end and count < askers.shape[0]:
+            member = members[order[k]]
+            if member & 1 and (count == 0 or askers[count - 1] != member >> 1):
+                askers[count] = member >> 1
+                count += 1
+            k += 1
+        k = start
+        while count > 0 and k < end:
+            member = members[order[k]]
+            k += 1
+            if member & 1:
+                continue
+            g = member >> 1
+            for n in range(count):
+                f = askers[n]
+                if areas[f] < areas[g]:
+                    break  # and so are all that follow
+                if f == g or kinds[f] != kinds[g]:
                     continue
-                g = member >> 1
-                for n in range(count):
-                    f = askers[n]
-                    if f == g or kinds[f] != kinds[g] or (best[g] >= 0 and refs[best[g]] <= refs[f]):
-                        continue
-                    if _fits(f, g, boxes, whole, gives, give_ends) and (
-                        refs[f] < refs[g] or not _fits(g, f, boxes, whole, gives, give_ends)
-                    ):
-                        best[g] = f
+                b = best[g]
+                if b >= 0 and (areas[b] > areas[f] or (areas[b] == areas[f] and refs[b] <= refs[f])):
+                    break
+                if _fits(f, g, boxes, whole, gives, give_ends) and (
+                    refs[f] < refs[g] or not _fits(g, f, boxes, whole, gives, give_ends)
+                ):
+                    best[g] = f
+                    break
         start = end
 
 

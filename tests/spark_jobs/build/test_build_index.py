@@ -181,7 +181,7 @@ def test_fields_corrupt_files_and_the_command(
     whole = (tmp_path / "in" / "a.parquet").read_bytes()
     (tmp_path / "in" / "b.parquet").write_bytes(whole[:-20])
     (tmp_path / "in" / "c.parquet").write_bytes(b"")
-    monkeypatch.setattr(command, "spark_session", lambda name, master, quiet: nullcontext(spark))
+    monkeypatch.setattr(command, "spark_session", lambda name, master, py_env, quiet: nullcontext(spark))
     arguments = ["build-index", str(tmp_path / "in"), str(tmp_path / "index"), "--strict", "--json"]
     arguments += ["--max-quarantined", "50"]
     result = CliRunner().invoke(app, arguments)
@@ -222,7 +222,7 @@ def test_nothing_to_build(spark: SparkSession, tmp_path: Path, monkeypatch: pyte
     assert spark.read.parquet(built.quarantine).count() == 0
     empty = pa.table({name: pa.array([], pa.string()) for name in ("id", "interface", "filter")})
     pq.write_table(empty, tmp_path / "none.parquet")
-    monkeypatch.setattr(command, "spark_session", lambda name, master, quiet: nullcontext(spark))
+    monkeypatch.setattr(command, "spark_session", lambda name, master, py_env, quiet: nullcontext(spark))
     arguments = ["build-index", str(tmp_path / "none.parquet"), str(tmp_path / "index"), "-q"]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 5
@@ -315,6 +315,27 @@ build_index.build_index(*sys.argv[1:])
     build_index(source, index)
     assert not list(index.glob(".staging-*")), "what it left is swept away"
     compare(index, rows)
+
+
+def test_without_java_a_build_runs_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the files that Spark writes; and with Java it does so when it is told to."""
+    rows = subscriptions()
+    source = write_parquet(tmp_path / "subscriptions.parquet", rows)
+
+    def started(*given: object, **options: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(command, "spark_session", started)
+    told = CliRunner().invoke(
+        app, ["build-index", str(source), str(tmp_path / "index"), "-q", "--json", "--engine", "local"]
+    )
+    assert json.loads(told.stdout)["subscriptions"] == len(rows)
+    compare(tmp_path / "index", rows)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert CliRunner().invoke(app, ["build-index", str(source), str(tmp_path / "again"), "-q"]).exit_code == 0
+    names = [sorted(each.name for each in (tmp_path / where).glob("segment-*")) for where in ("index", "again")]
+    assert names[0] == names[1]
 
 
 def test_one_build_at_a_time(spark: SparkSession, tmp_path: Path) -> None:

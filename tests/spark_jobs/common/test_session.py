@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,8 +14,6 @@ from contrada.spark_jobs.common.errors import SparkMissing
 from contrada.spark_jobs.common.session import java_problem, require_spark
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 
@@ -57,3 +58,56 @@ def test_the_session_takes_arrow_through_python(spark: SparkSession) -> None:
     doubled = spark.range(10).mapInArrow(lambda batches: batches, "id long")
     assert sorted(row.id for row in doubled.collect()) == list(range(10))
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+class Builder:
+    """Keeps what a session would be started with."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, str] = {}
+
+    def appName(self, name: str) -> Builder:  # noqa: N802  # Spark's name
+        return self
+
+    def master(self, url: str) -> Builder:
+        self.options["master"] = url
+        return self
+
+    def config(self, key: str, value: str) -> Builder:
+        self.options[key] = value
+        return self
+
+    def getOrCreate(self) -> dict[str, str]:  # noqa: N802  # Spark's name
+        return self.options
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> Any:
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(SparkSession, "builder", Builder())
+    monkeypatch.setattr(session, "require_spark", lambda: None)
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setenv("PYSPARK_PYTHON", "")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    return session.open_session
+
+
+def test_under_spark_submit_settings_are_the_users(started: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert set(started("job")) == set(session._NEEDED)
+    assert "PYSPARK_PYTHON" not in os.environ
+    assert not {key for key in session._NEEDED if "ui" in key.split(".") or "log" in key or "event" in key}
+
+
+def test_executors_of_a_cluster_run_this_python(started: Any) -> None:
+    options = started("job", "spark://host:7077")
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    assert options["master"] == "spark://host:7077"
+    assert "spark.driver.host" not in options
+
+
+def test_an_environment_is_unpacked_beside_executors(started: Any) -> None:
+    options = started("job", "spark://host:7077", bring=Path("/mnt/environment.tar.gz"))
+    assert options["spark.archives"] == "/mnt/environment.tar.gz#environment"
+    assert os.environ["PYSPARK_PYTHON"] == "./environment/bin/python"

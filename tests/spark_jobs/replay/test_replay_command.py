@@ -47,7 +47,7 @@ def run(*arguments: object, code: int = 0) -> str:
 @pytest.fixture
 def shared(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command use the session of all tests."""
-    monkeypatch.setattr(command, "spark_session", lambda name, master, quiet: nullcontext(spark))
+    monkeypatch.setattr(command, "spark_session", lambda name, master, py_env, quiet: nullcontext(spark))
 
 
 NOTES: list[dict[str, Any]] = [

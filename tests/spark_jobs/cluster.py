@@ -1,0 +1,68 @@
+"""A standalone Spark cluster on loopback: a master and two workers of one core each, on free ports."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyspark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HOME = Path(pyspark.__file__).parent
+_DEPLOY = "org.apache.spark.deploy"
+
+
+@contextmanager
+def spark_cluster(work: Path) -> Iterator[str]:
+    """The address of a master whose workers have registered; all of them end with the block."""
+    with ExitStack() as running:
+        master = running.enter_context(_started(work, "master.Master", "--host", "127.0.0.1", "--port", "0"))
+        url = _said(master, r"Starting Spark master at (spark://\S+)")[1]
+        for number in range(2):
+            options = ["--cores", "1", "--memory", "1g", "--host", "127.0.0.1", "--work-dir", str(work / f"{number}")]
+            running.enter_context(_started(work, "worker.Worker", *options, url))
+        for _ in range(2):
+            _said(master, r"Registering worker")
+        yield url
+
+
+@contextmanager
+def _started(work: Path, name: str, *arguments: str) -> Iterator[Path]:
+    log = work / f"{name}-{len(list(work.iterdir()))}.log"
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(_HOME),
+        "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+        "PYSPARK_PYTHON": "no-python",  # executors' interpreter must come from the job
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "SPARK_NO_DAEMONIZE": "1",
+    }
+    command = [shutil.which("bash") or "bash", str(_HOME / "bin" / "spark-class"), f"{_DEPLOY}.{name}"]
+    with log.open("w") as said:
+        process = subprocess.Popen(
+            [*command, "--webui-port", "0", *arguments], env=environment, stdout=said, stderr=said, cwd=work
+        )
+    try:
+        yield log
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _said(log: Path, pattern: str) -> re.Match[str]:
+    """Wait until a log says something again that it has not been asked for before; the test's own limit ends it."""
+    seen = log.with_suffix(f".{abs(hash(pattern))}")
+    count = len(seen.read_text()) if seen.exists() else 0
+    while len(found := list(re.finditer(pattern, log.read_text()))) <= count:
+        pass
+    seen.write_text("x" * (count + 1))
+    return found[count]
