@@ -7,9 +7,9 @@ missing. Local mode is not asked: its workers are this interpreter on this machi
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
-from contrada import __version__
 from contrada.spark_jobs.common.errors import ClusterNotReady, JobFailed, told_in_one_line
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MOST = 3  # faults that are told
+VERSION: str = import_module("contrada").__version__  # the package's face, which imports all of it
 
 
 class Executor(NamedTuple):
@@ -63,8 +64,8 @@ def check_executors(
 def _faults(seen: Executor, paths: Mapping[str, Path]) -> list[str]:
     if seen.version is None:
         return [f"{seen.host}: {seen.python} has no contrada ({seen.why}); install it there, or bring it with --py-env"]
-    if seen.version != __version__:
-        return [f"{seen.host}: {seen.python} has contrada {seen.version}, and here it is {__version__}"]
+    if seen.version != VERSION:
+        return [f"{seen.host}: {seen.python} has contrada {seen.version}, and here it is {VERSION}"]
     return [
         f"{seen.host}: does not see {name} {path}, which all machines must have under this path"
         for name, path in paths.items()
@@ -96,11 +97,12 @@ def _look(paths: list[str]) -> tuple[str, str, str | None, str | None, bool, tup
     version = why = None
     kernels = False
     try:
-        from contrada import __version__
+        import importlib
+
         from contrada.spark_jobs.common import engine  # noqa: F401  # with all that it needs
         from contrada.spatial.storage.kernel_cache import packaged_folder, user_folder
 
-        version = __version__
+        version = importlib.import_module("contrada").__version__
         kernels = any(folder.is_dir() and any(folder.iterdir()) for folder in (user_folder(), packaged_folder()))
     except Exception as error:  # whatever keeps the package from being imported here
         why = f"{type(error).__name__}: {error}"
