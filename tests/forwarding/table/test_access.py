@@ -243,3 +243,13 @@ def test_an_estimate_is_kept_beside_the_operand() -> None:
     small, large = sorted(shares.tolist())
     assert 0.01 <= small <= 0.1, "a hundredth of the universe, and more as values are thought to have a size"
     assert round(large, 4) == 1
+
+
+def test_what_a_search_finds_is_refused_by_its_kind_unseen() -> None:
+    """All are found by their region; few but those of the kind are looked at, and the others count as found in vain."""
+    near = [(i, in_box(i / COUNT, 0, 10, i % 50)) for i in range(COUNT)]
+    table = ForwardingTable.packed([*near, *((f"far {i}", in_box(500 + i, 500 + i, 10, i % 50)) for i in range(100))])
+    assert table.match({"area": Point(5, 5), "kind": 7}) == {i for i in range(COUNT) if i % 50 == 7}
+    (scratch,) = table._memory._pool
+    assert COUNT // 50 <= scratch.cursor[C_VERIFIED] <= COUNT // 4
+    assert scratch.cursor[C_VERIFIED] + scratch.cursor[C_REFUSED] == COUNT
