@@ -73,7 +73,7 @@ class Matching:
         *,
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.matchers: list[Callable[[Sequence[bytes], Matched, Refused], Matched]] = []
+        self.matchers: list[Callable[[Sequence[bytes], Matched], Matched]] = []
         self.silent: set[int] = set()
         self.pending = 0  # notifications that wait
         self.slice_bytes = SLICE_BYTES
@@ -199,7 +199,7 @@ class Matching:
         """
         try:
             found, refused = self._table.match_bodies(bodies)
-            return self._complete(bodies, found, refused), refused
+            return self._complete(bodies, found), refused
         except Exception as error:
             if len(bodies) == 1:
                 self._mishaps.note("matching", error)
@@ -209,10 +209,10 @@ class Matching:
         more, wrong = self._find(bodies[half:])
         return [*found, *more], {**refused, **{half + place: error for place, error in wrong.items()}}
 
-    def _complete(self, bodies: Sequence[bytes], found: Matched, refused: Refused) -> Matched:
+    def _complete(self, bodies: Sequence[bytes], found: Matched) -> Matched:
         """What the table found, with what the matchers add and without the silent."""
         for matcher in self.matchers:
-            found = matcher(bodies, found, refused)
+            found = matcher(bodies, found)
         if silent := self.silent:
             found = [matched if silent.isdisjoint(matched) else matched - silent for matched in found]
         return found
@@ -297,7 +297,7 @@ class Matching:
             self._delivery.matched_beside -= 1
             ((found, refused),) = answer
             try:
-                self._matched(publication, part, self._complete((body,), found, refused), refused)
+                self._matched(publication, part, self._complete((body,), found), refused)
             except Exception as error:
                 self._mishaps.note("handing out", error, publication.source.session.number)
                 self._finish(publication, part)

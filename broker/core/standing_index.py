@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.core.delivery import Delivery
-    from contrada.broker.core.matching import Matched, Matching, Refused
+    from contrada.broker.core.matching import Matched, Matching
     from contrada.broker.core.ports import Codec, Interest
     from contrada.broker.core.subscriptions import Subscription, Subscriptions
     from contrada.broker.sessions.session import Session
@@ -163,7 +163,7 @@ class StandingIndex:
 
     # -- matching ----------------------------------------------------------------------------------------
 
-    def match(self, bodies: Sequence[bytes], found: Matched, refused: Refused) -> Matched:
+    def match(self, bodies: Sequence[bytes], found: Matched) -> Matched:
         """Add to what was found for each notification the interfaces of the index, and those attached to them.
 
         What the table has refused, the index refuses too: both ask the codec.

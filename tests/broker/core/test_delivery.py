@@ -81,14 +81,14 @@ def test_matchers_add_to_what_the_table_found_in_order():
     one = receiver(bench, session, 1, "nothing")
     seen = []
 
-    def matcher(bodies, found, refused):
-        seen.append((len(bodies), [set(each) for each in found], dict(refused)))
+    def matcher(bodies, found):
+        seen.append((len(bodies), [set(each) for each in found]))
         return [{*each, one.interface} for each in found]
 
     bench.matching.matchers += [matcher, matcher]
     submit(bench, FakeSource(publisher), 1, "x")
     bench.matching.match_some()
-    assert seen == [(1, [set()], {}), (1, [{one.interface}], {})]
+    assert seen == [(1, [set()]), (1, [{one.interface}])]
     assert delivered(bench.flush()[b"sub"]) == [(1, (1,))]
 
 
