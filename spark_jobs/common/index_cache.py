@@ -54,7 +54,7 @@ class IndexFiles:
     """An index to be opened by workers: where it is, and that it is the one meant."""
 
     path: str
-    digest: str
+    digest: str  # of its manifest; empty: the one that is there when a task begins
     budget: int | None = None  # bytes of segments that a worker keeps open; None: all
     shard: str = ""  # "k/n", or empty for all of it
 
@@ -83,6 +83,8 @@ _OPEN: OrderedDict[IndexFiles, OpenIndex] = OrderedDict()
 
 def opened(files: IndexFiles) -> OpenIndex:
     """The open index of this process."""
+    if not files.digest:
+        files = IndexFiles.of(Path(files.path), files.budget, files.shard)
     index = _OPEN.get(files)
     if index is None:
         files.check()

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from contrada.spark_jobs.common.splits import Task
 
 DELIVERED: Final = "event_id string, time timestamp, interface string, filter_id string"
+_TOLD: Final = DELIVERIES.append(pa.field("reason", pa.string()))
 _ROWS: Final = 1 << 16  # of a batch of deliveries
 _EVENTS: Final = 4096  # matched at once
 _PAIRS: Final = 1 << 19  # deliveries hoped for at once: a hot subscription must not fill the memory
@@ -65,11 +66,23 @@ class TaskDone:
 
 def match_events(events: DataFrame, match: Match) -> DataFrame:
     """The deliveries that `events`, laid out as `match.format` says, lead to."""
+    return match_with_rejects(events, match).where("reason is null").drop("reason")
+
+
+def match_with_rejects(events: DataFrame, match: Match) -> DataFrame:
+    """The deliveries, and a row with a `reason` and no interface for each event that cannot be read."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _Task(match).deliveries(batches)
+        with naming_this_machine():
+            task = _Task(match)
+            for batch in batches:
+                for found in task.deliveries([batch]):
+                    yield pa.RecordBatch.from_arrays([*found.columns, pa.nulls(len(found), pa.string())], schema=_TOLD)
+                if task.rejects:
+                    yield _rejected(task.rejects)
+                    task.rejects = []
 
-    return events.mapInArrow(run, DELIVERED)
+    return events.mapInArrow(run, f"{DELIVERED}, reason string")
 
 
 def route_events(events: DataFrame, match: Match, partitions: int) -> DataFrame:
@@ -153,6 +166,7 @@ class _Task:
         self._match = match
         self._files = files
         self._index: OpenIndex = opened(match.index)
+        self.rejects: list[Reject] = []  # of a task that writes no files
         self._tally = Tally()
         self._counts: dict[int, Ints] = {}  # by segment
         self._absent: dict[int, list[tuple[int, int, int]]] = {}  # by segment
@@ -244,7 +258,9 @@ class _Task:
         return self._absent[number]
 
     def _reject(self, rejects: list[Reject]) -> None:
-        if rejects and self._match.first and self._files is not None:
+        if self._files is None:
+            self.rejects += rejects
+        elif rejects and self._match.first:
             self._tally.rejected += len(rejects)
             self._files.reject(rejects)
 
@@ -275,6 +291,12 @@ def _within(sequences: Ints, periods: tuple[tuple[int, int], ...]) -> np.ndarray
     for start, end in periods:
         alive |= (start <= sequences) & (sequences < end)
     return alive
+
+
+def _rejected(rejects: list[Reject]) -> pa.RecordBatch:
+    ids, reasons = [each.event_id for each in rejects], [each.reason for each in rejects]
+    empty = [pa.nulls(len(rejects), field.type) for field in _TOLD]
+    return pa.RecordBatch.from_arrays([pa.array(ids, pa.string()), *empty[1:4], pa.array(reasons)], schema=_TOLD)
 
 
 def _deliveries(events: Events, rows: Ints, interfaces: pa.Array, ids: pa.Array) -> pa.RecordBatch:

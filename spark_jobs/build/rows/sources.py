@@ -147,7 +147,7 @@ def read_table(table: DataFrame) -> DataFrame:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     check_columns(table.columns, _TABLE.path)
-    _check_schema(to_arrow_schema(table.select(*COLUMNS).schema), _TABLE.path)
+    _check_schema(to_arrow_schema(table.select(*COLUMNS).schema, timezone="UTC"), _TABLE.path)
     return table.selectExpr("cast(null as string) as source", "cast(null as bigint) as row", *SELECTED)
 
 

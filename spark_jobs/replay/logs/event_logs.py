@@ -24,7 +24,7 @@ from contrada.forwarding.recording.reader import recording_files
 from contrada.spark_jobs.common.errors import OutOfReach, is_damage
 from contrada.spark_jobs.common.instants import zone_of
 from contrada.spark_jobs.common.paths import absolute, check_readable
-from contrada.spark_jobs.common.splits import Split, plain_schema, split_parquet, split_text
+from contrada.spark_jobs.common.splits import Split, plain_schema, plain_type, split_parquet, split_text
 from contrada.spark_jobs.common.text_lines import is_packed
 from contrada.spark_jobs.replay.logs.decoding import Form, Format
 from contrada.spark_jobs.replay.logs.reading import attribute_names, read_task
@@ -190,8 +190,8 @@ def _parquet_log(spark: SparkSession, files: Sequence[_Parquet], layout: Layout,
     return Log(format, tuple(tasks), rows)
 
 
-def parquet_format(path: Path, types: Mapping[str, pa.DataType], layout: Layout) -> Format:
-    """How to read a Parquet file of these columns; `InvalidValue` when it holds no events."""
+def parquet_format(path: Path | str, types: Mapping[str, pa.DataType], layout: Layout) -> Format:
+    """How to read a table of these columns; `InvalidValue` when it holds no events."""
     check_columns(list(types), layout, path)
     format = Format(Form.TYPED, layout.timezone, layout.id, layout.time)
     names = attribute_names(types, format)
@@ -204,9 +204,22 @@ def parquet_format(path: Path, types: Mapping[str, pa.DataType], layout: Layout)
 
 
 def _read_parquet(spark: SparkSession, paths: Sequence[str], format: Format) -> DataFrame:
+    return select_events(spark.read.parquet(*paths), format)
+
+
+def dataframe_format(events: DataFrame, layout: Layout) -> Format:
+    """How to read the rows of a DataFrame; `InvalidValue` when they are no events."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    zone_of(layout.timezone)
+    types = {each.name: plain_type(each.type) for each in to_arrow_schema(events.schema, timezone="UTC")}
+    return parquet_format("the DataFrame", types, layout)
+
+
+def select_events(rows: DataFrame, format: Format) -> DataFrame:
+    """The id, time and attributes of the rows of a table."""
     from pyspark.sql import functions as f
 
-    rows = spark.read.parquet(*paths)
     names = attribute_names(rows.columns, format)
     one = names == ["attributes"]
     return rows.select(
@@ -216,7 +229,7 @@ def _read_parquet(spark: SparkSession, paths: Sequence[str], format: Format) -> 
     )
 
 
-def check_columns(names: Sequence[str], layout: Layout, file: Path) -> None:
+def check_columns(names: Sequence[str], layout: Layout, file: Path | str) -> None:
     """Refuse a file without an id, a time and something else."""
     for name, what in ((layout.id, "id"), (layout.time, "time")):
         if name not in names:

@@ -1,0 +1,101 @@
+"""The jobs as functions of DataFrames, for programs and notebooks: `from contrada import spark_jobs`.
+
+    parse_subscriptions(table)            which rows are subscriptions, and what is wrong with the others
+    build_index(table_or_path, out)       an index (build/build_index.py)
+    match(events, index)                  who would be notified; events may be a stream
+    compare(recorded, replayed)           deliveries that are missing, and such that are extra
+    replay(events, index, out)            what `contrada replay` does, with its report
+
+Whatever Spark reads as a table will do: Parquet, Delta, Iceberg. Rows cross into Python once, as Arrow batches.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from contrada.spark_jobs.build.build_index import build_index
+from contrada.spark_jobs.build.rows.parsing import parse_batch
+from contrada.spark_jobs.build.rows.sources import COLUMNS, read_table
+from contrada.spark_jobs.common.index_cache import IndexFiles
+from contrada.spark_jobs.replay import replay as replaying
+from contrada.spark_jobs.replay.comparing import differences
+from contrada.spark_jobs.replay.logs.event_logs import Layout, dataframe_format, select_events
+from contrada.spark_jobs.replay.matching import Match, match_events, match_with_rejects
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from contrada.spark_jobs.replay.results import Replayed
+
+__all__ = ["build_index", "compare", "match", "parse_subscriptions", "replay"]
+
+
+def parse_subscriptions(subscriptions: DataFrame) -> DataFrame:
+    """(id, interface, filter, reason): each row of a table, and why it is no subscription; null if it is one."""
+    from pyspark.sql import functions as f
+
+    rows = read_table(subscriptions)
+    schema = rows.select(*COLUMNS).withColumn("reason", f.lit(None).cast("string")).schema
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            numbered = batch.set_column(1, "row", pa.array(range(batch.num_rows), pa.int64()))
+            bad = parse_batch(numbered, "columns").bad
+            reasons: list[str | None] = [None] * batch.num_rows
+            for row, reason in zip(bad.column("row").to_pylist(), bad.column("reason").to_pylist(), strict=True):
+                reasons[row] = reason
+            columns = [*(batch.column(name) for name in COLUMNS), pa.array(reasons, pa.string())]
+            yield pa.RecordBatch.from_arrays(columns, [*COLUMNS, "reason"])
+
+    return rows.mapInArrow(run, schema)
+
+
+def match(
+    events: DataFrame,
+    index: str | os.PathLike[str],
+    *,
+    id: str = "id",
+    time: str = "time",
+    attributes: Sequence[str] | None = None,
+    timezone: str | None = None,
+    rejects: bool = False,
+) -> DataFrame:
+    """(event_id, time, interface, filter_id) of all deliveries that events lead to.
+
+    `attributes` are the columns that were published, all but id and time unless told; `timezone` is that of times
+    without one. Events that cannot be read are left out; with `rejects` each is a row with a `reason` and no interface.
+
+    A stream is matched as its batches come, against the index as it is then: one that is built anew is opened anew.
+    """
+    layout = Layout(id, time, timezone)
+    if attributes is not None:
+        events = events.select(*dict.fromkeys((id, time, *attributes)))
+    format = dataframe_format(events, layout)
+    files = IndexFiles.of(Path(index))
+    if events.isStreaming:
+        files = replace(files, digest="")
+    return (match_with_rejects if rejects else match_events)(select_events(events, format), Match(files, format))
+
+
+def compare(recorded: DataFrame, replayed: DataFrame) -> DataFrame:
+    """(difference, event_id, time, interface, filter_id, copies): what is missing from a replay, and what is extra."""
+    return differences(recorded, replayed)
+
+
+def replay(
+    events: str | os.PathLike[str],
+    index: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    session: SparkSession,
+    **options: Any,
+) -> Replayed:
+    """Replay a log of files into OUT; options as `contrada.spark_jobs.replay.replay.Replay` has them."""
+    return replaying.replay(session, replaying.Replay(Path(events), Path(index), Path(out), **options))
