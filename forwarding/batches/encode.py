@@ -125,7 +125,7 @@ def as_batch(rows: list[int], ends: list[int], floats: list[float], strings: lis
         np.frombuffer(numbers, np.int64).reshape(-1, 2) if rows else _NO_ROWS,
         np.frombuffer(array("q", ends), np.int64),
         reals,
-        np.frombuffer("".join(strings).encode(), np.uint8),
+        np.frombuffer(bytearray("".join(strings).encode()), np.uint8),
     )
 
 
