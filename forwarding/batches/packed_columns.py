@@ -21,7 +21,7 @@ from contrada.forwarding.codec.msgpack import BOX, REGION
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.state.hashes import hashes_of
 from contrada.forwarding.types.records import Saved
-from contrada.spatial.storage.jit import inner_kernel, kernel
+from contrada.spatial.storage.jit import bare_kernel, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,7 +145,7 @@ def _head(op: Operator) -> bytes:
     return head
 
 
-@inner_kernel
+@bare_kernel
 def _put(source: Bytes, start: int, end: int, into: Bytes, at: int) -> int:
     for k in range(start, end):
         into[at] = source[k]

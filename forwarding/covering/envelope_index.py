@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contrada.spatial.storage.jit import bare_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ class Envelopes(NamedTuple):
     state: Ints
 
 
-@inner_kernel
+@bare_kernel
 def _widen(bound: Floats, row: Floats) -> None:
     """Make a block's bounds answer for one row more."""
     for d in range(row.shape[1]):
@@ -73,7 +73,7 @@ def _widen(bound: Floats, row: Floats) -> None:
         bound[MOST, d] = min(bound[MOST, d], row[MOST, d])
 
 
-@inner_kernel
+@bare_kernel
 def _bound(t: Envelopes, block: int) -> None:
     """Compute the bounds of a block anew."""
     bound = t.bounds[block]
@@ -84,7 +84,7 @@ def _bound(t: Envelopes, block: int) -> None:
         _widen(bound, t.rows[row])
 
 
-@inner_kernel
+@bare_kernel
 def _put(t: Envelopes, block: int, owner: int, envelope: Floats) -> None:
     """Append a row to a block that has room."""
     row = block * BLOCK + t.counts[block]
@@ -96,7 +96,7 @@ def _put(t: Envelopes, block: int, owner: int, envelope: Floats) -> None:
     t.places[owner] = row
 
 
-@inner_kernel
+@bare_kernel
 def _longest(t: Envelopes, block: int) -> int:
     """The dimension in which a full block is longest, as a share of how far the samples of all blocks extend."""
     best, of, chosen = 0.0, 1.0, 0
@@ -111,7 +111,7 @@ def _longest(t: Envelopes, block: int) -> int:
     return chosen
 
 
-@inner_kernel
+@bare_kernel
 def _middle(t: Envelopes, block: int, d: int) -> tuple[float, int]:
     """Of the values of a full block in a dimension, the one that parts them best, and how many are less."""
     cut, less = np.inf, 0
@@ -126,7 +126,7 @@ def _middle(t: Envelopes, block: int, d: int) -> tuple[float, int]:
     return cut, less
 
 
-@inner_kernel
+@bare_kernel
 def _cut(t: Envelopes, block: int) -> tuple[int, float, int]:
     """Move about half of a full block to a new one; along which dimension, at what, and the new block."""
     start = block * BLOCK
@@ -194,7 +194,7 @@ def remove(t: Envelopes, owner: int) -> None:
     _bound(t, block)
 
 
-@inner_kernel
+@bare_kernel
 def _passes(box: Floats, a: Floats, b: Floats, samples: bool) -> bool:
     for d in range(a.shape[0]):
         if samples:

@@ -49,11 +49,6 @@ def bare_kernel(function: _F) -> _F:
     return _compile(function, **_BARE)
 
 
-def inner_kernel(function: _F) -> _F:
-    """As `bare_kernel`, for what only such kernels call; calling it from Python crashes."""
-    return _compile(function, **_BARE)
-
-
-def inlined_kernel(function: _F) -> _F:
-    """As `inner_kernel`, for small helpers that must be inlined into the loops that call them."""
+def bare_inline_kernel(function: _F) -> _F:
+    """As `bare_kernel`, for small helpers that must be inlined into the loops that call them."""
     return _compile(function, forceinline=True, **_BARE)

@@ -45,13 +45,13 @@ from contrada.forwarding.kernels.memory.layout import (
     Ints,
 )
 from contrada.forwarding.kernels.memory.words import give_words, sort_run, take_words
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 I_FIRST = 0
 I_COUNT = 1
 
 
-@inner_kernel
+@bare_kernel
 def _new_filter(index: Index, interfaces: Ints, interface: int) -> int:
     filters, state = index.filters, index.state
     f = state[S_FILTER_FREE]
@@ -76,7 +76,7 @@ def _new_filter(index: Index, interfaces: Ints, interface: int) -> int:
     return f
 
 
-@inner_kernel
+@bare_kernel
 def read_filter(index: Index, batch: Batch, first: int, last: int, start: int, into: Ints) -> tuple[int, int]:
     """Intern the constraints in rows `first` to `last` and write their words; how many, and where the strings end."""
     count = 0
@@ -115,7 +115,7 @@ def read_filter(index: Index, batch: Batch, first: int, last: int, start: int, i
     return count, start
 
 
-@inner_kernel
+@bare_kernel
 def add_rows(index: Index, interfaces: Ints, batch: Batch, needed: Ints, owners: Ints, room: Ints, made: Ints) -> None:
     """Make a row for each filter of a batch, not posted yet.
 
@@ -158,7 +158,7 @@ def add_rows(index: Index, interfaces: Ints, batch: Batch, needed: Ints, owners:
         made[i] = f
 
 
-@inner_kernel
+@bare_kernel
 def leave_interface(index: Index, interfaces: Ints, f: int) -> None:
     """Unchain a filter from its interface; it no longer counts."""
     filters = index.filters
@@ -175,7 +175,7 @@ def leave_interface(index: Index, interfaces: Ints, f: int) -> None:
     index.state[S_FILTER_COUNT] -= 1
 
 
-@inner_kernel
+@bare_kernel
 def free_row(index: Index, f: int, events: Ints) -> None:
     """Release the constraints and the row of a filter that is posted nowhere; the row's generation moves on."""
     filters, words, state = index.filters, index.words, index.state

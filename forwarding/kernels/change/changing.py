@@ -39,7 +39,7 @@ from contrada.forwarding.kernels.memory.layout import (
     Index,
     Ints,
 )
-from contrada.spatial.storage.jit import bare_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.match.batch import Batch
@@ -115,7 +115,7 @@ def remove_filter(index: Index, interfaces: Ints, f: int, simplify: bool, events
     _move_from_ghosts(index, simplify, events, room)
 
 
-@inner_kernel
+@bare_kernel
 def _free_ghost(index: Index, ghost: int, events: Ints) -> None:
     filters = index.filters
     previous, following = filters[ghost, F_GROUP_PREVIOUS], filters[ghost, F_GROUP_NEXT]
@@ -131,7 +131,7 @@ def _free_ghost(index: Index, ghost: int, events: Ints) -> None:
     free_row(index, ghost, events)
 
 
-@inner_kernel
+@bare_kernel
 def _move_from_ghosts(index: Index, simplify: bool, events: Ints, room: Ints) -> None:
     for _ in range(MOVES):
         ghost = index.state[S_GHOST]

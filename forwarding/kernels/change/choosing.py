@@ -32,26 +32,26 @@ from contrada.forwarding.kernels.memory.layout import (
     TIME,
     Index,
 )
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 _WIDEST_CELL = 61
 _LATE = 2.0  # what deciding a constraint of a plugged-in type costs, in filters met, when most fail by their boxes
 _ANY_LATE = 8.0  # and what a notification costs for which some are left to be decided, however few
 
 
-@inner_kernel
+@bare_kernel
 def value_kind(operand_kind: int) -> int:
     """The kind of the values that an operand of that kind is compared with."""
     return STRING if operand_kind >= PATTERN_PREFIX else operand_kind
 
 
-@inner_kernel
+@bare_kernel
 def word_span(word: int) -> int:
     """How many words the constraint that begins with this one takes."""
     return 1 + (word >> 4) if word & 15 == IN else 1
 
 
-@inner_kernel
+@bare_kernel
 def cells_of(index: Index, code: int, size: int, at: int) -> tuple[int, int, int]:
     """The dyadic cells of the range that the `>` word at `at` opens and a `<` word closes: level, first, last.
 
@@ -80,7 +80,7 @@ def cells_of(index: Index, code: int, size: int, at: int) -> tuple[int, int, int
     return -1, 0, 0
 
 
-@inner_kernel
+@bare_kernel
 def expected_hits(index: Index, code: int, size: int, at: int) -> float:
     """How many filters are expected to be looked at for a notification, were all like this posted under `at`."""
     words, operands, fields = index.words, index.operands, index.fields
@@ -119,7 +119,7 @@ def expected_hits(index: Index, code: int, size: int, at: int) -> float:
     return uses + 2.0
 
 
-@inner_kernel
+@bare_kernel
 def _passing(index: Index, at: int) -> float:
     """A rough share of values that satisfy a constraint that is not of a plugged-in type."""
     words, operands = index.words, index.operands
@@ -138,7 +138,7 @@ def _passing(index: Index, at: int) -> float:
     return min(hits / index.fields[(tag >> 8) * KINDS + (tag & 255), N_USES], 1.0)
 
 
-@inner_kernel
+@bare_kernel
 def late_share(index: Index, code: int, size: int) -> float:
     """The share of filters like this that pass all its constraints of the table's own types; -1 if it has no others."""
     words = index.words
@@ -154,7 +154,7 @@ def late_share(index: Index, code: int, size: int) -> float:
     return share if plugged else -1.0
 
 
-@inner_kernel
+@bare_kernel
 def access_cost(index: Index, code: int, size: int, at: int, late: float) -> float:
     """How much work the access that begins at `at` is expected to make; `late` is what `late_share` says.
 
@@ -168,7 +168,7 @@ def access_cost(index: Index, code: int, size: int, at: int, late: float) -> flo
     return _ANY_LATE + expected * (1.0 + _LATE * rest) / (1.0 + _LATE)
 
 
-@inner_kernel
+@bare_kernel
 def best_access(index: Index, code: int, size: int, late: float) -> tuple[int, float]:
     """Where the constraint begins that is expected to make the least work as access, and how much."""
     best = code

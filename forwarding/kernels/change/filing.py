@@ -75,7 +75,7 @@ from contrada.forwarding.kernels.memory.layout import (
 )
 from contrada.forwarding.kernels.memory.postings import drop_posting, push_posting
 from contrada.forwarding.kernels.memory.words import give_words, take_words
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 LOW_HALF = (1 << 32) - 1
 _COUNTERS = 256
@@ -83,7 +83,7 @@ _FEW = 8  # postings of one filter that are searched one by one; more than a ran
 _WORTH_MOVING = 2.0  # how many times fewer hits make another access worth the move
 
 
-@inner_kernel
+@bare_kernel
 def intern_constraint(
     index: Index, name: int, op: int, kind: int, key: int, low: int, text: Bytes, start: int, length: int
 ) -> int:
@@ -116,7 +116,7 @@ def intern_constraint(
     return operand << 4 | op
 
 
-@inner_kernel
+@bare_kernel
 def release_operand(index: Index, operand: int, events: Ints) -> None:
     """Hold an operand once less; the last hold frees it and perhaps its name."""
     operands, fields = index.operands, index.fields
@@ -141,7 +141,7 @@ def release_operand(index: Index, operand: int, events: Ints) -> None:
         say(index, events, EVENT_NAME_FREE, name, 0)
 
 
-@inner_kernel
+@bare_kernel
 def payload_of(index: Index, f: int) -> int:
     """What the postings of a filter carry, see kernels/memory/postings.py."""
     row = index.filters[f]
@@ -149,7 +149,7 @@ def payload_of(index: Index, f: int) -> int:
     return f << 33 | alone << 32 | row[F_INTERFACE]
 
 
-@inner_kernel
+@bare_kernel
 def _push_operand(index: Index, f: int, operand: int, events: Ints) -> int:
     """Post `f` under an operand; the posting's place."""
     operands = index.operands
@@ -161,7 +161,7 @@ def _push_operand(index: Index, f: int, operand: int, events: Ints) -> int:
     return place
 
 
-@inner_kernel
+@bare_kernel
 def _drop(index: Index, head: int, place: int, operand: int) -> int:
     """Remove a posting from an operand's list (or from no operand's, 0); the list's new head.
 
@@ -178,7 +178,7 @@ def _drop(index: Index, head: int, place: int, operand: int) -> int:
     return head
 
 
-@inner_kernel
+@bare_kernel
 def _which(index: Index, back: int, operand: int) -> int:
     """Which of a filter's several postings is under an operand. Those of `in` ascend; a range has few cells."""
     words = index.words
@@ -198,7 +198,7 @@ def _which(index: Index, back: int, operand: int) -> int:
     return low
 
 
-@inner_kernel
+@bare_kernel
 def _to_front(index: Index, code: int, at: int) -> None:
     """Make the constraint whose words begin at `at` the first of its filter; the others keep their order."""
     words = index.words
@@ -211,13 +211,13 @@ def _to_front(index: Index, code: int, at: int) -> None:
     _reverse(words, code, end)
 
 
-@inner_kernel
+@bare_kernel
 def _reverse(words: Ints, first: int, last: int) -> None:
     for i in range((last - first) // 2):
         words[first + i], words[last - 1 - i] = words[last - 1 - i], words[first + i]
 
 
-@inner_kernel
+@bare_kernel
 def _back_in_order(index: Index, code: int, size: int) -> None:
     """Put the first constraint of a filter behind those that are cheaper to verify; undoes `_to_front`."""
     words = index.words
@@ -231,7 +231,7 @@ def _back_in_order(index: Index, code: int, size: int) -> None:
         _reverse(words, code, at)
 
 
-@inner_kernel
+@bare_kernel
 def repost_filter(index: Index, f: int, events: Ints) -> bool:
     """Post a filter that is posted under one of several constraints under another, if that is clearly better."""
     filters = index.filters
@@ -248,7 +248,7 @@ def repost_filter(index: Index, f: int, events: Ints) -> bool:
     return True
 
 
-@inner_kernel
+@bare_kernel
 def post_filter(index: Index, f: int, events: Ints) -> None:
     """Choose a filter's access and post it there."""
     words, filters, operands, fields = index.words, index.filters, index.operands, index.fields
@@ -310,7 +310,7 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
         filters[f, F_BACK] = _push_operand(index, f, operand, events)
 
 
-@inner_kernel
+@bare_kernel
 def unpost_filter(index: Index, f: int, events: Ints) -> None:
     """Take a filter's postings away."""
     words, filters, operands, fields = index.words, index.filters, index.operands, index.fields

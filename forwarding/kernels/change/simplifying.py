@@ -43,14 +43,14 @@ from contrada.forwarding.kernels.memory.layout import (
     Index,
     Ints,
 )
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 _SUBSETS = 5  # names of which all subsets are looked up
 EFFORT = 64  # filters of a group weighed for each question about a new filter
 _LATEST = 16  # filters of its interface that a new filter may cover, besides those of its own group
 
 
-@inner_kernel
+@bare_kernel
 def set_state(index: Index, f: int, state: int) -> None:
     """Change a filter's state and the counts of active and covered ones."""
     old = index.filters[f, F_STATE] & 255
@@ -65,7 +65,7 @@ def set_state(index: Index, f: int, state: int) -> None:
     index.filters[f, F_STATE] = (index.filters[f, F_STATE] >> 8) << 8 | state
 
 
-@inner_kernel
+@bare_kernel
 def names_of(index: Index, f: int, room: Ints) -> int:
     """Write the different names of a filter, at most as many as there is room for; how many there are."""
     at = index.filters[f, F_CODE]
@@ -85,7 +85,7 @@ def names_of(index: Index, f: int, room: Ints) -> int:
     return count
 
 
-@inner_kernel
+@bare_kernel
 def _names_hash(room: Ints, chosen: int, count: int) -> int:
     """A hash of those of the first `count` names whose bit is in `chosen`; the same in any order."""
     total = 0
@@ -95,7 +95,7 @@ def _names_hash(room: Ints, chosen: int, count: int) -> int:
     return total
 
 
-@inner_kernel
+@bare_kernel
 def join_group(index: Index, f: int, room: Ints) -> None:
     """Chain an active filter to those of its interface with the same names. One of very many names stays out."""
     count = names_of(index, f, room)
@@ -113,7 +113,7 @@ def join_group(index: Index, f: int, room: Ints) -> None:
     operands[group, O_REFS] += 1
 
 
-@inner_kernel
+@bare_kernel
 def leave_group(index: Index, f: int) -> None:
     """Unchain a filter from its group."""
     filters, operands = index.filters, index.operands
@@ -133,7 +133,7 @@ def leave_group(index: Index, f: int) -> None:
         free_operand(index, group)
 
 
-@inner_kernel
+@bare_kernel
 def _weigh_group(index: Index, f: int, group: int, outcome: int, found: Ints, count: int) -> int:
     """Collect the filters of a group that cover `f` with that outcome, up to the room there is."""
     g = index.operands[group, O_LEN] if group != 0 else 0
@@ -147,7 +147,7 @@ def _weigh_group(index: Index, f: int, group: int, outcome: int, found: Ints, co
     return count
 
 
-@inner_kernel
+@bare_kernel
 def find_coverers(index: Index, f: int, outcome: int, room: Ints, found: Ints) -> int:
     """Active filters of the same interface that cover `f` with that outcome; how many, up to the room there is."""
     names = names_of(index, f, room)
@@ -169,7 +169,7 @@ def find_coverers(index: Index, f: int, outcome: int, room: Ints, found: Ints) -
     return _weigh_group(index, f, group, outcome, found, count)
 
 
-@inner_kernel
+@bare_kernel
 def find_covered(index: Index, f: int, outcome: int, found: Ints) -> int:
     """Active filters that `f` covers with that outcome, among its group and its interface's latest."""
     filters = index.filters
@@ -199,7 +199,7 @@ def find_covered(index: Index, f: int, outcome: int, found: Ints) -> int:
     return count
 
 
-@inner_kernel
+@bare_kernel
 def hang(index: Index, f: int, parent: int) -> None:
     """Make `f` the first of those that `parent` covers."""
     filters = index.filters
@@ -213,7 +213,7 @@ def hang(index: Index, f: int, parent: int) -> None:
     set_state(index, f, COVERED)
 
 
-@inner_kernel
+@bare_kernel
 def unhang(index: Index, f: int) -> None:
     """Take `f` from under its coverer."""
     filters = index.filters
@@ -229,7 +229,7 @@ def unhang(index: Index, f: int) -> None:
     filters[f, F_YOUNGER] = 0
 
 
-@inner_kernel
+@bare_kernel
 def cover(index: Index, f: int, coverer: int, events: Ints) -> None:
     """Move an active filter, with all it covers, under a coverer."""
     unpost_filter(index, f, events)
@@ -237,7 +237,7 @@ def cover(index: Index, f: int, coverer: int, events: Ints) -> None:
     hang(index, f, coverer)
 
 
-@inner_kernel
+@bare_kernel
 def place_filter(index: Index, f: int, simplify: bool, events: Ints, room: Ints, found: Ints) -> None:
     """Give a filter that is neither posted nor covered its place: under a coverer, or in the index."""
     if simplify and find_coverers(index, f, YES, room, found[:1]) != 0:

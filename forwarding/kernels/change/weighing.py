@@ -35,20 +35,20 @@ from contrada.forwarding.kernels.memory.layout import (
 )
 from contrada.forwarding.kernels.memory.words import compare_bytes, same_bytes
 from contrada.forwarding.kernels.substrings.searching import has_bytes
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 NO = 0
 YES = 1
 PERHAPS = 2
 
 
-@inner_kernel
+@bare_kernel
 def first_operand(index: Index, at: int) -> int:
     """An operand of the constraint at `words[at]`; its name is the constraint's."""
     return index.words[at + 1] >> 4 if index.words[at] & 15 == IN else index.words[at] >> 4
 
 
-@inner_kernel
+@bare_kernel
 def compare_operands(index: Index, a: int, b: int) -> int:
     """The order of two operands that are values of one kind, or strings: -1, 0 or 1."""
     if a == b:
@@ -63,7 +63,7 @@ def compare_operands(index: Index, a: int, b: int) -> int:
     return -1 if one[O_LOW] < two[O_LOW] else 1
 
 
-@inner_kernel
+@bare_kernel
 def has_pattern(index: Index, text: int, op: int, pattern: int) -> bool:
     """Whether an operand's string has another's as prefix, suffix or substring."""
     size = index.operands[pattern, O_LEN]
@@ -77,7 +77,7 @@ def has_pattern(index: Index, text: int, op: int, pattern: int) -> bool:
     return same_bytes(index.text, begin + (spare if op == SUFFIX else 0), index.text, at, size)
 
 
-@inner_kernel
+@bare_kernel
 def value_satisfies(index: Index, value: int, at: int) -> bool:
     """Whether the constraint at `words[at]` holds on an operand that is a value, of the same name."""
     word = index.words[at]
@@ -109,7 +109,7 @@ def value_satisfies(index: Index, value: int, at: int) -> bool:
     return (c < 0 and op <= LE) or (c > 0 and op >= GT) or (c == 0 and (op in (LE, GE)))
 
 
-@inner_kernel
+@bare_kernel
 def _implied_by_pattern(index: Index, op: int, operand: int, pattern_op: int, pattern: int) -> bool:
     """Whether every string with a pattern satisfies `op operand`, where the operand is a string or a pattern."""
     if op in (pattern_op, CONTAINS):
@@ -127,7 +127,7 @@ def _implied_by_pattern(index: Index, op: int, operand: int, pattern_op: int, pa
     return LT <= op <= LE and c < 0 and not has_pattern(index, operand, PREFIX, pattern)
 
 
-@inner_kernel
+@bare_kernel
 def covers_word(index: Index, a: int, b: int) -> int:
     """Whether whatever satisfies the constraint at `words[b]` satisfies that at `words[a]`, on the same name."""
     words, operands = index.words, index.operands
@@ -177,7 +177,7 @@ def covers_word(index: Index, a: int, b: int) -> int:
     return YES if holds else NO
 
 
-@inner_kernel
+@bare_kernel
 def covers_filter(index: Index, g: int, f: int) -> int:
     """Whether filter g covers filter f: each constraint of g covers one of f's."""
     words, filters = index.words, index.filters

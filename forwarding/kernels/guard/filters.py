@@ -21,13 +21,13 @@ from contrada.forwarding.kernels.memory.bits import (
     word_operator,
 )
 from contrada.forwarding.kernels.memory.layout import F_ACCESS, F_BACK, F_CODE, F_INTERFACE, F_SIZE, F_STATE
-from contrada.spatial.storage.jit import bare_kernel, inlined_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Index, Ints
 
 
-@inner_kernel
+@bare_kernel
 def _fits(op: int, kind: int) -> bool:
     """Whether an operator compares with operands of a kind."""
     if op <= layout.GE:
@@ -41,7 +41,7 @@ def _fits(op: int, kind: int) -> bool:
     return op == layout.PLUG and layout.PLUGGED <= kind < layout.KINDS
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _hold(held: Ints, uses: Ints, word: int) -> int:
     """The tag of the operand of a constraint's word, which is one hold less to find; -1 when it is none."""
     o = word_operand(word)
@@ -58,7 +58,7 @@ def _hold(held: Ints, uses: Ints, word: int) -> int:
     return tag
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _guard_code(index: Index, f: int, marks: m.Marks) -> bool:
     """A filter's constraints."""
     words, row = index.words, index.filters[f]
@@ -92,7 +92,7 @@ def _guard_code(index: Index, f: int, marks: m.Marks) -> bool:
     return row[layout.F_MASK] & ~mask == 0  # a bit too many would hide the filter
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _claim(owners: Ints, sums: Ints, place: int, owner: int) -> bool:
     """Note down that a posting is in a list, as a filter says; whether nobody else says so."""
     if place < 1 or place >= owners.shape[0] or owners[place] != 0:
@@ -102,7 +102,7 @@ def _claim(owners: Ints, sums: Ints, place: int, owner: int) -> bool:
     return True
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _claim_several(index: Index, f: int, marks: m.Marks) -> bool:
     words = index.words
     back, code = index.filters[f, F_BACK], index.filters[f, F_CODE]
@@ -130,13 +130,13 @@ def _claim_several(index: Index, f: int, marks: m.Marks) -> bool:
     return True
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _cross(marks: m.Marks, f: int, field: int, side: int) -> None:
     marks.crossing[f] = m.crossing_of(field, side)
     marks.sums[m.M_CROSSING] += 1
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _guard_access(index: Index, f: int, marks: m.Marks) -> bool:
     """Where a filter says that it is posted."""
     row = index.filters[f]

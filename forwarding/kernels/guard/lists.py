@@ -18,7 +18,7 @@ from contrada.forwarding.kernels.memory.bits import (
     word_operand,
 )
 from contrada.forwarding.kernels.memory.postings import block_rows
-from contrada.spatial.storage.jit import bare_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Index
@@ -27,7 +27,7 @@ _COUNTERS: Final = 256
 _LARGEST_PIECE: Final = 40  # as a power of two
 
 
-@inner_kernel
+@bare_kernel
 def _guard_list(index: Index, head: int, owner: int, marks: m.Marks) -> bool:
     """A posting list: of an operand, of a field, or of all."""
     postings, filters, top = index.postings, index.filters, index.state[layout.S_FILTERS]
@@ -54,7 +54,7 @@ def _guard_list(index: Index, head: int, owner: int, marks: m.Marks) -> bool:
     return True
 
 
-@inner_kernel
+@bare_kernel
 def _guard_directory(index: Index, directory: int, field: int, side: int, marks: m.Marks) -> int:
     """The thresholds of a field, on one side."""
     words, thresholds = index.words, index.thresholds
@@ -89,7 +89,7 @@ def _guard_directory(index: Index, directory: int, field: int, side: int, marks:
     return 0 if met == words[directory + 2] else m.DIRECTORY
 
 
-@inner_kernel
+@bare_kernel
 def _guard_field(index: Index, row: int, marks: m.Marks) -> int:
     """What is posted under a (name, kind), and its counters."""
     field = index.fields[row]

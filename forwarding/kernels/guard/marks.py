@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from contrada.forwarding.kernels.memory.layout import Bytes, Ints  # noqa: TC001  # the fields of a NamedTuple are looked up
 from contrada.forwarding.kernels.memory.words import size_class
-from contrada.spatial.storage.jit import inlined_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 FAULTS: Final = (
     "",
@@ -77,7 +77,7 @@ class Marks(NamedTuple):
     sums: Ints
 
 
-@inlined_kernel
+@bare_inline_kernel
 def take(marks: Bytes, place: int, size: int) -> bool:
     """Mark a run; whether it lies inside and nobody has it yet."""
     if place < 1 or size < 1 or size > marks.shape[0] or place > marks.shape[0] - size:
@@ -89,25 +89,25 @@ def take(marks: Bytes, place: int, size: int) -> bool:
     return True
 
 
-@inlined_kernel
+@bare_inline_kernel
 def take_piece(words: Bytes, place: int, count: int) -> bool:
     """Mark the piece that was taken for `count` words."""
     return 0 <= count <= words.shape[0] and take(words, place, 1 << size_class(count))
 
 
-@inner_kernel
+@bare_kernel
 def wide_owner(field: int) -> int:
     """The owner of postings in the list of a field."""
     return ALWAYS - 1 - field
 
 
-@inner_kernel
+@bare_kernel
 def crossing_of(field: int, side: int) -> int:
     """The mark of a filter that is posted under a threshold, below (0) or above (1); never 0."""
     return 1 + (field << 1 | side)
 
 
-@inlined_kernel
+@bare_inline_kernel
 def is_operand(held: Ints, o: int) -> bool:
     """Whether it is the row of an operand that is in use. Operands have been looked at, each by itself."""
     return 1 <= o < held.shape[0] and held[o] != 0

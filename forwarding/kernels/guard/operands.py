@@ -10,7 +10,7 @@ from contrada.forwarding.kernels.memory.bits import halves, high_half, low_half,
 from contrada.forwarding.kernels.memory.interning import bucket_of, has_text, scalar_hash
 from contrada.forwarding.kernels.memory.keys import mix, reversed_hash, text_hash, text_key
 from contrada.forwarding.kernels.memory.layout import O_HASH, O_KEY, O_LEN, O_LOW, O_NEXT, O_REFS, O_TAG
-from contrada.spatial.storage.jit import bare_kernel, inlined_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Bytes, Index, Ints
@@ -19,7 +19,7 @@ _WIDEST_CELL: Final = 61
 _BYTES: Final = 256
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _hash_of(row: Ints, text: Bytes) -> int:
     """The hash that an operand should have; its string, if it has one, is in range."""
     kind = tag_kind(row[O_TAG])
@@ -30,7 +30,7 @@ def _hash_of(row: Ints, text: Bytes) -> int:
     return mix(text_hash(text, row[O_LOW], row[O_LEN]), row[O_TAG])
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _guard_value(index: Index, o: int, handles: Ints, marks: m.Marks) -> int:
     """What an operand's kind says of its columns."""
     row = index.operands[o]

@@ -19,19 +19,19 @@ from contrada.forwarding.kernels.memory.layout import (
     F_STATE,
     F_YOUNGER,
 )
-from contrada.spatial.storage.jit import bare_kernel, inlined_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Index, Ints
 
 
-@inner_kernel
+@bare_kernel
 def is_filter(filters: Ints, top: int, f: int) -> bool:
     """Whether it is the row, of those below `top`, of a filter that is in use."""
     return 1 <= f < top and status_now(filters[f, F_STATE]) != layout.FREE
 
 
-@inner_kernel
+@bare_kernel
 def _is_beside(filters: Ints, top: int, other: int, link: int, f: int, same: int) -> bool:
     """Whether another filter knows this one by a column, and is the same as it in another column; 0 is nobody."""
     if other == 0:
@@ -39,12 +39,12 @@ def _is_beside(filters: Ints, top: int, other: int, link: int, f: int, same: int
     return is_filter(filters, top, other) and filters[other, link] == f and filters[other, same] == filters[f, same]
 
 
-@inner_kernel
+@bare_kernel
 def _is_ghost(filters: Ints, f: int) -> bool:
     return status_now(filters[f, F_STATE]) == layout.GHOST
 
 
-@inner_kernel
+@bare_kernel
 def _guard_interface(filters: Ints, top: int, interfaces: Ints, f: int) -> bool:
     """The list of a filter's interface, on both sides of it; ghosts are in none."""
     before, behind = filters[f, layout.F_PREVIOUS], filters[f, layout.F_FOLLOWING]
@@ -58,7 +58,7 @@ def _guard_interface(filters: Ints, top: int, interfaces: Ints, f: int) -> bool:
     )
 
 
-@inner_kernel
+@bare_kernel
 def _guard_kin(filters: Ints, top: int, f: int) -> bool:
     """The filter that covers a filter, those beside it, and the first that it covers."""
     parent, child, elder = filters[f, F_PARENT], filters[f, F_CHILD], filters[f, F_ELDER]
@@ -83,7 +83,7 @@ def _guard_kin(filters: Ints, top: int, f: int) -> bool:
     return _is_beside(filters, top, filters[f, F_YOUNGER], F_ELDER, f, F_PARENT)
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _guard_group(index: Index, f: int, held: Ints) -> bool:
     """The chain of a filter's group, or that of ghosts, on both sides of it."""
     filters, top = index.filters, index.state[layout.S_FILTERS]
@@ -110,7 +110,7 @@ def _guard_group(index: Index, f: int, held: Ints) -> bool:
     return group != 0 or ((before == 0 or _is_ghost(filters, before)) and (behind == 0 or _is_ghost(filters, behind)))
 
 
-@inlined_kernel
+@bare_inline_kernel
 def guard_relatives(index: Index, interfaces: Ints, f: int, marks: m.Marks) -> int:
     """Whom a filter is linked with. Its interface has a number that there is."""
     filters, top = index.filters, index.state[layout.S_FILTERS]

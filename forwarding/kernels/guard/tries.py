@@ -11,25 +11,25 @@ from contrada.forwarding.kernels.memory.bits import high_half, low_half, tag_kin
 from contrada.forwarding.kernels.memory.layout import O_HASH, O_KEY, O_LEN, O_LOW, O_POSTED, O_REFS, O_TAG
 from contrada.forwarding.kernels.substrings.fingerprints import fingerprint, high_bit
 from contrada.forwarding.kernels.substrings.tries import fattest, salt_of, top_power
-from contrada.spatial.storage.jit import bare_kernel, inlined_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Bytes, Index, Ints
 
 
-@inner_kernel
+@bare_kernel
 def _in_trie(tag: int, length: int) -> bool:
     kind = tag_kind(tag)
     long = layout.PATTERN_PREFIX <= kind <= layout.PATTERN_SUFFIX and length > patterns.LONGEST_AFFIX
     return kind == layout.PATTERN_CONTAINS or long
 
 
-@inner_kernel
+@bare_kernel
 def _is_node(held: Ints, o: int, tag: int) -> bool:
     return 1 <= o < held.shape[0] and high_half(held[o]) == tag
 
 
-@inner_kernel
+@bare_kernel
 def _is_kin(operands: Ints, held: Ints, named: Bytes, o: int, tag: int, parent: int) -> bool:
     """Whether it is a child of that parent, named now for the first time; 0 is nobody."""
     if o == 0:
@@ -40,7 +40,7 @@ def _is_kin(operands: Ints, held: Ints, named: Bytes, o: int, tag: int, parent: 
     return True
 
 
-@inner_kernel
+@bare_kernel
 def _pattern_below(operands: Ints, held: Ints, node: int, tag: int) -> int:
     """A pattern that begins with a node's extent, 0 if there is none."""
     while low_half(operands[node, O_LOW]) == 0:
@@ -56,7 +56,7 @@ def _pattern_below(operands: Ints, held: Ints, node: int, tag: int) -> int:
     return pattern if fits and _in_trie(row[O_TAG], row[O_LEN]) else 0
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _guard_node(index: Index, node: int, marks: m.Marks) -> bool:
     """What a node points at; that it is filed under the hash of its handle, and has the fingerprint of its extent."""
     operands, held, base = index.operands, marks.held, index.state[layout.S_BASE]
@@ -87,7 +87,7 @@ def _guard_node(index: Index, node: int, marks: m.Marks) -> bool:
     return row[O_KEY] == fingerprint(index.text, first, step, length, base)
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _guard_pattern(index: Index, o: int, marks: m.Marks) -> bool:
     """A pattern that is in a trie: its node knows it. What its field should say of it is noted down."""
     operands = index.operands

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from contrada.forwarding.kernels.memory.keys import float_key, int_low
 from contrada.forwarding.kernels.memory.layout import NUMBER, POINT, Bytes, Floats, Ints
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 FLOAT: Final = 15  # of a row only: a number given as a float
 _LOW_HALF = (1 << 32) - 1
@@ -30,7 +30,7 @@ class Batch(NamedTuple):
     text: Bytes
 
 
-@inner_kernel
+@bare_kernel
 def read_scalar(kind: int, value: int, floats: Floats) -> tuple[int, int]:
     """Key and low of the value in a row; those of a string and of a plugged-in value are not read here."""
     if kind == NUMBER:

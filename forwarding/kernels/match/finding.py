@@ -40,7 +40,7 @@ from contrada.forwarding.kernels.memory.layout import (
 from contrada.forwarding.kernels.memory.words import same_bytes
 from contrada.forwarding.kernels.substrings.fingerprints import fill_hashes, high_bit, times, window
 from contrada.forwarding.kernels.substrings.tries import LARGEST_TOP, LOW_HALF, fattest, node_at, salt_of
-from contrada.spatial.storage.jit import inlined_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 # Places in Scratch.cursor (verifying.py has the others).
 C_PASS = 10  # searches for substrings there have been; a node is marked with the last that found it
@@ -53,7 +53,7 @@ _FIRST_REACH = 16  # how much longer extents a search looks for before it looks 
 HASHES_BESIDE = 3 * _RUN + _GUESSES + 1  # room that a search needs in `hashes`, besides one for each byte of the text
 
 
-@inner_kernel
+@bare_kernel
 def find_affixes(index: Index, name: int, text: Bytes, start: int, length: int, room: Ints, count: int) -> int:
     """Look up each prefix and suffix of a string whose length occurs among the patterns."""
     if count + 128 > room.shape[0]:
@@ -83,14 +83,14 @@ def find_affixes(index: Index, name: int, text: Bytes, start: int, length: int, 
     return count
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _stands(operands: Ints, hashes: Ints, at: int, unshift: int, rest: int, node: int) -> bool:
     """Whether a node's extent stands at `at`, where `rest` bytes are left."""
     length = operands[node, O_LEN]
     return length <= rest and window(hashes, at, at + length, unshift) == operands[node, O_KEY]
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _near(
     operands: Ints, hashes: Ints, text: Bytes, start: int, at: int, unshift: int, rest: int, node: int
 ) -> tuple[int, bool]:
@@ -118,7 +118,7 @@ def _near(
     return node, reached
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _deepest(
     operands: Ints,
     heads: Ints,
@@ -163,7 +163,7 @@ def _deepest(
     return node
 
 
-@inner_kernel
+@bare_kernel
 def _take(
     index: Index,
     marks: Ints,
@@ -202,7 +202,7 @@ def _take(
     return count
 
 
-@inner_kernel
+@bare_kernel
 def find_long_affixes(
     index: Index,
     name: int,
@@ -240,7 +240,7 @@ def find_long_affixes(
     return count
 
 
-@inner_kernel
+@bare_kernel
 def find_substrings(
     index: Index,
     name: int,
@@ -351,7 +351,7 @@ def find_substrings(
     return count
 
 
-@inner_kernel
+@bare_kernel
 def find_cells(index: Index, name: int, kind: int, key: int, room: Ints, count: int) -> int:
     """Look up the cell of a number at each size that occurs."""
     if count + 64 > room.shape[0]:

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from contrada.forwarding.kernels.memory.keys import mix
 from contrada.forwarding.kernels.memory.layout import EQ
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 
-@inner_kernel
+@bare_kernel
 def name_bit(name: int) -> int:
     """The bit of a name."""
     return 1 << (name & 63)
 
 
-@inner_kernel
+@bare_kernel
 def value_bit(operand: int) -> int:
     """The bit of a value that is an operand: of the upper half, which the names of most tables leave free."""
     return 1 << (32 + (mix(operand, 1) & 31))
 
 
-@inner_kernel
+@bare_kernel
 def bits_needed(name: int, op: int, operand: int) -> int:
     """The bits of a constraint; its operand counts if it is asked for with `=`."""
     return name_bit(name) | value_bit(operand) if op == EQ else name_bit(name)

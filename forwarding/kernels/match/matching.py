@@ -79,12 +79,12 @@ from contrada.forwarding.kernels.memory.layout import (
     Ints,
 )
 from contrada.forwarding.kernels.memory.postings import COUNT
-from contrada.spatial.storage.jit import bare_kernel, inlined_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 _AHEAD = 8  # candidates that are fetched ahead of the one at hand
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _meet(
     mask: int, payload: int, missing: int, whole: bool, stamps: Ints, found: Ints, candidates: Ints, cursor: Ints
 ) -> None:
@@ -104,7 +104,7 @@ def _meet(
             cursor[C_FULL] = 1
 
 
-@inner_kernel
+@bare_kernel
 def _walk(
     postings: Ints,
     heads: Ints,
@@ -127,7 +127,7 @@ def _walk(
             head = postings[head, 0]
 
 
-@inner_kernel
+@bare_kernel
 def _walk_run(
     thresholds: Ints,
     start: int,
@@ -145,7 +145,7 @@ def _walk_run(
         _meet(thresholds[at, 1], thresholds[at, 2], missing, whole, stamps, found, candidates, cursor)
 
 
-@inner_kernel
+@bare_kernel
 def _report(scratch: Scratch, what: int) -> None:
     cursor = scratch.cursor
     if cursor[C_FOUND] >= scratch.found.shape[0]:
@@ -155,7 +155,7 @@ def _report(scratch: Scratch, what: int) -> None:
     cursor[C_FOUND] += 1
 
 
-@inner_kernel
+@bare_kernel
 def _descend(index: Index, message: Message, scratch: Scratch, n: int, root: int, whole: bool) -> None:
     """Examine the filters that `root` covers, and those they cover; with `whole` report filters, else the interface."""
     filters = index.filters
@@ -179,7 +179,7 @@ def _descend(index: Index, message: Message, scratch: Scratch, n: int, root: int
         f = filters[f, F_YOUNGER]
 
 
-@inner_kernel
+@bare_kernel
 def _suspect(scratch: Scratch, f: int) -> None:
     """Note a filter down. The gap to the next is uneven, so as not to keep step with lists of one length."""
     cursor = scratch.cursor
@@ -190,7 +190,7 @@ def _suspect(scratch: Scratch, f: int) -> None:
     cursor[C_NEXT] = met + 128 + (mix(met, f) & 255)
 
 
-@inner_kernel
+@bare_kernel
 def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int, whole: bool) -> None:
     """Decide the filters that the walks over one attribute left."""
     cursor, filters, stamps = scratch.cursor, index.filters, scratch.stamps
@@ -226,7 +226,7 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
     cursor[C_CANDIDATES] = 0
 
 
-@inner_kernel
+@bare_kernel
 def decode(index: Index, batch: Batch, first: int, last: int, start: int, message: Message) -> tuple[int, int]:
     """Fill the message with rows `first` to `last`, whose strings begin at `start`; its bits, and where they end."""
     attributes, slots = message.attributes, message.slots
@@ -268,7 +268,7 @@ def decode(index: Index, batch: Batch, first: int, last: int, start: int, messag
     return bits, start
 
 
-@inner_kernel
+@bare_kernel
 def _hit_operands(index: Index, message: Message, scratch: Scratch, a: int, hits: Ints, hit_ends: Ints) -> int:
     """The operands with postings that an attribute hits, into `scratch.operands`; how many, or -1 without room."""
     room = scratch.operands
@@ -312,7 +312,7 @@ def _hit_operands(index: Index, message: Message, scratch: Scratch, a: int, hits
     return count
 
 
-@inner_kernel
+@bare_kernel
 def _match_one(
     index: Index,
     message: Message,
@@ -373,7 +373,7 @@ def _match_one(
             _examine_candidates(index, message, scratch, n, whole)
 
 
-@inner_kernel
+@bare_kernel
 def _forget(message: Message, count: int) -> None:
     """Empty the table of names."""
     last = message.slots.shape[0] - 1

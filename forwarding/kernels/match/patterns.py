@@ -43,7 +43,7 @@ from contrada.forwarding.kernels.memory.layout import (
 from contrada.forwarding.kernels.memory.words import take_words
 from contrada.forwarding.kernels.substrings.fingerprints import high_bit
 from contrada.forwarding.kernels.substrings.tries import insert_pattern, remove_pattern, top_power
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 LONGEST_AFFIX = 62
 _COUNTERS = 256
@@ -55,7 +55,7 @@ POSTED_SUBSTRINGS = 8
 DIGITS = 9  # the first of those that say how long patterns are
 
 
-@inner_kernel
+@bare_kernel
 def say(index: Index, events: Ints, what: int, tag: int, value: int) -> None:
     """Leave an event for the Python side."""
     n = index.state[S_EVENTS]
@@ -65,7 +65,7 @@ def say(index: Index, events: Ints, what: int, tag: int, value: int) -> None:
     index.state[S_EVENTS] = n + 1
 
 
-@inner_kernel
+@bare_kernel
 def _count_bit(index: Index, field: int, column: int, bit: int, change: int) -> None:
     """Count one more or one less behind a bit of a field's mask, and set the mask accordingly."""
     fields, words = index.fields, index.words
@@ -82,13 +82,13 @@ def _count_bit(index: Index, field: int, column: int, bit: int, change: int) -> 
         fields[field, column] |= 1 << bit
 
 
-@inner_kernel
+@bare_kernel
 def _in_trie(tag: int, length: int) -> bool:
     kind = tag & 255
     return kind == PATTERN_CONTAINS or (PATTERN_PREFIX <= kind <= PATTERN_SUFFIX and length > LONGEST_AFFIX)
 
 
-@inner_kernel
+@bare_kernel
 def keep_pattern(index: Index, operand: int) -> None:
     """Put a pattern that has just been interned where searches look; other operands are left as they are."""
     tag, length = index.operands[operand, O_TAG], index.operands[operand, O_LEN]
@@ -97,7 +97,7 @@ def keep_pattern(index: Index, operand: int) -> None:
         _count_pattern(index, tag, length, 1)
 
 
-@inner_kernel
+@bare_kernel
 def drop_pattern(index: Index, operand: int) -> None:
     """Undo `keep_pattern`, before the operand is freed."""
     tag, length = index.operands[operand, O_TAG], index.operands[operand, O_LEN]
@@ -106,7 +106,7 @@ def drop_pattern(index: Index, operand: int) -> None:
         _count_pattern(index, tag, length, -1)
 
 
-@inner_kernel
+@bare_kernel
 def _count_pattern(index: Index, tag: int, length: int, change: int) -> None:
     field = (tag >> 8) * KINDS + STRING
     if tag & 255 == PATTERN_CONTAINS:
@@ -114,7 +114,7 @@ def _count_pattern(index: Index, tag: int, length: int, change: int) -> None:
     _count_bit(index, field, N_TRIES, DIGITS + high_bit(length), change)
 
 
-@inner_kernel
+@bare_kernel
 def _count_posted(index: Index, operand: int, events: Ints, change: int) -> None:
     """Count one more or one less operand that filters are posted under."""
     tag = index.operands[operand, O_TAG]
@@ -138,13 +138,13 @@ def _count_posted(index: Index, operand: int, events: Ints, change: int) -> None
         say(index, events, EVENT_POSTED if change > 0 else EVENT_UNPOSTED, tag, index.operands[operand, O_KEY])
 
 
-@inner_kernel
+@bare_kernel
 def file_operand(index: Index, operand: int, events: Ints) -> None:
     """Make searches find an operand that a filter has just been posted under for the first time."""
     _count_posted(index, operand, events, 1)
 
 
-@inner_kernel
+@bare_kernel
 def unfile_operand(index: Index, operand: int, events: Ints) -> None:
     """Undo `file_operand`, when the last filter posted there is gone."""
     _count_posted(index, operand, events, -1)

@@ -19,7 +19,7 @@ from contrada.forwarding.kernels.match.batch import FLOAT
 from contrada.forwarding.kernels.memory.keys import text_hash
 from contrada.forwarding.kernels.memory.layout import BOOL, NUMBER, POINT, STRING, TIME, Bytes, Ints
 from contrada.forwarding.kernels.memory.names import Names, find_name
-from contrada.spatial.storage.jit import bare_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 LONGEST: Final = 1 << 16  # bytes of a body; so no string can be longer than the codec's limit
 MOST: Final = 64  # attributes
@@ -57,13 +57,13 @@ class Reading(NamedTuple):
     cursor: Ints
 
 
-@inner_kernel
+@bare_kernel
 def _int(byte: np.uint8) -> int:
     """A byte to calculate with: sums of bytes are bytes."""
     return np.int64(byte)  # type: ignore[return-value]  # an int in kernels
 
 
-@inner_kernel
+@bare_kernel
 def _big_endian(data: Bytes, at: int, width: int) -> int:
     value = 0
     for i in range(at, at + width):
@@ -71,7 +71,7 @@ def _big_endian(data: Bytes, at: int, width: int) -> int:
     return value
 
 
-@inner_kernel
+@bare_kernel
 def _little_endian(data: Bytes, at: int) -> int:
     value = 0
     for i in range(at + 7, at - 1, -1):
@@ -79,7 +79,7 @@ def _little_endian(data: Bytes, at: int) -> int:
     return value
 
 
-@inner_kernel
+@bare_kernel
 def _is_text(data: Bytes, at: int, end: int) -> bool:
     """Whether bytes are UTF-8: no overlong form, no surrogate, nothing beyond U+10FFFF."""
     while at < end:
@@ -103,7 +103,7 @@ def _is_text(data: Bytes, at: int, end: int) -> bool:
     return True
 
 
-@inner_kernel
+@bare_kernel
 def _string(data: Bytes, at: int, end: int) -> tuple[int, int]:
     """Where the string whose header is at `at` begins and ends; (_LEFT, _LEFT) when there is none, whole and valid."""
     if at >= end:
@@ -125,7 +125,7 @@ def _string(data: Bytes, at: int, end: int) -> tuple[int, int]:
     return start, start + length
 
 
-@inner_kernel
+@bare_kernel
 def _write(out: Reading, code: int, value: int) -> None:
     """A row, unless nobody asks for the attribute."""
     if code != 0:
@@ -134,7 +134,7 @@ def _write(out: Reading, code: int, value: int) -> None:
         out.cursor[T_ROWS] += 1
 
 
-@inner_kernel
+@bare_kernel
 def _point(data: Bytes, at: int, name: int, out: Reading) -> bool:
     """A point's two coordinates; whether both are ones."""
     cursor = out.cursor
@@ -153,7 +153,7 @@ def _point(data: Bytes, at: int, name: int, out: Reading) -> bool:
     return True
 
 
-@inner_kernel
+@bare_kernel
 def _extension(data: Bytes, at: int, end: int, name: int, out: Reading) -> int:
     """Read a time or a point; where it ends, or _LEFT."""
     head = data[at]
@@ -175,7 +175,7 @@ def _extension(data: Bytes, at: int, end: int, name: int, out: Reading) -> int:
     return at + 2 + size
 
 
-@inner_kernel
+@bare_kernel
 def _value(data: Bytes, at: int, end: int, name: int, out: Reading) -> int:
     """Read one value, and write its row if the attribute has a number; where it ends, or _LEFT."""
     if at >= end:
@@ -224,7 +224,7 @@ def _value(data: Bytes, at: int, end: int, name: int, out: Reading) -> int:
     return _LEFT
 
 
-@inner_kernel
+@bare_kernel
 def _body(data: Bytes, at: int, end: int, names: Names, out: Reading) -> bool:
     """Read one body; whether it was read and not left."""
     if end - at > LONGEST or at >= end:

@@ -29,7 +29,7 @@ from contrada.forwarding.kernels.memory.layout import (
     Ints,
 )
 from contrada.forwarding.kernels.memory.words import compare_bytes, give_words, take_words
-from contrada.spatial.storage.jit import inlined_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 ROWS = 64  # of a block, its header among them
 _FULL = ROWS - 1
@@ -37,14 +37,14 @@ FIRST_BLOCK = 3  # its place in a directory
 _ORDER = (1 << 16) - 1
 
 
-@inner_kernel
+@bare_kernel
 def order_word(index: Index, operand: int, tie: int) -> int:
     """The `order` of an entry."""
     low = 0 if index.operands[operand, O_TAG] & 255 == STRING else index.operands[operand, O_LOW]
     return operand << 16 | (low + 1024) << 1 | tie
 
 
-@inlined_kernel
+@bare_inline_kernel
 def compare_entry(index: Index, row: int, key: int, order: int, text: Bytes, start: int, length: int) -> int:
     """The order of the entry in `row` to a threshold (key, order, string): -1, 0 or 1; `length` < 0 for numbers."""
     other = index.thresholds[row, 0]
@@ -63,14 +63,14 @@ def compare_entry(index: Index, row: int, key: int, order: int, text: Bytes, sta
     return -1 if a < b else 1
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _precedes(index: Index, row: int, key: int, order: int, payload: int, text: Bytes, start: int, length: int) -> bool:
     """Whether the entry in `row` sorts before (key, order, string, payload)."""
     c = compare_entry(index, row, key, order, text, start, length)
     return c < 0 or (c == 0 and index.thresholds[row, 2] < payload)
 
 
-@inner_kernel
+@bare_kernel
 def seek(
     index: Index, directory: int, key: int, order: int, payload: int, text: Bytes, start: int, length: int
 ) -> tuple[int, int]:
@@ -102,7 +102,7 @@ def seek(
     return rank, low
 
 
-@inner_kernel
+@bare_kernel
 def cut_thresholds(
     index: Index, directory: int, key: int, low: int, text: Bytes, start: int, length: int
 ) -> tuple[int, int]:
@@ -135,7 +135,7 @@ def cut_thresholds(
     return cut, row
 
 
-@inner_kernel
+@bare_kernel
 def _new_block(index: Index) -> int:
     state = index.state
     block = state[S_THRESHOLD_FREE]
@@ -148,7 +148,7 @@ def _new_block(index: Index) -> int:
     return block
 
 
-@inner_kernel
+@bare_kernel
 def _insert_block(index: Index, directory: int, rank: int, block: int) -> int:
     """Put a block at `rank`; the directory's place, which changes when it outgrows its piece."""
     words = index.words
@@ -168,7 +168,7 @@ def _insert_block(index: Index, directory: int, rank: int, block: int) -> int:
     return directory
 
 
-@inner_kernel
+@bare_kernel
 def _remove_block(index: Index, directory: int, rank: int) -> None:
     words = index.words
     block = words[directory + FIRST_BLOCK + rank]
@@ -180,7 +180,7 @@ def _remove_block(index: Index, directory: int, rank: int) -> None:
         words[i] = words[i + 1]
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _move(thresholds: Ints, source: int, target: int) -> None:
     thresholds[target, 0] = thresholds[source, 0]
     thresholds[target, 1] = thresholds[source, 1]
@@ -188,7 +188,7 @@ def _move(thresholds: Ints, source: int, target: int) -> None:
     thresholds[target, 3] = thresholds[source, 3]
 
 
-@inner_kernel
+@bare_kernel
 def insert_threshold(index: Index, directory: int, operand: int, tie: int, mask: int, payload: int) -> int:
     """Add an entry; the directory's place, 0 having been none."""
     words, thresholds, operands = index.words, index.thresholds, index.operands
@@ -233,7 +233,7 @@ def insert_threshold(index: Index, directory: int, operand: int, tie: int, mask:
     return directory
 
 
-@inner_kernel
+@bare_kernel
 def remove_threshold(index: Index, directory: int, operand: int, tie: int, payload: int) -> int:
     """Take the entry of this threshold and payload out; the directory's place, 0 when it was the last."""
     words, thresholds, operands = index.words, index.thresholds, index.operands

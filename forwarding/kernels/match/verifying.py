@@ -36,7 +36,7 @@ from contrada.forwarding.kernels.memory.layout import (
 )
 from contrada.forwarding.kernels.memory.words import compare_bytes, same_bytes
 from contrada.forwarding.kernels.substrings.searching import UNKNOWN, scan
-from contrada.spatial.storage.jit import inlined_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 LOW_HALF = (1 << 32) - 1
 
@@ -97,7 +97,7 @@ class Message(NamedTuple):
     text: Bytes
 
 
-@inlined_kernel
+@bare_inline_kernel
 def attribute_of(message: Message, name: int) -> int:
     """The attribute of that name, or -1."""
     slots = message.slots
@@ -110,7 +110,7 @@ def attribute_of(message: Message, name: int) -> int:
     return -1
 
 
-@inner_kernel
+@bare_kernel
 def compare_value(index: Index, message: Message, a: int, operand: int) -> int:
     """The order of an attribute's value to an operand of the same kind: -1, 0 or 1."""
     value = message.attributes[a]
@@ -124,7 +124,7 @@ def compare_value(index: Index, message: Message, a: int, operand: int) -> int:
     return -1 if value[A_LOW] < row[O_LOW] else 1
 
 
-@inner_kernel
+@bare_kernel
 def search_substrings(index: Index, message: Message, scratch: Scratch, a: int, count: int, collect: bool) -> int:
     """Search an attribute's text for all substrings of its name, once for whoever asks (finding.py)."""
     row = message.attributes[a]
@@ -145,7 +145,7 @@ def search_substrings(index: Index, message: Message, scratch: Scratch, a: int, 
     return count
 
 
-@inner_kernel
+@bare_kernel
 def _has_pattern(index: Index, message: Message, scratch: Scratch, a: int, op: int, operand: int) -> bool:
     row = index.operands[operand]
     value = message.attributes[a]
@@ -168,7 +168,7 @@ def _has_pattern(index: Index, message: Message, scratch: Scratch, a: int, op: i
     return scratch.marks[row[O_KEY]] == value[A_PASS]
 
 
-@inlined_kernel
+@bare_inline_kernel
 def word_holds(index: Index, message: Message, scratch: Scratch, at: int) -> bool:
     """Whether the constraint at `words[at]`, not of a plugged-in type, holds."""
     words = index.words
@@ -213,13 +213,13 @@ def word_holds(index: Index, message: Message, scratch: Scratch, at: int) -> boo
     return c >= 0
 
 
-@inlined_kernel
+@bare_inline_kernel
 def plug_of(kind: int) -> int:
     """The plugged-in type that is asked about values of that kind."""
     return REGION if kind == POINT else kind
 
 
-@inlined_kernel
+@bare_inline_kernel
 def examine(index: Index, message: Message, scratch: Scratch, n: int, f: int, skip: int) -> int:
     """Verify a filter but for its first `skip` words: 0 it fails, 1 it matches, 2 it is pending (and noted down)."""
     words, cursor = index.words, scratch.cursor

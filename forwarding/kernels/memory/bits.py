@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 LOW_HALF: Final = (1 << 32) - 1
 _KIND: Final = 8
@@ -21,79 +21,79 @@ _OPERATOR: Final = 4
 _FILTER: Final = 33
 
 
-@inner_kernel
+@bare_kernel
 def tag_of(name: int, kind: int) -> int:
     """The tag of operands of a name and a kind."""
     return name << _KIND | kind
 
 
-@inner_kernel
+@bare_kernel
 def tag_name(tag: int) -> int:
     """The number of the name that a tag is of."""
     return tag >> _KIND
 
 
-@inner_kernel
+@bare_kernel
 def tag_kind(tag: int) -> int:
     """The kind that a tag is of."""
     return tag & 255
 
 
-@inner_kernel
+@bare_kernel
 def word_of(operand: int, operator: int) -> int:
     """The word of a constraint, or of an `in` with so many members."""
     return operand << _OPERATOR | operator
 
 
-@inner_kernel
+@bare_kernel
 def word_operand(word: int) -> int:
     """The operand of a constraint's word; of an `in`, how many members follow."""
     return word >> _OPERATOR
 
 
-@inner_kernel
+@bare_kernel
 def word_operator(word: int) -> int:
     """The operator of a constraint's word."""
     return word & 15
 
 
-@inner_kernel
+@bare_kernel
 def pack_payload(f: int, alone: int, interface: int) -> int:
     """What a posting of a filter carries."""
     return f << _FILTER | alone << 32 | interface
 
 
-@inner_kernel
+@bare_kernel
 def payload_filter(payload: int) -> int:
     """The filter that a posting is of."""
     return payload >> _FILTER
 
 
-@inner_kernel
+@bare_kernel
 def status_now(status: int) -> int:
     """The state of a filter (F_STATE), or how it is posted (F_ACCESS)."""
     return status & 255
 
 
-@inner_kernel
+@bare_kernel
 def status_rest(status: int) -> int:
     """The generation of a filter (F_STATE), or how many words its posting has decided (F_ACCESS)."""
     return status >> 8
 
 
-@inner_kernel
+@bare_kernel
 def halves(high: int, low: int) -> int:
     """Two numbers of 32 bits in one."""
     return high << 32 | low
 
 
-@inner_kernel
+@bare_kernel
 def high_half(both: int) -> int:
     """The first of two."""
     return both >> 32
 
 
-@inner_kernel
+@bare_kernel
 def low_half(both: int) -> int:
     """The second of two."""
     return both & LOW_HALF

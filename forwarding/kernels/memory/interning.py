@@ -29,16 +29,16 @@ from contrada.forwarding.kernels.memory.layout import (
     Index,
 )
 from contrada.forwarding.kernels.memory.words import give_words, same_bytes, take_words
-from contrada.spatial.storage.jit import inlined_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 
-@inner_kernel
+@bare_kernel
 def has_text(kind: int) -> bool:
     """Whether operands of this kind are strings."""
     return kind == STRING or (PATTERN_PREFIX <= kind <= PATTERN_CONTAINS)
 
 
-@inlined_kernel
+@bare_inline_kernel
 def bucket_of(index: Index, h: int) -> int:
     """The chain a hash belongs to."""
     mask = index.state[S_BUCKET_MASK]
@@ -48,13 +48,13 @@ def bucket_of(index: Index, h: int) -> int:
     return bucket
 
 
-@inlined_kernel
+@bare_inline_kernel
 def scalar_hash(tag: int, key: int, low: int) -> int:
     """Hash of an operand that is two integers."""
     return mix(key, mix(low, tag))
 
 
-@inlined_kernel
+@bare_inline_kernel
 def find_scalar(index: Index, tag: int, key: int, low: int) -> int:
     """The operand (name, kind, number), or 0."""
     h = scalar_hash(tag, key, low)
@@ -72,7 +72,7 @@ def find_scalar(index: Index, tag: int, key: int, low: int) -> int:
     return 0
 
 
-@inlined_kernel
+@bare_inline_kernel
 def find_text(index: Index, tag: int, state: int, text: Bytes, start: int, length: int) -> int:
     """The operand (name, kind, string) of a string whose bytes hash to `state`, or 0."""
     h = mix(state, tag)
@@ -90,7 +90,7 @@ def find_text(index: Index, tag: int, state: int, text: Bytes, start: int, lengt
     return 0
 
 
-@inner_kernel
+@bare_kernel
 def new_operand(index: Index, h: int, tag: int, key: int, low: int) -> int:
     """A new row, chained into its bucket, held by nobody yet."""
     operands, state, heads = index.operands, index.state, index.heads
@@ -116,7 +116,7 @@ def new_operand(index: Index, h: int, tag: int, key: int, low: int) -> int:
     return o
 
 
-@inner_kernel
+@bare_kernel
 def _split_bucket(index: Index) -> None:
     operands, state, heads = index.operands, index.state, index.heads
     fresh = state[S_BUCKETS]
@@ -141,7 +141,7 @@ def _split_bucket(index: Index) -> None:
         state[S_BUCKET_MASK] = mask * 2 + 1
 
 
-@inner_kernel
+@bare_kernel
 def intern_scalar(index: Index, tag: int, key: int, low: int) -> int:
     """The operand (name, kind, number), made when it was not there."""
     o = find_scalar(index, tag, key, low)
@@ -150,7 +150,7 @@ def intern_scalar(index: Index, tag: int, key: int, low: int) -> int:
     return o
 
 
-@inner_kernel
+@bare_kernel
 def intern_text(index: Index, tag: int, state: int, key: int, text: Bytes, start: int, length: int) -> int:
     """The operand (name, kind, string), made when it was not there."""
     o = find_text(index, tag, state, text, start, length)
@@ -163,7 +163,7 @@ def intern_text(index: Index, tag: int, state: int, key: int, text: Bytes, start
     return o
 
 
-@inner_kernel
+@bare_kernel
 def _unchain(index: Index, o: int) -> None:
     operands, heads = index.operands, index.heads
     bucket = bucket_of(index, operands[o, O_HASH])
@@ -176,7 +176,7 @@ def _unchain(index: Index, o: int) -> None:
         operands[before, O_NEXT] = operands[o, O_NEXT]
 
 
-@inner_kernel
+@bare_kernel
 def move_operand(index: Index, o: int, h: int) -> None:
     """File a row under another hash."""
     _unchain(index, o)
@@ -186,7 +186,7 @@ def move_operand(index: Index, o: int, h: int) -> None:
     index.heads[bucket] = o
 
 
-@inner_kernel
+@bare_kernel
 def free_operand(index: Index, o: int) -> None:
     """Unchain a row that nobody holds."""
     operands, state = index.operands, index.state

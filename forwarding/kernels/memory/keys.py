@@ -18,7 +18,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from contrada.spatial.storage.hashing import GOLDEN, HALF, SECOND
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Bytes
@@ -41,14 +41,14 @@ def _float_bits(_typing: Any, _value: Any) -> Any:
 float_bits: Any = intrinsic(_float_bits)
 
 
-@inner_kernel
+@bare_kernel
 def float_key(value: float) -> int:
     """An integer that compares with others of its kind as the floats do. The two zeros are one."""
     bits: int = float_bits(value + 0.0)
     return bits if bits >= 0 else bits ^ _MAX
 
 
-@inner_kernel
+@bare_kernel
 def int_low(value: int) -> int:
     """What rounding `value` to the nearest float takes away."""
     nearest = float(value)
@@ -57,7 +57,7 @@ def int_low(value: int) -> int:
     return value - int(nearest)
 
 
-@inner_kernel
+@bare_kernel
 def mix(a: int, b: int) -> int:
     """A well-spread hash of two integers."""
     x = np.uint64(a) * GOLDEN ^ np.uint64(b)
@@ -66,7 +66,7 @@ def mix(a: int, b: int) -> int:
     return np.int64(x ^ (x >> HALF))  # type: ignore[return-value]  # an int in kernels
 
 
-@inner_kernel
+@bare_kernel
 def text_key(text: Bytes, start: int, length: int) -> int:
     """The first eight bytes as an integer that compares as the bytes do."""
     key = 0
@@ -78,7 +78,7 @@ def text_key(text: Bytes, start: int, length: int) -> int:
     return key
 
 
-@inner_kernel
+@bare_kernel
 def text_hash(text: Bytes, start: int, length: int) -> int:
     """FNV-1a, whose state after n bytes is the hash of the prefix of n bytes."""
     h = FNV_SEED
@@ -87,7 +87,7 @@ def text_hash(text: Bytes, start: int, length: int) -> int:
     return h
 
 
-@inner_kernel
+@bare_kernel
 def reversed_hash(text: Bytes, start: int, length: int) -> int:
     """The same from the last byte to the first, for suffixes."""
     h = FNV_SEED

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from contrada.forwarding.kernels.memory.keys import text_hash
-from contrada.spatial.storage.jit import bare_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ class Names(NamedTuple):
     text: Bytes
 
 
-@inner_kernel
+@bare_kernel
 def find_name(names: Names, text: Bytes, start: int, length: int, hashed: int) -> int:
     """The number of the name that is `text[start : start + length]` and has that hash, or 0."""
     last = names.slots.shape[0] - 1

@@ -14,18 +14,18 @@ place, and the caller is told whose posting moved.
 from __future__ import annotations
 
 from contrada.forwarding.kernels.memory.layout import S_POSTING_COUNT, S_POSTING_FREE, S_POSTINGS, Index
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 COUNT = (1 << 32) - 1
 
 
-@inner_kernel
+@bare_kernel
 def block_rows(size: int) -> int:
     """Rows of a block of size class 0, 1 or 2, its header among them."""
     return 4 << (2 * size)
 
 
-@inner_kernel
+@bare_kernel
 def push_posting(index: Index, head: int, mask: int, payload: int) -> tuple[int, int]:
     """Append an entry; the list's new head and the entry's place."""
     postings, state = index.postings, index.state
@@ -55,7 +55,7 @@ def push_posting(index: Index, head: int, mask: int, payload: int) -> tuple[int,
     return head, place
 
 
-@inner_kernel
+@bare_kernel
 def drop_posting(index: Index, head: int, place: int) -> tuple[int, int, int]:
     """Remove the entry at `place`; the new head, and the place and payload of the entry that took it over.
 

@@ -8,10 +8,10 @@ before it enters a kernel that allocates (`GrowableArray.reserve`).
 from __future__ import annotations
 
 from contrada.forwarding.kernels.memory.layout import S_WORD_FREE, S_WORDS, Bytes, Index, Ints
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 
-@inner_kernel
+@bare_kernel
 def size_class(count: int) -> int:
     """The power of two of the piece that holds `count` words."""
     power = 0
@@ -20,7 +20,7 @@ def size_class(count: int) -> int:
     return power
 
 
-@inner_kernel
+@bare_kernel
 def take_words(index: Index, count: int) -> int:
     """A piece of at least `count` words; what it holds is arbitrary."""
     power = size_class(count)
@@ -34,7 +34,7 @@ def take_words(index: Index, count: int) -> int:
     return place
 
 
-@inner_kernel
+@bare_kernel
 def give_words(index: Index, place: int, count: int) -> None:
     """Give back the piece that was taken for `count` words."""
     power = size_class(count)
@@ -42,7 +42,7 @@ def give_words(index: Index, place: int, count: int) -> None:
     index.state[S_WORD_FREE + power] = place
 
 
-@inner_kernel
+@bare_kernel
 def same_bytes(a: Bytes, a_start: int, b: Bytes, b_start: int, length: int) -> bool:
     """Whether two runs of bytes are equal."""
     for i in range(length):  # noqa: SIM110  # kernels have no generators
@@ -51,7 +51,7 @@ def same_bytes(a: Bytes, a_start: int, b: Bytes, b_start: int, length: int) -> b
     return True
 
 
-@inner_kernel
+@bare_kernel
 def compare_bytes(a: Bytes, a_start: int, a_length: int, b: Bytes, b_start: int, b_length: int) -> int:
     """The order of two strings: -1, 0 or 1. UTF-8 sorts by byte as its code points do."""
     for i in range(min(a_length, b_length)):
@@ -64,7 +64,7 @@ def compare_bytes(a: Bytes, a_start: int, a_length: int, b: Bytes, b_start: int,
     return -1 if a_length < b_length else 1
 
 
-@inner_kernel
+@bare_kernel
 def sort_run(numbers: Ints, first: int, last: int) -> None:
     """Sort `numbers[first:last]`: by insertion when short, else as a heap."""
     count = last - first
@@ -84,7 +84,7 @@ def sort_run(numbers: Ints, first: int, last: int) -> None:
         _sift(numbers, first, 0, end)
 
 
-@inner_kernel
+@bare_kernel
 def _sift(numbers: Ints, first: int, root: int, count: int) -> None:
     number = numbers[first + root]
     child = 2 * root + 1

@@ -17,7 +17,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from contrada.spatial.storage.jit import inlined_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Bytes, Ints
@@ -55,21 +55,21 @@ times: Any = intrinsic(_times)
 high_bit: Any = intrinsic(_high_bit)
 
 
-@inlined_kernel
+@bare_inline_kernel
 def window(hashes: Ints, first: int, last: int, unshift: int) -> int:
     """The fingerprint of a window, `unshift` being 1 / base**first."""
     difference = hashes[last] - hashes[first]
     return times(difference + (PRIME & (difference >> 63)), unshift)
 
 
-@inlined_kernel
+@bare_inline_kernel
 def plus(a: int, b: int) -> int:
     """The sum of two numbers below PRIME, modulo PRIME."""
     less = a + b - PRIME
     return less + PRIME if less < 0 else less
 
 
-@inner_kernel
+@bare_kernel
 def fill_hashes(hashes: Ints, text: Bytes, first: int, step: int, length: int, base: int) -> None:
     """The fingerprints of what is read from `text[first]` on, byte by byte in steps of 1 or -1, into `hashes`."""
     h = 0
@@ -87,7 +87,7 @@ def fill_hashes(hashes: Ints, text: Bytes, first: int, step: int, length: int, b
             odd = times(odd, square)
 
 
-@inner_kernel
+@bare_kernel
 def fingerprint(text: Bytes, first: int, step: int, length: int, base: int) -> int:
     """The fingerprint of `length` bytes from `text[first]` on, in steps of 1 or -1."""
     h = 0

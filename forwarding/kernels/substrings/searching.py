@@ -7,13 +7,13 @@ import numpy as np
 from contrada.forwarding.kernels.memory.layout import S_BASE, S_INVERSE, Bytes, Index
 from contrada.forwarding.kernels.memory.words import same_bytes
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME, fingerprint, plus, times
-from contrada.spatial.storage.jit import inner_kernel
+from contrada.spatial.storage.jit import bare_kernel
 
 UNKNOWN = -1
 _PLAIN = 4  # steps per byte that the plain search may take
 
 
-@inner_kernel
+@bare_kernel
 def scan(text: Bytes, start: int, length: int, patterns: Bytes, at: int, size: int, most: int) -> tuple[int, int]:
     """Compare at each place in turn: 1 or 0, or UNKNOWN when `most` steps did not decide it; and the steps taken.
 
@@ -34,7 +34,7 @@ def scan(text: Bytes, start: int, length: int, patterns: Bytes, at: int, size: i
     return 0, matched + length
 
 
-@inner_kernel
+@bare_kernel
 def has_bytes(index: Index, text: Bytes, start: int, length: int, at: int, size: int) -> bool:
     """Whether `text[start : start + length]` contains `index.text[at : at + size]`, `size` being at least 1.
 

@@ -54,31 +54,31 @@ from contrada.forwarding.kernels.memory.layout import (
     Ints,
 )
 from contrada.forwarding.kernels.substrings.fingerprints import fingerprint, high_bit
-from contrada.spatial.storage.jit import inlined_kernel, inner_kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 LOW_HALF = (1 << 32) - 1
 LARGEST_TOP = 5  # as a power of two
 
 
-@inner_kernel
+@bare_kernel
 def top_power(length: int) -> int:
     """The power of two of the bytes that choose the trie of a pattern of that length."""
     return min(high_bit(length), LARGEST_TOP)
 
 
-@inlined_kernel
+@bare_inline_kernel
 def fattest(low: int, high: int) -> int:
     """The multiple of the highest power of two above `low` and not above `high`."""
     return high & (-1 << high_bit(low ^ high))
 
 
-@inlined_kernel
+@bare_inline_kernel
 def salt_of(index: Index, tag: int) -> int:
     """What sets the handles of one name and kind of pattern apart from others."""
     return mix(tag, index.state[S_BASE])
 
 
-@inlined_kernel
+@bare_inline_kernel
 def node_at(operands: Ints, heads: Ints, mask: int, buckets: int, tag: int, h: int) -> int:
     """The node whose handle has that hash, or 0."""
     bucket = h & mask
@@ -90,7 +90,7 @@ def node_at(operands: Ints, heads: Ints, mask: int, buckets: int, tag: int, h: i
     return o
 
 
-@inner_kernel
+@bare_kernel
 def _reading(index: Index, pattern: int) -> tuple[int, int]:
     """Where reading a pattern begins, and the step."""
     row = index.operands[pattern]
@@ -99,7 +99,7 @@ def _reading(index: Index, pattern: int) -> tuple[int, int]:
     return row[O_LOW], 1
 
 
-@inner_kernel
+@bare_kernel
 def _handle(index: Index, pattern: int, length: int) -> int:
     """The hash of a handle that is the first bytes of a pattern."""
     first, step = _reading(index, pattern)
@@ -108,7 +108,7 @@ def _handle(index: Index, pattern: int, length: int) -> int:
     )
 
 
-@inner_kernel
+@bare_kernel
 def _below(index: Index, node: int) -> int:
     """A pattern that begins with a node's extent."""
     operands = index.operands
@@ -117,7 +117,7 @@ def _below(index: Index, node: int) -> int:
     return operands[node, O_LOW] & LOW_HALF
 
 
-@inner_kernel
+@bare_kernel
 def _common(index: Index, node: int, pattern: int) -> int:
     """How many bytes a node's extent and a pattern have in common."""
     a, step = _reading(index, _below(index, node))
@@ -129,7 +129,7 @@ def _common(index: Index, node: int, pattern: int) -> int:
     return same
 
 
-@inner_kernel
+@bare_kernel
 def _new_node(index: Index, h: int, pattern: int, length: int, ends: bool, parent: int) -> int:
     """A node whose extent is the first bytes of a pattern, which ends there or not. It is no one's child yet."""
     operands = index.operands
@@ -144,7 +144,7 @@ def _new_node(index: Index, h: int, pattern: int, length: int, ends: bool, paren
     return node
 
 
-@inner_kernel
+@bare_kernel
 def _add_leaf(index: Index, pattern: int, parent: int) -> None:
     """Make a pattern the end of a new edge of a node that it begins with."""
     operands = index.operands
@@ -157,7 +157,7 @@ def _add_leaf(index: Index, pattern: int, parent: int) -> None:
     operands[parent, O_POSTED] = leaf << 32 | (operands[parent, O_POSTED] & LOW_HALF)
 
 
-@inner_kernel
+@bare_kernel
 def _put_in_place(index: Index, parent: int, old: int, new: int) -> None:
     """Make what points at `old` among the children of a node point at `new`, which may be 0."""
     operands = index.operands
@@ -172,7 +172,7 @@ def _put_in_place(index: Index, parent: int, old: int, new: int) -> None:
     operands[at, O_POSTED] = operands[at, O_POSTED] >> 32 << 32 | new
 
 
-@inner_kernel
+@bare_kernel
 def _split(index: Index, node: int, same: int, pattern: int) -> int:
     """A new node in the edge to `node`, at length `same`, where a pattern leaves it; one of them needs a new handle."""
     operands = index.operands
@@ -195,7 +195,7 @@ def _split(index: Index, node: int, same: int, pattern: int) -> int:
     return fork
 
 
-@inner_kernel
+@bare_kernel
 def insert_pattern(index: Index, pattern: int) -> None:
     """Put a pattern, of at least one byte, into its trie."""
     operands, heads, state = index.operands, index.heads, index.state
@@ -238,7 +238,7 @@ def insert_pattern(index: Index, pattern: int) -> None:
         _add_leaf(index, pattern, fork)
 
 
-@inner_kernel
+@bare_kernel
 def remove_pattern(index: Index, pattern: int) -> None:
     """Take a pattern out of its trie."""
     operands = index.operands

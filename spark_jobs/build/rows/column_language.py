@@ -32,7 +32,7 @@ from contrada.forwarding.language.values import MAX_NAME
 from contrada.spark_jobs.build.staging import BOX, BOX_MATCH, OTHER, POLYGON
 from contrada.spatial.geometry.canonical import MAX_VERTICES, SOUND, canonical_ring
 from contrada.spatial.geometry.predicates import MAX_MAGNITUDE, MIN_MAGNITUDE
-from contrada.spatial.storage.jit import inner_kernel, kernel
+from contrada.spatial.storage.jit import bare_kernel, kernel
 from contrada.spatial.textual.geotext import MAX_KEYWORD
 
 if TYPE_CHECKING:
@@ -206,12 +206,12 @@ def _scan(
         word_ends[i], number_ends[i] = word, number
 
 
-@inner_kernel
+@bare_kernel
 def _is_space(byte: int) -> bool:
     return byte == _SPACE or 9 <= byte <= 13
 
 
-@inner_kernel
+@bare_kernel
 def _spaces(data: Bytes, at: int, end: int) -> int:
     """Where the spaces from here on end."""
     while at < end and _is_space(data[at]):
@@ -219,17 +219,17 @@ def _spaces(data: Bytes, at: int, end: int) -> int:
     return at
 
 
-@inner_kernel
+@bare_kernel
 def _is_word(byte: int) -> bool:
     return 97 <= byte <= 122 or 48 <= byte <= 57 or byte == 95
 
 
-@inner_kernel
+@bare_kernel
 def _is_digit(byte: int) -> bool:
     return 48 <= byte <= 57
 
 
-@inner_kernel
+@bare_kernel
 def _name(data: Bytes, at: int, end: int) -> int:
     """Where the name that begins here ends; here, if there is none, or one that is reserved or too long."""
     start = at
@@ -243,7 +243,7 @@ def _name(data: Bytes, at: int, end: int) -> int:
     return at
 
 
-@inner_kernel
+@bare_kernel
 def _is_reserved(data: Bytes, start: int, end: int) -> bool:
     a = data[start] | 32 if end > start else 0
     b = data[start + 1] | 32 if end > start + 1 else 0
@@ -255,7 +255,7 @@ def _is_reserved(data: Bytes, start: int, end: int) -> bool:
     return a == 111 and b == 114 and c == 0  # or
 
 
-@inner_kernel
+@bare_kernel
 def _literal(data: Bytes, at: int, end: int, text: bytes) -> bool:
     """Whether the text stands here."""
     if end - at < len(text):
@@ -266,7 +266,7 @@ def _literal(data: Bytes, at: int, end: int, text: bytes) -> bool:
     return k == len(text)
 
 
-@inner_kernel
+@bare_kernel
 def _relation(data: Bytes, at: int, end: int, relations: Bytes, ends: Ints) -> tuple[int, int]:
     """Which relation stands here, followed by a space, and where what it relates to begins; -1 for none."""
     for r in range(ends.shape[0] - 1):
@@ -281,7 +281,7 @@ def _relation(data: Bytes, at: int, end: int, relations: Bytes, ends: Ints) -> t
     return -1, at
 
 
-@inner_kernel
+@bare_kernel
 def _keywords(data: Bytes, at: int, end: int, words: Ints, count: int) -> tuple[int, int]:
     """Read {"word", …}; where what follows begins, and how many words there are now; as many as before if it is not."""
     before = count
@@ -308,7 +308,7 @@ def _keywords(data: Bytes, at: int, end: int, words: Ints, count: int) -> tuple[
             return at, before
 
 
-@inner_kernel
+@bare_kernel
 def _positions(data: Bytes, at: int, end: int, numbers: Ints, count: int) -> tuple[int, int]:
     """Read (x y, …); the byte after what is read, spaces skipped, and how many numbers there are now.
 
@@ -336,7 +336,7 @@ def _positions(data: Bytes, at: int, end: int, numbers: Ints, count: int) -> tup
             return at, before
 
 
-@inner_kernel
+@bare_kernel
 def _number(data: Bytes, at: int, end: int) -> int:
     """Where the number that begins here ends; here, if there is none or one that only `parse` should read."""
     start = at

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contrada.spatial.storage.jit import bare_kernel, inlined_kernel, kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel, kernel
 from contrada.spatial.textual.ap_tree.nodes import (
     DIRECTORY,
     HEADER,
@@ -59,7 +59,7 @@ class Stack(NamedTuple):
     lows: NDArray[np.float32]  # (room, 2): a subscription's x1 and y1 must not be below these
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _holds(table: NDArray[np.int32], token: int) -> bool:
     """As `store.has_token`."""
     mask = table.size - 1
@@ -69,7 +69,7 @@ def _holds(table: NDArray[np.int32], token: int) -> bool:
     return bool(table[h] == token)
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _at_most(arena: Arena, first: int, count: int, word: int) -> int:
     """How many of an ascending run are at most `word`. Few are compared all, since that needs no branch."""
     n = 0
@@ -86,7 +86,7 @@ def _at_most(arena: Arena, first: int, count: int, word: int) -> int:
     return n
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _line(real: NDArray[np.float32], first: int, count: int, x: float) -> int:
     """As `nodes.find_line`, without branches."""
     n = 0
@@ -104,14 +104,14 @@ def _mirror(tokens: NDArray[np.int32]) -> NDArray[np.int32]:
     return mirrored
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _push(stack: Stack, top: int, node: int, eta: int, low_x: float, low_y: float) -> int:
     stack.nodes[top, 0], stack.nodes[top, 1] = node, eta
     stack.lows[top, 0], stack.lows[top, 1] = low_x, low_y
     return top + 1
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _read_leaf(
     arena: Arena,
     real: NDArray[np.float32],
@@ -165,7 +165,7 @@ def _read_leaf(
     return matched
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _push_cuts(
     arena: Arena, tokens: NDArray[np.int32], p: int, eta: int, low_x: float, low_y: float, stack: Stack, top: int
 ) -> int:
@@ -193,7 +193,7 @@ def _push_cuts(
     return top
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _push_words(
     arena: Arena, tokens: NDArray[np.int32], p: int, low_x: float, low_y: float, stack: Stack, top: int
 ) -> int:
@@ -207,7 +207,7 @@ def _push_words(
     return top
 
 
-@inlined_kernel
+@bare_inline_kernel
 def _push_cells(
     arena: Arena,
     real: NDArray[np.float32],

@@ -64,8 +64,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_only_what_python_calls_becomes_machine_code(cache: Path) -> None:
     assert total(np.arange(5)) == 2 * 15 + 2
     assert [path.name.split("-")[0].rsplit(".", 1)[1] for path in cache.iterdir()] == ["total"]
-    assert isinstance(next(iter(total.overloads.values())).library, EntryLibrary)  # type: ignore[attr-defined]  # a dispatcher
-    callee: Any = double._callee  # type: ignore[attr-defined]  # a dispatcher
+    assert isinstance(next(iter(total.overloads.values())).library, EntryLibrary)
+    callee: Any = double._callee
     (compiled,) = callee.overloads.values()  # a constant argument makes no second one
     assert isinstance(compiled.library, CalleeLibrary)
     assert double(np.arange(5), 2) == 6  # and Python may call it all the same
