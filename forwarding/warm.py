@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.values import Value
     from contrada.spatial.road.network import RoadNetwork
 
-KERNELS: Final = 660  # that a broker needs, roughly: for the share that is done
+KERNELS: Final = 383  # that a broker needs, roughly: for the share that is done
 _LOOK: Final = 0.5  # seconds between two looks at how far it is
 
 _FILTERS: Final = (

@@ -31,10 +31,11 @@ from numba.core import types
 from numba.core.compiler import Compiler as _Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher as _CPUDispatcher
+from numba.core.sigutils import normalize_signature as _normalize_signature
 from numba.core.targetconfig import ConfigStack as _ConfigStack
 from numba.core.types.functions import BaseFunction as _BaseFunction
 
-from contrada.spatial.storage.kernel_cache import CalleeCache, KernelCache
+from contrada.spatial.storage import kernel_cache
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,10 +47,12 @@ RuntimeLinker: Any = numba_codegen.RuntimeLinker
 JITCodeLibrary: Any = numba_codegen.JITCodeLibrary
 ConfigStack: Any = _ConfigStack
 BaseFunction: Any = _BaseFunction
+normalize_signature: Any = _normalize_signature
 unliteral: Any = types.unliteral
 
 
-_PLAIN: Final = (types.Number, types.Boolean, types.Array, types.Literal, types.SliceType)
+_NUMBERS: Final = (types.Number, types.Boolean, types.NumberClass, types.DType, types.Literal, types.NoneType)
+_PLAIN: Final = (*_NUMBERS, types.Array, types.SliceType, types.RangeType, types.BaseTuple)
 _answers: Final[dict[Any, Any]] = {}
 
 
@@ -172,15 +175,24 @@ class _EntryCompiler(Compiler):  # type: ignore[misc]  # numba has no types
 _ENTRY_ONLY: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
+class _CalleeDispatcher(CPUDispatcher):  # type: ignore[misc]  # numba has no types
+    def compile(self, sig: Any) -> None:
+        """Type and lower it for arguments of these types, once; numba's own way also looks for it on disk."""
+        with self._compiling_counter:
+            args, return_type = normalize_signature(sig)
+            if args not in self.overloads:
+                self.add_overload(self._compiler.compile(args, return_type))
+                kernel_cache.tell_compiled(self.py_func)
+
+
 class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]  # numba has no types
     """A kernel: called by Python it is an entry; to kernels it shows its callee side."""
 
     def __init__(self, function: Callable[..., object], options: dict[str, Any]) -> None:
         options = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **options}
         super().__init__(function, targetoptions=options, pipeline_class=_EntryCompiler)
-        self._cache = KernelCache(self.py_func)
-        self._callee = CPUDispatcher(function, targetoptions=options | _ENTRY_ONLY, pipeline_class=_CalleeCompiler)
-        self._callee._cache = CalleeCache(self.py_func)
+        self._cache = kernel_cache.KernelCache(self.py_func)
+        self._callee = _CalleeDispatcher(function, targetoptions=options | _ENTRY_ONLY, pipeline_class=_CalleeCompiler)
 
     def compile(self, sig: Any) -> Any:
         """The entry for arguments of these types, compiled if it is not on disk."""

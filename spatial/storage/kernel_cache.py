@@ -64,12 +64,22 @@ dumps: Any = _dumps
 compiled: Final[list[Callable[[str], None]]] = []  # told the name of each kernel that was compiled, not found
 
 
+def tell_compiled(function: FunctionType) -> None:
+    """Tell those who listen that a kernel was compiled."""
+    for listener in compiled:
+        listener(_name(function))
+
+
+def _name(function: FunctionType) -> str:
+    return f"{function.__module__.removeprefix(_PACKAGE)}.{function.__qualname__}"
+
+
 class KernelCache(_Cache):
     """The compiled signatures of one kernel, as numba's dispatcher asks for them."""
 
     def __init__(self, function: FunctionType) -> None:
         self._function = function
-        self._name = f"{function.__module__.removeprefix(_PACKAGE)}.{function.__qualname__}"
+        self._name = _name(function)
 
     @property
     def cache_path(self) -> str:
@@ -87,15 +97,11 @@ class KernelCache(_Cache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled for a signature."""
-        self._tell()
+        tell_compiled(self._function)
         if data.library.has_dynamic_globals or data.lifted:  # it holds addresses of this process
             return
         key = self._key(sig, data.codegen)
         _write(user_folder() / self._file_name(key), key, dumps(data._reduce()))
-
-    def _tell(self) -> None:
-        for listener in compiled:
-            listener(self._name)
 
     def _key(self, signature: Any, codegen: Any) -> bytes:
         parts = (kernel_digest(self._function), _describe_signature(signature), codegen.magic_tuple(), _VERSIONS)
@@ -112,17 +118,6 @@ class KernelCache(_Cache):
 
     def flush(self) -> None:
         """Nothing to do: what is found is never stale."""
-
-
-class CalleeCache(KernelCache):
-    """For a kernel as others call it: it is inside of what is kept of them, and not kept by itself."""
-
-    def load_overload(self, _sig: Any, _target_context: Any) -> None:
-        """Never there."""
-
-    def save_overload(self, _sig: Any, _data: Any) -> None:
-        """Tell of it, and no more."""
-        self._tell()
 
 
 # -- what a kernel is made of ----------------------------------------------------------------------------------
