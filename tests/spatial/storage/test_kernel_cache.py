@@ -52,6 +52,7 @@ def _run(folder: Path, source: str, argument: int = 1, cache: Path | None = None
     folder.mkdir(exist_ok=True)
     (folder / "kernels_of_a_test.py").write_text(source)
     environment = {kernel_cache.VARIABLE: str(cache or folder.parent / "cache"), "PYTHONPATH": ":".join(sys.path)}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # its bytecode would be taken for that of the next second's source
     command = [sys.executable, "-c", _RUN, str(folder), str(argument)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=120)
     return done.stdout.split()
