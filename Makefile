@@ -72,7 +72,7 @@ cluster-demo: $(RUNS)
 
 wheel: setup
 	rm -rf build/kernels
-	CONTRADA_KERNELS=$(CURDIR)/build/kernels $(BIN)/contrada warm
+	$(BIN)/contrada warm --copy-to build/kernels
 	CONTRADA_CARRY_KERNELS=$(CURDIR)/build/kernels $(BIN)/python -m build --wheel
 
 clean:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import venv
 import zipfile
 from pathlib import Path
@@ -22,23 +24,28 @@ PACKAGES = ["broker", "client", "forwarding", "spark_jobs", "spatial"]
 LOOSE = ["__init__.py", "__main__.py", "errors.py", "py.typed"]
 
 
-def run(*command: str | Path) -> str:
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=100)
+def run(*command: str | Path, **environment: str | Path) -> str:
+    variables = {**os.environ, **{name: str(value) for name, value in environment.items()}}
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=250, env=variables)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    source = tmp_path_factory.mktemp("source")
+def build_wheel(source: Path, **environment: Path) -> Path:
     leave = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for part in ["src", *PACKAGES]:
         shutil.copytree(ROOT / part, source / part, symlinks=True, ignore=leave)
     for part in ["pyproject.toml", "setup.py", "README.md", "LICENSE"]:
         shutil.copy(ROOT / part, source)
-    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", source / "dist", source)
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", source / "dist", source]
+    run(*command, **environment)
     (built,) = (source / "dist").iterdir()
     return built
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    return build_wheel(tmp_path_factory.mktemp("source"))
 
 
 def test_the_wheel_holds_contrada_and_nothing_else(wheel):
@@ -59,6 +66,37 @@ def test_the_wheel_imports_in_a_clean_environment(wheel, tmp_path):
     said = run(python, "-I", "-c", "import contrada; print(contrada.__version__, contrada.__file__)")
     version, where = said.split()
     assert version == contrada.__version__
+    assert Path(where).is_relative_to(tmp_path)
+
+
+_MATCH = """
+import contrada
+from contrada.spatial.storage import kernel_cache
+names = []
+kernel_cache.compiled.append(names.append)
+table = contrada.ForwardingTable()
+table.add("i", 'x > 3 and s = "k"')
+table.add("j", "area overlaps BOX(0 0, 10 10)")
+found = table.match({"x": 4, "s": "k", "area": contrada.Box(5, 5, 20, 20)})
+print(sorted(found), len(names), len(kernel_cache.used), contrada.__file__)
+"""
+
+
+def test_a_wheel_that_carries_kernels_compiles_nothing_and_writes_nothing(tmp_path):
+    run(sys.executable, "-m", "contrada", "warm", "--copy-to", tmp_path / "kernels")
+    (tmp_path / "source").mkdir()
+    carrying = build_wheel(tmp_path / "source", CONTRADA_CARRY_KERNELS=tmp_path / "kernels")
+    assert not carrying.name.endswith("-any.whl")
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    run(python, "-I", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", carrying)
+    (tmp_path / "file").touch()  # below which no folder can be made
+    nowhere = tmp_path / "file" / "kernels"
+    needs = sysconfig.get_path("purelib")
+    said = run(python, "-c", _MATCH, PYTHONPATH=needs, CONTRADA_KERNELS=nowhere)
+    found, compiled, used, where = said.rsplit(maxsplit=3)
+    assert found == "['i', 'j']"
+    assert (compiled, int(used) > 3) == ("0", True)
     assert Path(where).is_relative_to(tmp_path)
 
 

@@ -1,5 +1,6 @@
-"""What indexes lie in.
+"""What indexes lie in, and what their code is.
 
-`jit` and `kernel_cache`: compiled kernels. `arrays_file` (with `regular_file`, `file_lock`): files of named arrays,
-which `row_numbers` checks. `roomy_map`: memory that grows in place.
+`jit`: compiled kernels; `compiler` how they are compiled, `kernel_cache` where they are kept, `processor` for which
+machines. `arrays_file` (with `regular_file`, `file_lock`): files of named arrays, which `row_numbers` checks.
+`hashing`: constants that hashes share. `roomy_map`: memory that grows in place.
 """

@@ -61,6 +61,7 @@ _PACKAGE: Final = "contrada."
 CompileResult: Any = _CompileResult  # numba has no types for these
 dumps: Any = _dumps
 
+used: Final[set[Path]] = set()  # the files that this process has read kernels from or written them to
 compiled: Final[list[Callable[[str], None]]] = []  # told the name of each kernel that was compiled, not found
 
 
@@ -91,7 +92,9 @@ class KernelCache(_Cache):
         target_context.refresh()
         key = self._key(sig, target_context.codegen())
         for folder in _folders():
-            if (payload := _read(folder / self._file_name(key), key)) is not None:
+            path = folder / self._file_name(key)
+            if (payload := _read(path, key)) is not None:
+                used.add(path)
                 return CompileResult._rebuild(target_context, *pickle.loads(payload))
         return None
 
@@ -101,7 +104,9 @@ class KernelCache(_Cache):
         if data.library.has_dynamic_globals or data.lifted:  # it holds addresses of this process
             return
         key = self._key(sig, data.codegen)
-        _write(user_folder() / self._file_name(key), key, dumps(data._reduce()))
+        path = user_folder() / self._file_name(key)
+        used.add(path)
+        _write(path, key, dumps(data._reduce()))
 
     def _key(self, signature: Any, codegen: Any) -> bytes:
         parts = (kernel_digest(self._function), _describe_signature(signature), codegen.magic_tuple(), _VERSIONS)

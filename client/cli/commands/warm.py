@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,12 +19,14 @@ if TYPE_CHECKING:
 EXAMPLES = (
     "contrada warm",
     "contrada warm --jobs",
+    "contrada warm --copy-to kernels",
 )
 _PERIOD = 5.0  # seconds between two lines
 
 
 def warm(
     jobs: Annotated[bool, typer.Option("--jobs", help="The kernels of the Spark jobs too.")] = False,
+    copy_to: Annotated[Path | None, typer.Option(help="Then copy what a broker needs into this folder.")] = None,
     quiet: Quiet = False,
 ) -> None:
     """Compile the engine's kernels into this user's cache, on all cores: for images and administrators.
@@ -39,8 +43,22 @@ def warm(
         from contrada.spark_jobs.warm import compile_kernels
 
         compile_kernels()
+    if copy_to is not None:
+        tell(f"{copy_kernels(copy_to)} kernels copied to {copy_to}")
     took = time.monotonic() - began
     tell(f"{count} kernels compiled in {took:.0f} s, kept in {user_folder()}" if count else "everything is compiled")
+
+
+def copy_kernels(folder: Path) -> int:
+    """Copy the kernels that a broker needs into a folder, from wherever they are kept; how many."""
+    from contrada.forwarding.warm import compile_kernels
+    from contrada.spatial.storage import kernel_cache
+
+    compile_kernels()
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in kernel_cache.used:
+        shutil.copy(path, folder)
+    return len(kernel_cache.used)
 
 
 def progress_lines(tell: Callable[[str], None]) -> Callable[[Progress], None]:

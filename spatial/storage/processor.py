@@ -1,0 +1,32 @@
+"""Which processor kernels are compiled for: a baseline that most machines share, so that one compilation serves many.
+
+By default numba compiles for the very processor it runs on, and machine code from one kind does not run on another. A
+wheel that carries compiled kernels needs a common kind. On x86-64 that is x86-64-v3 (AVX2, BMI, FMA: processors since
+about 2015) where this machine has it; anywhere else it is the machine's own processor. `NUMBA_CPU_NAME` and
+`NUMBA_CPU_FEATURES` in the environment win, and so does a numba that was imported before: it has read them already.
+
+`jit.py` asks for it before it imports numba, and `contrada.forwarding.kernels` imports `jit.py` first.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from typing import Final
+
+from llvmlite import binding
+
+BASELINE: Final = "x86-64-v3"
+_FEATURES: Final = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")
+
+
+def choose_processor() -> None:
+    """Have numba compile for the baseline, unless somebody has chosen."""
+    chosen = "NUMBA_CPU_NAME" in os.environ or "NUMBA_CPU_FEATURES" in os.environ
+    if chosen or "numba" in sys.modules or platform.machine().lower() not in ("x86_64", "amd64"):
+        return
+    has = binding.get_host_cpu_features()
+    if all(has.get(feature) for feature in _FEATURES):
+        os.environ["NUMBA_CPU_NAME"] = BASELINE
+        os.environ["NUMBA_CPU_FEATURES"] = ",".join(f"+{feature}" for feature in _FEATURES)
