@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.values import Value
     from contrada.spatial.road.network import RoadNetwork
 
-KERNELS: Final = 383  # that a broker needs, roughly: for the share that is done
+KERNELS: Final = 450  # that a broker needs, some of them in two processes: for the share that is done
 _LOOK: Final = 0.5  # seconds between two looks at how far it is
 
 _FILTERS: Final = (
@@ -128,10 +128,14 @@ def _compile_plain() -> None:
     table.remove(id)
 
 
-def _compile_regions() -> None:
+def _compile_rings() -> None:
+    Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)])
+
+
+def _compile_trees() -> None:
     tree = CRTree()
     tree.insert(1, Box(0, 0, 1, 1), INTERSECTS)
-    tree.search(Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)]))
+    tree.search(Box(0, 0, 2, 2))
     tree.search(Point(1.0, 1.0))
     tree.remove(1)
 
@@ -143,7 +147,7 @@ def _compile_geotext() -> None:
     index.remove(1)
 
 
-_PARTS: Final = (_compile_plain, _compile_geotext, _compile_regions)  # longest first
+_PARTS: Final = (_compile_geotext, _compile_plain, _compile_trees, _compile_rings)  # longest first
 
 
 def _count_in(counter: Any) -> None:
@@ -156,8 +160,11 @@ def _count_in(counter: Any) -> None:
     kernel_cache.compiled.append(add)
 
 
-def compile_on_all_cores(tell: Callable[[Progress], None] = lambda _progress: None) -> int:
-    """As `compile_kernels`, in several processes; how many kernels were compiled. `tell` hears how far it is."""
+def compile_on_all_cores(tell: Callable[[Progress], None] = lambda _progress: None, *others: Callable[[], None]) -> int:
+    """As `compile_kernels`, in several processes; how many kernels were compiled. `tell` hears how far it is.
+
+    What others need is compiled beside it.
+    """
     context = get_context("spawn")
     counter = context.Value("i", 0)
     began = time.monotonic()
@@ -168,7 +175,7 @@ def compile_on_all_cores(tell: Callable[[Progress], None] = lambda _progress: No
 
     workers = max(1, min(len(_PARTS), os.cpu_count() or 1))
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_count_in, initargs=(counter,)) as pool:
-        for stage in (_PARTS, (compile_kernels,)):  # the last needs what the first have compiled
+        for stage in (_PARTS, (compile_kernels, *others)):  # the last needs what the first have compiled
             waiting = {pool.submit(part) for part in stage}
             while waiting:
                 done, waiting = wait(waiting, timeout=_LOOK)

@@ -38,11 +38,12 @@ def warm(
 
     tell = teller(quiet)
     began = time.monotonic()
-    count = compile_on_all_cores(progress_lines(tell))
+    others = []
     if jobs:
-        from contrada.spark_jobs.warm import compile_kernels
+        from contrada.spark_jobs.warm import compile_kernels as compile_for_jobs
 
-        compile_kernels()
+        others.append(compile_for_jobs)
+    count = compile_on_all_cores(progress_lines(tell), *others)
     if copy_to is not None:
         tell(f"{copy_kernels(copy_to)} kernels copied to {copy_to}")
     took = time.monotonic() - began
