@@ -5,7 +5,7 @@
 # make imports       who may import whom (import-linter)      make clean         remove what was built
 # make interpreters  the other Pythons that are promised      make check         lint, types and imports
 # make java          is there a Java for Spark's tests?       make wheel         dist/*.whl, compiled kernels inside
-# make pytest        the tests, with coverage
+# make pytest        the tests                               make coverage      the tests, and what they reach
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -16,7 +16,7 @@ WORKERS ?= 2
 # Containers often forbid bytecode. Without it every process of the tests compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test check lint types imports interpreters java pytest format demo cluster-demo wheel clean
+.PHONY: setup test check lint types imports interpreters java pytest coverage format demo cluster-demo wheel clean
 setup: $(STAMP)
 
 $(RUNS): pyproject.toml constraints.txt setup.py
@@ -53,7 +53,10 @@ java: setup
 	@$(BIN)/python -c 'import sys; from contrada.spark_jobs.common.session import java_problem; sys.exit(java_problem())'
 
 pytest: setup java
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term:skip-covered --durations=15
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --durations=15
+
+coverage: setup java
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term:skip-covered
 
 test: check interpreters pytest
 
