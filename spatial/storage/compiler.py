@@ -51,9 +51,8 @@ normalize_signature: Any = _normalize_signature
 unliteral: Any = types.unliteral
 
 
-_NUMBERS: Final = (types.Number, types.Boolean, types.NumberClass, types.DType, types.Literal, types.NoneType)
-_PLAIN: Final = (*_NUMBERS, types.Array, types.SliceType, types.RangeType, types.BaseTuple)
-_answers: Final[dict[Any, Any]] = {}
+_PLAIN: Final = (types.Number, types.Boolean, types.Literal)
+_answers: Final[dict[tuple[int, Any, str], tuple[Any, Any]]] = {}
 
 
 class CalleeLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
@@ -105,7 +104,7 @@ class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
 
     def finalize(self) -> None:
         """Link what is reached through callees as well, then optimise and emit."""
-        reached: list[Any] = list(_reach(self._linking_libraries))
+        reached = _reach(self._linking_libraries)
         self._linking_libraries = reached
         super().finalize()
         variables = {variable.name for variable in self._final_module.global_variables}
@@ -118,37 +117,46 @@ class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
                     self._codegen.set_env(name, library.environments[name])
 
 
-def _reach(libraries: list[Any]) -> Iterator[Any]:
-    waiting = list(reversed(libraries))
+def _reach(libraries: list[Any]) -> list[Any]:
+    """These libraries and those behind callees, each after all that call it: LLVM drops what is not asked for."""
+    order: list[Any] = []
     seen = set()
-    while waiting:
-        library = waiting.pop()
+
+    def visit(library: Any) -> None:
         if library not in seen:
             seen.add(library)
-            yield library
             if isinstance(library, CalleeLibrary):
-                waiting += reversed(library._linking_libraries)
+                for called in library._linking_libraries:
+                    visit(called)
+            order.append(library)
+
+    for library in libraries:
+        visit(library)
+    return order[::-1]
 
 
 @contextmanager
 def _remembered_answers() -> Iterator[None]:
     """While kernels are compiled, ask numba only once what a built-in function makes of arguments of given types.
 
-    What it answers depends on the types and on whether references are counted, and on nothing else here. No other
-    code is compiled meanwhile: the compiler has one lock.
+    What it answers for numbers depends on their types and on the compiler's flags alone. No other code is compiled
+    meanwhile: the compiler has one lock.
     """
     with global_compiler_lock:
         ask = BaseFunction.get_call_type
+        latest: tuple[Any, str] = (None, "")
 
         def recall(function: Any, context: Any, args: Any, kws: Any) -> Any:
             if kws or not all(isinstance(each, _PLAIN) for each in args):
                 return ask(function, context, args, kws)
+            nonlocal latest
             flags = ConfigStack.top_or_none()
-            question = function.typing_key, args, flags is None or flags.nrt
-            answer = _answers.get(question)
-            if answer is None:
-                answer = _answers[question] = ask(function, context, args, kws)
-            return answer
+            if flags is not latest[0]:
+                latest = flags, flags.get_mangle_string()
+            question = id(function), args, latest[1]
+            if question not in _answers:  # with the function, which must not give its id to another
+                _answers[question] = function, ask(function, context, args, kws)
+            return _answers[question][1]
 
         BaseFunction.get_call_type = recall
         try:
