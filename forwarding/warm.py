@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from contrada.spatial.road.network import RoadNetwork
 
 KERNELS: Final = 450  # that a broker needs, some of them in two processes: for the share that is done
+_CROWD: Final = 3000  # filters, enough for a table to reconsider where it has posted them
 _LOOK: Final = 0.5  # seconds between two looks at how far it is
 
 _FILTERS: Final = (
@@ -114,11 +115,24 @@ def compile_kernels(roads: RoadNetwork | None = None) -> None:
         table.match(notification)
         table.match_filters(notification)
     table.match_bodies([encode_notification(each) for each in notifications * 2])
+    _compile_crowded()
     filters: CoveringSet[int] = CoveringSet()
     for id in ids:
         filters.add(id, table.filter(id))
         filters.remove(id)
         table.remove(id)
+
+
+def _compile_crowded() -> None:
+    """What only many filters need: trees that grow, accesses that are chosen again, regions that are verified."""
+    table: ForwardingTable[int] = ForwardingTable()
+    filters = [f"kind = {number} and area overlaps BOX(0 0, {number + 1} 9)" for number in range(_CROWD)]
+    table.add_many(enumerate(filters))
+    table.add_many((0, f"area overlaps BOX({number} 0, {number + 1} 9)") for number in range(_CROWD))
+    ring = Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)])
+    for place in (ring, Point(0.5, 0.5)):
+        table.match({"kind": 3, "area": place})
+        table.match_many([{"kind": number, "area": place} for number in range(9)])
 
 
 def _compile_plain() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contrada.client.cli.commands.warm import progress_lines
-from contrada.forwarding.warm import Progress, compile_kernels, told_while_compiling
+from contrada.forwarding.warm import KERNELS, Progress, compile_kernels, told_while_compiling
 from contrada.spatial.storage import kernel_cache
 
 
@@ -43,4 +43,12 @@ def test_what_this_process_compiles_is_counted_and_told_at_once_and_then_now_and
         for hear in list(kernel_cache.compiled) * 2:
             hear("d")
     assert [each.done for each in told] == [1, 1, 2]
-    assert all(each.most >= 600 for each in told)
+    assert all(each.most == KERNELS for each in told)
+
+
+def test_no_filter_or_notification_makes_a_broker_compile_afterwards() -> None:
+    compile_kernels()
+    used = {path.name.split("-")[0] for path in kernel_cache.used}
+    for name in ("change.changing.repost_filters", "match.matching.match_batch", "match.reading.read_bodies"):
+        assert f"forwarding.kernels.{name}" in used
+    assert {"forwarding.types.region._relate_pairs", "spatial.cr_tree.search.search_ring"} <= used
