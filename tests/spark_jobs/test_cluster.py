@@ -63,7 +63,6 @@ def test_build_replay_and_compare_with_executors_killed(master: str, tmp_path: P
     build_index(tmp_path / "in", tmp_path / "alone")
     segments = sorted(each.name for each in (tmp_path / "alone").glob("segment-*"))
     assert told["segments"] == segments, "the files are those of one process"
-    assert told["killed"] > 0
     assert told["after"] == segments, "the same when executors are killed"
     expected = sum(n > m for n in range(300) for m in range(n % 5, 400, 5))
     assert told["deliveries"] == expected
