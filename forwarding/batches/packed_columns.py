@@ -74,7 +74,8 @@ class Filters(NamedTuple):
     matches: Matches
     relations: Relations
     others: Sequence[tuple[int, Filter]]  # with their places, ascending
-    weigh: NDArray[np.bool_]
+    weigh: NDArray[np.bool_]  # which may cover others or be covered
+    coverers: Ints | None = None  # of each filter, the place of one that seems to cover it; -1: of none that is known
 
 
 def match_texts(matches: Matches) -> tuple[Bytes, Ints]:

@@ -96,6 +96,17 @@ class Weigher:
             if self._covers(mine, self._plugged(g)):
                 cover_filter(self._index, g, f, events)
 
+    def weigh_pair(self, f: int, coverer: int, events: Ints) -> None:
+        """Cover an active filter by another, if both are of one interface and a single constraint, and that is so."""
+        one, two = self._index.filters[f], self._index.filters[coverer]
+        if f == coverer or one[layout.F_INTERFACE] != two[layout.F_INTERFACE]:
+            return
+        if one[layout.F_SIZE] & _LOW_HALF != 1 or two[layout.F_SIZE] & _LOW_HALF != 1:
+            return
+        mine, its = self._plugged(f), self._plugged(coverer)
+        if mine and its and self._covers(its, mine):
+            cover_filter(self._index, f, coverer, events)
+
     def _promising(self, mine: list[tuple[int, int]], found: Ints, *, above: bool) -> list[int]:
         """Of the filters found, those that might cover (`above`), or be covered by, the one with these constraints.
 

@@ -1,3 +1,6 @@
-"""The table's compiled code: `memory` is what its arrays hold, `match` reads them, `change` writes them."""
+"""The table's compiled code: `memory` is what its arrays hold, `match` reads them, `change` writes them.
+
+`substrings` finds patterns in texts for both, and `guard` looks at arrays that come from a file.
+"""
 
 from contrada.spatial.storage import jit as _jit  # noqa: F401  # before numba: it chooses the processor

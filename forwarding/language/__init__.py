@@ -1,1 +1,5 @@
-"""What a filter is: values, constraints, operands, filters; how they are written, printed, explained."""
+"""What a filter is: `values`, `constraint`, `operands`, `filter`.
+
+Filters are written in Python (`attr`) or as text (`parse`), printed by `formatting`, and `explain` says why one
+matched.
+"""

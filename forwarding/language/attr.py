@@ -9,10 +9,10 @@ an error rather than meaning something else.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.operands import Similar, TextMatch
 from contrada.forwarding.language.values import check_name
@@ -21,8 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from contrada.forwarding.language.filter import Predicate
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
+    from contrada.spatial.relations.relation import Relation
+
+_RELATIONS: Final = {op.value: op for op in Operator if op.mask}
 
 
 class Attribute:
@@ -60,6 +64,14 @@ class Attribute:
     def in_(self, values: Iterable[object]) -> Filter:
         """The value is one of these."""
         return self._filter(Operator.IN, values)
+
+    def not_in(self, values: Iterable[object]) -> Filter | Predicate:
+        """The value is none of these, and of the same kind as one of them."""
+        return ~self.in_(values)
+
+    def between(self, low: object, high: object) -> Filter:
+        """The value is at least `low` and at most `high`."""
+        return Filter((Constraint(self.name, Operator.GE, low), Constraint(self.name, Operator.LE, high)))
 
     def prefix(self, text: str) -> Filter:
         """The value is a string that begins with this text."""
@@ -104,6 +116,18 @@ class Attribute:
     def intersects(self, region: Region | Any) -> Filter:
         """The value and the region have a point in common."""
         return self._filter(Operator.INTERSECTS, region)
+
+    def relates(self, *relations: Relation | str, to: Region | Any) -> Filter:
+        """The value is in one of these relations to the region: `relates("inside", "covered-by", to=region)`."""
+        mask = 0
+        for each in relations:
+            op = _RELATIONS.get(str(each))
+            if op is None:
+                raise InvalidValue(f"{each!r} is not a relation; there are {', '.join(_RELATIONS)}")
+            mask |= op.mask
+        if not mask:
+            raise InvalidValue("relates needs at least one relation")
+        return self._filter(relations_operator(mask), to)
 
     def matches(self, keywords: str | Iterable[str], within: Region | Any = None) -> Filter:
         """The value is geotext that has all these keywords and, if a region is given, a place that intersects it."""

@@ -65,6 +65,33 @@ class Operator(StrEnum):
 
 RANK: Final = {op: rank for rank, op in enumerate(Operator)}
 _MASK: Final = {Operator(r.value): r.mask for r in relation.RELATIONS} | {Operator.INTERSECTS: relation.INTERSECTS}
+
+
+def _relation_sets() -> dict[int, Operator]:
+    """An operator for every set of relations: those with a word of their own, and `inside or covered-by` and so on.
+
+    The others are members of the enumeration too, found by their words, although it does not list them.
+    """
+    sets = {mask: op for op, mask in _MASK.items()}
+    for mask in range(1, relation.ALL + 1):
+        if mask not in sets:
+            words = " or ".join(r.value for r in relation.RELATIONS if r.mask & mask)
+            op = str.__new__(Operator, words)
+            op._name_ = words.upper()
+            op._value_ = words
+            Operator._value2member_map_[words] = op
+            sets[mask], _MASK[op], RANK[op] = op, mask, len(RANK)
+    return sets
+
+
+_BY_MASK: Final = _relation_sets()
+
+
+def relations_operator(mask: int) -> Operator:
+    """The operator that asks for one of a set of relations (bits as in `spatial.relation`)."""
+    return _BY_MASK[mask]
+
+
 _COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
     Operator.EQ: operator.eq,
     Operator.NE: operator.ne,
@@ -162,6 +189,9 @@ class Constraint:
 
     def __and__(self, other: Constraint | Filter | Predicate) -> Filter | Predicate:
         return self._filter() & other
+
+    def __invert__(self) -> Filter | Predicate:
+        return ~self._filter()
 
     def __or__(self, other: Constraint | Filter | Predicate) -> Predicate:
         return self._filter() | other

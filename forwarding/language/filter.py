@@ -3,16 +3,17 @@
 A filter keeps its constraints sorted and without repeats, so that filters of the same constraints are equal whatever
 the order they were written in. A predicate keeps the order of its filters, because the forwarding table numbers them in
 it, but compares as a set; a predicate of one filter equals that filter. `&` and `|` combine all of them; `&`
-distributes over `|` and refuses to grow a predicate beyond `MAX_FILTERS` filters.
+distributes over `|` and refuses to grow a predicate beyond `MAX_FILTERS` filters. `~` is `not` (`negation`).
 """
 
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint
+from contrada.forwarding.language.negation import MAX_FILTERS, negate
 from contrada.forwarding.language.values import Kind, check_notification
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.operands import Roads
     from contrada.forwarding.language.values import Notification
     from contrada.spatial.relations.relate import Discretization
-
-MAX_FILTERS: Final = 1024
-"""The most filters that `&` may expand to."""
 
 _by_name = attrgetter("name")
 
@@ -54,6 +52,9 @@ class Filter(_Unchangeable):
     def __init__(self, constraints: Iterable[Constraint] | Constraint) -> None:
         if isinstance(constraints, Constraint):
             constraints = (constraints,)
+        if type(constraints) is tuple and len(constraints) == 1 and type(constraints[0]) is Constraint:
+            _set_constraints(self, constraints)  # the usual case, in which nothing need be hashed
+            return
         unique = _distinct(constraints, "a filter is made of constraints")
         if len(unique) != 1:
             unique = _sorted(unique)
@@ -110,6 +111,9 @@ class Filter(_Unchangeable):
 
     def __or__(self, other: Expression) -> Predicate:
         return Predicate((self, *as_filters(other)))
+
+    def __invert__(self) -> Filter | Predicate:
+        return _negated((self,))
 
     def __iter__(self) -> Iterator[Constraint]:
         return iter(self.constraints)
@@ -177,6 +181,9 @@ class Predicate(_Unchangeable):
     def __or__(self, other: Expression) -> Predicate:
         return Predicate((*self.filters, *as_filters(other)))
 
+    def __invert__(self) -> Filter | Predicate:
+        return _negated(self.filters)
+
     def __iter__(self) -> Iterator[Filter]:
         return iter(self.filters)
 
@@ -211,6 +218,11 @@ def as_filters(expression: Expression | str) -> tuple[Filter, ...]:
 
         return parse(expression).filters
     return (_as_filter(expression),)
+
+
+def _negated(filters: Iterable[Filter]) -> Filter | Predicate:
+    predicate = Predicate(map(Filter, negate([each.constraints for each in filters])))
+    return predicate if len(predicate) > 1 else predicate.filters[0]
 
 
 def vertices_of(filter: Filter) -> int:

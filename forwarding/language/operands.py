@@ -114,10 +114,10 @@ class TextMatch:
     within: Region | None = None
 
     def __post_init__(self) -> None:
-        from contrada.spatial.geometry.region import Region
-
         object.__setattr__(self, "keywords", _keywords(self.keywords))
         if self.within is not None:
+            from contrada.spatial.geometry.region import Region
+
             object.__setattr__(self, "within", Region.of(self.within))
 
     @classmethod

@@ -2,35 +2,41 @@
 
     expression = term { "or" term } ;
     term       = factor { "and" factor } ;
-    factor     = "(" expression ")" | constraint ;
-    constraint = name ( compare scalar | "exists" | "in" "[" scalar { "," scalar } "]" | ( "prefix" | "suffix" ) string
-               | "contains" ( string | region ) | relation region | "matches" keywords [ "within" region ]
+    factor     = { "not" } ( "(" expression ")" | constraint ) ;
+    constraint = name { "not" } ( compare scalar | "exists" | "in" "[" scalar { "," scalar } "]"
+               | "between" scalar "and" scalar | ( "prefix" | "suffix" ) string | "contains" ( string | region )
+               | relation { "or" relation } region | "matches" keywords [ "within" region ]
                | "similar" keywords "at" point "alpha" number "tau" number ) ;
 
 `docs/filters.md` has the whole grammar. Words are recognised in any case; names and strings are taken as written. The
-scanner cuts tokens on demand; the parser is a recursive descent that builds disjunctive normal form as it goes.
+text is cut into tokens by one regular expression in one call (`tokens`), and a recursive descent over their list builds
+disjunctive normal form as it goes. `not` is handed down to the constraints (`negation`), where it gives others.
 
-Input may be hostile. Parentheses nest at most `MAX_DEPTH` deep, and distributing `and` over `or` gives at most
-`MAX_FILTERS` filters with `MAX_EXPANSION` constraints together. Whatever is wrong with a text, the error is a
+Most texts are right and written in the ordinary way, so the first reading takes a whole `POLYGON((…))` or `BOX(…)` for
+one token and knows nothing of positions. Whatever it does not understand is read again token by token: that reading
+decides, and says what is wrong and where.
+
+Input may be hostile. Parentheses nest at most `MAX_DEPTH` deep, and distributing `and` over `or` gives a
+bounded number of filters. Whatever is wrong with a text, the error is a
 FilterSyntaxError that shows the line, a caret, and what was expected.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from datetime import datetime
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
 from contrada.errors import FilterSyntaxError, InvalidValue
-from contrada.forwarding.language.constraint import Constraint, Operator
-from contrada.forwarding.language.filter import MAX_FILTERS, Filter, Predicate
-from contrada.forwarding.language.formatting import PLAIN_NAME, RESERVED
+from contrada.forwarding.language import tokens
+from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
+from contrada.forwarding.language.filter import Filter, Predicate
+from contrada.forwarding.language.formatting import RESERVED
+from contrada.forwarding.language.negation import all_of, negate_constraint
 from contrada.forwarding.language.operands import Similar, TextMatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from contrada.forwarding.language.negation import Alternatives
     from contrada.forwarding.language.operands import Scalar
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
@@ -38,18 +44,11 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 MAX_DEPTH: Final = 64
-MAX_EXPANSION: Final = 65_536
 
-_JSON: Final = json.JSONDecoder()
-_SPACE: Final = re.compile(r"\s*")
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d[\w:.+-]*", re.ASCII)
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:\d\d)", re.ASCII | re.IGNORECASE)
-_NUMBER: Final = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_SYMBOL: Final = re.compile(r"[<>!=]=|<>|&&|\|\||[^\w\s]")
-_FOREIGN: Final = {"==": "=", "<>": "!=", "&&": "and", "&": "and", "||": "or", "|": "or", "!": "!="}
+_OPERATORS: Final = {op.value: op for op in Operator}
+_MASKED: Final = frozenset(op for op in Operator if op.mask)
 _COMPARE: Final = ("=", "!=", "<", "<=", ">", ">=")
 _WORDS: Final = tuple(op.value for op in Operator if op.value not in _COMPARE)
-_TEXT: Final = (Operator.PREFIX, Operator.SUFFIX)
 
 
 def parse(text: str) -> Filter | Predicate:
@@ -60,121 +59,148 @@ def parse(text: str) -> Filter | Predicate:
     """
     if not isinstance(text, str):
         raise FilterSyntaxError(f"a filter's text is a string, not {type(text).__name__}")
-    predicate = Predicate(Filter(constraints) for constraints in _Parser(text).parse())
-    return predicate if len(predicate) > 1 else predicate.filters[0]
+    try:
+        return _Parser(text, tokens.ORDINARY).parse()
+    except (_Unusual, tokens.Unreadable):
+        return _Parser(text, tokens.EXACT).parse()
 
 
-class _Token(NamedTuple):
-    """A piece of the text: `kind` is one of name, string, number, time, symbol, end."""
-
-    kind: str
-    start: int
-    end: int
-    text: str
-    value: str | int | float | datetime | None = None
-
-    @property
-    def word(self) -> str:
-        """Its text for comparing with the language's words, or nothing if it is a literal."""
-        return self.text.lower() if self.kind in ("name", "symbol") else ""
+class _Unusual(Exception):
+    """The first reading has met something that it does not understand."""
 
 
 class _Parser:
-    """One pass over one text, one token ahead."""
+    """One pass over the tokens of one text. `_tokens` ends with the empty token."""
 
-    def __init__(self, text: str) -> None:
+    __slots__ = ("_at", "_depth", "_exact", "_text", "_tokens")
+
+    def __init__(self, text: str, scanner: tokens.Scanner) -> None:
         self._text = text
+        self._exact = scanner is tokens.EXACT
+        self._tokens: list[str] = scanner.findall(text)
+        self._tokens.append("")
+        self._at = 0
         self._depth = 0
-        self._next = self._scan(0)
 
-    def parse(self) -> list[tuple[Constraint, ...]]:
-        filters = self._expression()
-        if self._next.kind != "end":
+    def parse(self) -> Filter | Predicate:
+        filters = self._expression(False)
+        if self._tokens[self._at]:
             self._fail('"and", "or" or the end')
-        return filters
+        if len(filters) == 1:
+            return Filter(filters[0])
+        predicate = Predicate(map(Filter, filters))
+        return predicate if len(predicate) > 1 else predicate.filters[0]
 
     # Expressions, as lists of conjunctions.
 
-    def _expression(self) -> list[tuple[Constraint, ...]]:
-        filters = self._term()
+    def _expression(self, negated: bool) -> Alternatives:
+        start = self._at
+        terms = [self._term(negated)]
         while self._accept("or"):
-            filters += self._term()
-        return filters
+            terms.append(self._term(negated))
+        return self._join(terms, start, conjunction=negated)
 
-    def _term(self) -> list[tuple[Constraint, ...]]:
-        start = self._next
-        common: list[Constraint] = []
-        choices: list[list[tuple[Constraint, ...]]] = []
-        while True:
-            factor = self._factor()
-            if len(factor) == 1:
-                common += factor[0]
-            else:
-                choices.append(factor)
-            if not self._accept("and"):
-                break
-        filters = [tuple(common)]
-        for choice in choices:
-            size = len(filters) * len(choice)
-            longest = max(map(len, filters)) + max(map(len, choice))
-            if size > MAX_FILTERS or size * longest > MAX_EXPANSION:
-                self._fail(f"fewer alternatives: these expand to {size} filters of up to {longest} constraints", start)
-            filters = [left + right for left in filters for right in choice]
-        return filters
+    def _term(self, negated: bool) -> Alternatives:
+        start = self._at
+        factors = [self._factor(negated)]
+        while self._accept("and"):
+            factors.append(self._factor(negated))
+        return self._join(factors, start, conjunction=not negated)
 
-    def _factor(self) -> list[tuple[Constraint, ...]]:
-        if not self._accept("("):
-            return [(self._constraint(),)]
+    def _join(self, parts: list[Alternatives], start: int, *, conjunction: bool) -> Alternatives:
+        """The alternatives of a conjunction or of a disjunction."""
+        if len(parts) == 1:
+            return parts[0]
+        if not conjunction:
+            return [each for part in parts for each in part]
+        try:
+            return all_of(parts)
+        except InvalidValue as error:
+            self._refuse(error, start)
+
+    def _factor(self, negated: bool) -> Alternatives:
+        while self._accept("not"):
+            negated = not negated
+        if self._tokens[self._at] != "(":
+            return self._constraint(negated)
+        self._at += 1
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            self._fail(f"at most {MAX_DEPTH} parentheses inside one another", self._next)
-        filters = self._expression()
+            self._fail(f"at most {MAX_DEPTH} parentheses inside one another")
+        filters = self._expression(negated)
         self._expect(")")
         self._depth -= 1
         return filters
 
-    def _constraint(self) -> Constraint:
-        name = self._next
-        if name.kind not in ("name", "string") or name.word in RESERVED:
-            self._fail("an attribute's name" + (" (in quotes if it is this word)" if name.word in RESERVED else ""))
-        self._advance()
-        word = self._next
+    def _constraint(self, negated: bool) -> Alternatives:
+        at = self._at
+        name = self._tokens[at]
+        if name[:1] == '"':
+            name = self._string()
+        elif not tokens.is_name(name) or name.lower() in RESERVED:
+            reserved = name.lower() in RESERVED
+            self._fail("an attribute's name" + (" (in quotes if it is this word)" if reserved else ""))
+        self._at = at + 1
+        while self._accept("not"):
+            negated = not negated
+        at = self._at
+        word = self._tokens[at]
+        op = _OPERATORS.get(word) or _OPERATORS.get(word.lower())
+        if op is None:
+            if self._accept("between"):
+                return self._between(name, negated)
+            self._fail(f"an operator ({' '.join(_COMPARE)} {' '.join(_WORDS)} between)")
+        self._at = at + 1
+        if op in _MASKED and self._tokens[at + 1].lower() == "or":
+            op = self._relations(op)
+        value = _READERS[op](self, op) if op in _READERS else self._region()
         try:
-            op = Operator(word.word)
-        except ValueError:
-            self._fail(f"an operator ({' '.join(_COMPARE)} {' '.join(_WORDS)})")
-        self._advance()
-        operand = self._next
-        value = self._operand(op)
-        return self._make(lambda: Constraint(str(name.value), op, value), word if operand.kind == "end" else operand)
+            constraint = Constraint(name, op, value)
+            return negate_constraint(constraint) if negated else [(constraint,)]
+        except InvalidValue as error:
+            self._refuse(error, at + 1 if self._tokens[at + 1] else at)
+
+    def _relations(self, op: Operator) -> Operator:
+        """The rest of a set of relations, `inside or covered-by`."""
+        mask = op.mask
+        while self._accept("or"):
+            other = _OPERATORS.get(self._tokens[self._at].lower())
+            if other is None or not other.mask:
+                self._fail("a relation of regions")
+            mask |= other.mask
+            self._at += 1
+        return relations_operator(mask)
+
+    def _between(self, name: str, negated: bool) -> Alternatives:
+        start = self._at
+        low = self._scalar()
+        self._expect("and")
+        high = self._scalar()
+        try:
+            bounds = Constraint(name, Operator.GE, low), Constraint(name, Operator.LE, high)
+        except InvalidValue as error:
+            self._refuse(error, start)
+        return [*negate_constraint(bounds[0]), *negate_constraint(bounds[1])] if negated else [bounds]
 
     # Operands.
 
-    def _operand(self, op: Operator) -> object:
-        if op is Operator.EXISTS:
-            return None
-        if op is Operator.IN:
-            return self._list("[", self._scalar, "]")
-        if op is Operator.MATCHES:
-            return self._matches()
-        if op is Operator.SIMILAR:
-            return self._similar()
-        if op in _TEXT:
-            return self._string()
-        if op is Operator.CONTAINS and self._next.kind == "string":
-            return self._string()
-        if op.mask:
-            return self._region("a string, POLYGON or BOX" if op is Operator.CONTAINS else "POLYGON or BOX")
-        return self._scalar()
+    def _nothing(self, op: Operator) -> None:
+        return None
 
-    def _matches(self) -> TextMatch:
-        start = self._next
+    def _members(self, op: Operator) -> list[Scalar]:
+        return self._list("[", self._scalar, "]")
+
+    def _matches(self, op: Operator) -> TextMatch:
+        start = self._at
         keywords = frozenset(self._list("{", self._string, "}"))
-        within = self._region("POLYGON or BOX") if self._accept("within") else None
-        return self._make(lambda: TextMatch(keywords, within), start)
+        within = self._region() if self._accept("within") else None
+        try:
+            return TextMatch(keywords, within)
+        except InvalidValue as error:
+            self._refuse(error, start)
 
-    def _similar(self) -> Similar:
-        start = self._next
+    def _similar(self, op: Operator) -> Similar:
+        start = self._at
         keywords = frozenset(self._list("{", self._string, "}"))
         self._expect("at")
         at = self._point()
@@ -184,46 +210,69 @@ class _Parser:
         tau = self._number()
         return self._make(lambda: Similar(keywords, at, alpha, tau), start)
 
-    def _scalar(self) -> Scalar:
-        token = self._next
-        if token.kind in ("string", "number", "time"):
-            self._advance()
-            return token.value  # type: ignore[return-value]  # the kind of token says so
-        if token.word in ("true", "false"):
-            self._advance()
-            return token.word == "true"
-        if token.word == "point":
+    def _scalar(self, op: Operator | None = None) -> Scalar:
+        token = self._tokens[self._at]
+        first = token[:1]
+        if first == '"':
+            return self._string()
+        if first in tokens.NUMERIC:
+            if tokens.is_time(token):
+                return self._literal(tokens.read_time)
+            return self._literal(tokens.read_number)
+        word = token.lower()
+        if word in ("true", "false"):
+            self._at += 1
+            return word == "true"
+        if word == "point":
             return self._point()
         return self._fail("a value (a number, a string in double quotes, true, false, a time or POINT)")
 
-    def _string(self) -> str:
-        token = self._next
-        if token.kind != "string":
+    def _string(self, op: Operator | None = None) -> str:
+        if self._tokens[self._at][:1] != '"':
             self._fail("a string in double quotes")
-        self._advance()
-        return str(token.value)
+        return self._literal(tokens.read_string)
 
     def _number(self) -> float:
-        token = self._next
-        if token.kind != "number":
+        token = self._tokens[self._at]
+        if token[:1] not in tokens.NUMERIC or tokens.is_time(token):
             self._fail("a number")
-        self._advance()
-        return token.value  # type: ignore[return-value]  # the kind of token says so
+        return self._literal(tokens.read_float)
+
+    def _literal(self, read: Callable[[str], _T]) -> _T:
+        """The value of this token."""
+        try:
+            value = read(self._tokens[self._at])
+        except tokens.Unreadable as error:
+            self._show(error.message, self._at, error.offset)
+        self._at += 1
+        return value
 
     def _point(self) -> Point:
         from contrada.spatial.geometry.point import Point
 
-        start = self._next
+        start = self._at
         self._expect("point")
         self._expect("(")
         x, y = self._position()
         self._expect(")")
         return self._make(lambda: Point(x, y), start)
 
-    def _region(self, expected: str) -> Region:
+    def _text_or_region(self, op: Operator) -> str | Region:
+        if self._tokens[self._at][:1] == '"':
+            return self._string()
+        return self._region(expected="a string, POLYGON or BOX")
+
+    def _region(self, op: Operator | None = None, expected: str = "POLYGON or BOX") -> Region:
         from contrada.spatial.geometry.region import Box, Region
 
-        start = self._next
+        start = self._at
+        shape = self._tokens[start]
+        if shape[-1:] == ")" and len(shape) > 1:
+            self._at += 1
+            try:
+                return Box(*tokens.read_corners(shape)) if shape[0] in "bB" else Region(tokens.read_ring(shape))
+            except InvalidValue as error:
+                self._refuse(error, start)
         if self._accept("box"):
             self._expect("(")
             x1, y1 = self._position()
@@ -235,7 +284,7 @@ class _Parser:
             self._fail(expected)
         self._expect("(")
         ring = self._list("(", self._position, ")")
-        if self._next.text == ",":
+        if self._tokens[self._at] == ",":
             self._fail("one ring: holes are not supported")
         self._expect(")")
         return self._make(lambda: Region(ring), start)
@@ -246,108 +295,57 @@ class _Parser:
     def _list(self, opening: str, item: Callable[[], _T], closing: str) -> list[_T]:
         self._expect(opening)
         items = [item()]
-        while self._accept(","):
+        while self._tokens[self._at] == ",":
+            self._at += 1
             items.append(item())
-        if self._next.text != closing:
+        if self._tokens[self._at] != closing:
             self._fail(f'"," or "{closing}"')
-        self._advance()
+        self._at += 1
         return items
 
     # Tokens.
 
     def _accept(self, word: str) -> bool:
-        if self._next.word != word:
+        token = self._tokens[self._at]
+        if token != word and token.lower() != word:
             return False
-        self._advance()
+        self._at += 1
         return True
 
     def _expect(self, word: str) -> None:
         if not self._accept(word):
             self._fail(f'"{word}"')
 
-    def _advance(self) -> None:
-        self._next = self._scan(self._next.end)
-
-    def _scan(self, position: int) -> _Token:
-        text = self._text
-        start = _SPACE.match(text, position).end()  # type: ignore[union-attr]  # it matches the empty text too
-        if start == len(text):
-            return _Token("end", start, start, "")
-        if text[start] == '"':
-            return self._scan_string(start)
-        if found := _DATE.match(text, start):
-            return self._scan_time(start, found.group())
-        if found := _NUMBER.match(text, start):
-            return self._scan_number(start, found.group())
-        if found := PLAIN_NAME.match(text, start):
-            return _Token("name", start, found.end(), found.group(), found.group())
-        found = _SYMBOL.match(text, start)
-        symbol = found.group() if found else text[start]
-        return _Token("symbol", start, start + len(symbol), symbol)
-
-    def _scan_string(self, start: int) -> _Token:
-        try:
-            value, end = _JSON.raw_decode(self._text, start)
-            value.encode()
-        except json.JSONDecodeError as error:
-            where = _Token("string", min(error.pos, len(self._text)), len(self._text), "")
-            self._fail(f"a string in double quotes, with escapes as in JSON: {error.msg}", where, found=False)
-        except UnicodeEncodeError:
-            self._fail("a string without lone surrogates", _Token("string", start, start, ""), found=False)
-        return _Token("string", start, end, self._text[start:end], value)
-
-    def _scan_time(self, start: int, text: str) -> _Token:
-        token = _Token("time", start, start + len(text), text)
-        if not _TIME.fullmatch(text):
-            self._fail("a time such as 2026-11-16T09:30:00Z, with Z or an offset such as +01:00", token)
-        try:
-            return token._replace(value=datetime.fromisoformat(text.upper()))
-        except ValueError as error:
-            return self._fail(f"a time that exists: {error}", token)
-
-    def _scan_number(self, start: int, text: str) -> _Token:
-        token = _Token("number", start, start + len(text), text)
-        if text.lstrip("+-").isdigit():
-            if len(text.lstrip("+-0")) > 19 or not -(2**63) <= int(text) < 2**63:
-                self._fail("an integer of 64 bits, or a float written with a point or exponent", token)
-            return token._replace(value=int(text))
-        value = float(text)
-        if value in (float("inf"), float("-inf")):
-            self._fail("a number that a 64-bit float can hold", token)
-        return token._replace(value=value)
-
     # Errors.
 
-    def _make(self, build: Callable[[], _T], where: _Token) -> _T:
+    def _make(self, build: Callable[[], _T], start: int) -> _T:
         try:
             return build()
         except InvalidValue as error:
-            raise FilterSyntaxError(self._show(where.start, str(error))) from None
+            self._refuse(error, start)
 
-    def _fail(self, expected: str, where: _Token | None = None, *, found: bool = True) -> NoReturn:
-        token = self._next if where is None else where
-        message = f"expected {expected}"
-        if found:
-            message += ", found " + (_shorten(token.text) if token.kind != "end" else "the end")
-        if token.text in _FOREIGN:
-            message += f' (write "{_FOREIGN[token.text]}")'
-        elif token.text == "'":
-            message += " (strings are written in double quotes)"
-        raise FilterSyntaxError(self._show(token.start, message))
+    def _refuse(self, error: InvalidValue, at: int) -> NoReturn:
+        self._show(str(error), at)
 
-    def _show(self, position: int, message: str) -> str:
-        """The message, the line it is about (or its neighbourhood, when that is long), and a caret."""
-        line_start = self._text.rfind("\n", 0, position) + 1
-        line_end = self._text.find("\n", position)
-        line_end = len(self._text) if line_end < 0 else line_end
-        number = self._text.count("\n", 0, position) + 1
-        first, last = max(line_start, position - 60), min(line_end, position + 40)
-        before, after = "…" if first > line_start else "", "…" if last < line_end else ""
-        shown = "".join(c if c.isprintable() else " " for c in self._text[first:last])
-        caret = " " * (len(before) + position - first) + "^"
-        column = position - line_start + 1
-        return f"line {number}, column {column}: {message}\n  {before}{shown}{after}\n  {caret}"
+    def _fail(self, expected: str, at: int | None = None) -> NoReturn:
+        at = self._at if at is None else at
+        self._show(tokens.expected(expected, self._tokens[at]), at)
+
+    def _show(self, message: str, at: int, offset: int = 0) -> NoReturn:
+        """Raise the error of a token, or have the text read again where its position is not known."""
+        if not self._exact:
+            raise _Unusual
+        raise FilterSyntaxError(tokens.show(self._text, tokens.position(self._text, at) + offset, message)) from None
 
 
-def _shorten(text: str) -> str:
-    return f'"{text}"' if len(text) <= 30 else f'"{text[:30]}…"'
+_READERS: Final[dict[Operator, Callable[[_Parser, Operator], object]]] = {
+    Operator.EXISTS: _Parser._nothing,
+    Operator.IN: _Parser._members,
+    Operator.PREFIX: _Parser._string,
+    Operator.SUFFIX: _Parser._string,
+    Operator.CONTAINS: _Parser._text_or_region,
+    Operator.MATCHES: _Parser._matches,
+    Operator.SIMILAR: _Parser._similar,
+    **{_OPERATORS[word]: _Parser._scalar for word in _COMPARE},
+    **{op: _Parser._region for op in _MASKED if op is not Operator.CONTAINS},
+}

@@ -101,6 +101,8 @@ class Changer:
                 values[columns.places] = cast("Fillable", plugged).fill(columns._replace(names=numbers))
         others = iter([*filters.others, (len(interface_numbers), None)])
         place, other = next(others)
+        made: list[Ints] = []
+        nobody = np.zeros(len(interface_numbers), np.bool_)  # covers are weighed when all are there
         for start in range(0, len(interface_numbers), _TOGETHER):
             end = min(start + _TOGETHER, len(interface_numbers))
             pairs: list[tuple[Hashable, Filter]] = []
@@ -112,7 +114,21 @@ class Changer:
             self.budget.earn(end - start)
             rows = np.stack((codes[start:end], values[start:end]), axis=1)
             batch, needed, void = self._with_others(rows, pairs, places)
-            self._place(batch, needed, interface_numbers[start:end], void, filters.weigh[start:end])
+            made.append(self._place(batch, needed, interface_numbers[start:end], void, nobody[start:end]))
+        if made and self._simplify and self._types:
+            self._weigh_columns(np.concatenate(made), filters)
+
+    def _weigh_columns(self, rows: Ints, filters: Filters) -> None:
+        """Let types decide about covers: first whether those cover that seem to, then about what is left."""
+        if filters.coverers is not None:
+            weigher = Weigher(self._memory.index, self._types, self.budget)
+            hinted = np.flatnonzero(filters.coverers >= 0)
+            for row, coverer in zip(rows[hinted].tolist(), rows[filters.coverers[hinted]].tolist(), strict=True):
+                if self._is_active(row) and self._is_active(coverer):
+                    self._memory.state[layout.S_EVENTS] = 0
+                    weigher.weigh_pair(row, coverer, self._memory.events)
+                    self._apply_events()
+        self._weigh(rows[filters.weigh])
 
     def _with_others(
         self, rows: Ints, pairs: Sequence[tuple[Hashable, Filter]], places: list[int]
@@ -288,10 +304,13 @@ class Changer:
             word = int(self._memory.index.words[int(last[layout.F_CODE]) + (int(last[layout.F_SIZE]) & _LOW_HALF) - 1])
             first = int(self._memory.index.words[int(last[layout.F_CODE])])
             plugged = layout.PLUG in (word & 15, first & 15)
-            if plugged and int(last[layout.F_STATE]) & 255 == layout.ACTIVE:
+            if plugged and self._is_active(row):
                 self._memory.state[layout.S_EVENTS] = 0
                 weigher.weigh(row, self._memory.events)
                 self._apply_events()
+
+    def _is_active(self, row: int) -> bool:
+        return int(self._memory.index.filters[row, layout.F_STATE]) & 255 == layout.ACTIVE
 
     def _reserve(self, rows: int, filters: int, text: int) -> None:
         self._memory.reserve(

@@ -200,7 +200,7 @@ class Box(Region):
     __slots__ = ()
 
     def __init__(self, x1: float, y1: float, x2: float, y2: float) -> None:
-        x1, y1, x2, y2 = (coordinate(c, name) for c, name in zip((x1, y1, x2, y2), _BOX_NAMES, strict=True))
+        x1, y1, x2, y2 = coordinate(x1, "x1"), coordinate(y1, "y1"), coordinate(x2, "x2"), coordinate(y2, "y2")
         if not x1 < x2 or not y1 < y2:
             which = "x1 < x2" if not x1 < x2 else "y1 < y2"
             raise InvalidRegion(f"a box needs {which}: got Box({x1:g}, {y1:g}, {x2:g}, {y2:g})")
@@ -209,8 +209,8 @@ class Box(Region):
     def _span(self, x1: float, y1: float, x2: float, y2: float) -> None:
         # Counter-clockwise from the smallest corner: canonical as it stands. Four edges have one run box, the MBR.
         self._adopt(
-            np.array([[x1, y1], [x2, y1], [x2, y2], [x1, y2], [x1, y1]]),
-            np.array([[x1, y1, x2, y2]]),
+            np.array((x1, y1, x2, y1, x2, y2, x1, y2, x1, y1)).reshape(5, 2),  # half the time that nested lists take
+            np.array((x1, y1, x2, y2)).reshape(1, 4),
         )
 
     @classmethod
@@ -234,9 +234,6 @@ class Box(Region):
 
     def __repr__(self) -> str:
         return f"Box({', '.join(format_number(c) for c in self.bounds)})"
-
-
-_BOX_NAMES: Final = ("x1", "y1", "x2", "y2")
 
 
 def _describe(fault: int, at: tuple[int, int, int, int], points: Floats) -> str:

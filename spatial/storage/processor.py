@@ -2,8 +2,9 @@
 
 By default numba compiles for the very processor it runs on, and machine code from one kind does not run on another. A
 wheel that carries compiled kernels needs a common kind. On x86-64 that is x86-64-v3 (AVX2, BMI, FMA: processors since
-about 2015) where this machine has it; anywhere else it is the machine's own processor. `NUMBA_CPU_NAME` and
-`NUMBA_CPU_FEATURES` in the environment win, and so does a numba that was imported before: it has read them already.
+about 2015), on 64-bit ARM what every ARMv8 has (NEON), where this machine has it; anywhere else it is the machine's own
+processor. `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` in the environment win, and so does a numba that was imported
+before: it has read them already.
 
 `jit.py` asks for it before it imports numba, and `contrada.forwarding.kernels` imports `jit.py` first.
 """
@@ -13,20 +14,30 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from typing import Final
+from typing import Final, NamedTuple
 
 from llvmlite import binding
 
-BASELINE: Final = "x86-64-v3"
-_FEATURES: Final = ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2")
+
+class Baseline(NamedTuple):
+    """A kind of processor by LLVM's name for it, and the features that a machine must have to be of that kind."""
+
+    name: str
+    features: tuple[str, ...]
+
+
+_X86: Final = Baseline("x86-64-v3", ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "popcnt", "sse4.2"))
+_ARM: Final = Baseline("generic", ("fp-armv8", "neon"))
+BASELINES: Final = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _ARM}  # by what the platform calls itself
 
 
 def choose_processor() -> None:
     """Have numba compile for the baseline, unless somebody has chosen."""
     chosen = "NUMBA_CPU_NAME" in os.environ or "NUMBA_CPU_FEATURES" in os.environ
-    if chosen or "numba" in sys.modules or platform.machine().lower() not in ("x86_64", "amd64"):
+    baseline = BASELINES.get(platform.machine().lower())
+    if chosen or "numba" in sys.modules or baseline is None:
         return
     has = binding.get_host_cpu_features()
-    if all(has.get(feature) for feature in _FEATURES):
-        os.environ["NUMBA_CPU_NAME"] = BASELINE
-        os.environ["NUMBA_CPU_FEATURES"] = ",".join(f"+{feature}" for feature in _FEATURES)
+    if all(has.get(feature) for feature in baseline.features):
+        os.environ["NUMBA_CPU_NAME"] = baseline.name
+        os.environ["NUMBA_CPU_FEATURES"] = ",".join(f"+{feature}" for feature in baseline.features)

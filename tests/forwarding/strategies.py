@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet
 from contrada.forwarding.language.values import INT_MAX, INT_MIN
@@ -45,7 +45,13 @@ REGIONS = (
 WORDS = ("ipad", "sale", "café", "東京", "AT&T", "on sale")
 PLACES = (*POINTS[:4], Box(0, 0, 1, 1), Box(3, 3, 5, 5))
 
-RELATIONS = tuple(op for op in Operator if op.mask and op is not Operator.CONTAINS)
+RELATIONS = (
+    *(op for op in Operator if op.mask and op is not Operator.CONTAINS),
+    relations_operator(0b11),
+    relations_operator(0b10110),
+    relations_operator(0xFE ^ 0x20),
+    relations_operator(0xFF),
+)
 ORDERS = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
 PATTERNS = (Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
 

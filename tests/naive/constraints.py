@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PATTERNS = {
     Operator.DISJOINT: "FF*FF****",
     Operator.EQUALS: "T*F**FFF*",
-    Operator.INSIDE: "T*FFF****",
+    Operator.INSIDE: "T*F*FF***",
     Operator.CONTAINS: "T**FF*F**",
     Operator.COVERED_BY: "T*F*TF***",
     Operator.COVERS: "T***T*FF*",
@@ -55,6 +55,8 @@ def holds(constraint: Constraint, value: object) -> bool:
             return False
         return wanted.within is None or shape(value.place).intersects(shape(wanted.within))
     if kind(wanted) == "region":
+        if " or " in op:
+            return any(holds(Constraint(constraint.name, word, wanted), value) for word in op.split(" or "))
         if kind(value) == "region":
             return region_relation(op, shape(value), shape(wanted))
         return kind(value) == "point" and point_relation(op, shape(value), shape(wanted))
@@ -71,6 +73,13 @@ def holds(constraint: Constraint, value: object) -> bool:
         Operator.SUFFIX: lambda a, b: a[len(a) - len(b) :] == b if len(b) <= len(a) else False,
         Operator.CONTAINS: lambda a, b: any(a[i : i + len(b)] == b for i in range(len(a) + 1)),
     }[op](value, wanted)
+
+
+def denies(constraint: Constraint, value: object) -> bool:
+    """Whether the constraint is false of a value of its own type: what `not` asks for."""
+    wanted = constraint.value.values if constraint.op is Operator.IN else [constraint.value]
+    kinds = {kind(each) for each in wanted} | ({"point"} if kind(wanted[0]) == "region" else set())
+    return kind(value) in kinds and not holds(constraint, value)
 
 
 def matches(filter_: Filter, notification: Mapping[str, object]) -> bool:

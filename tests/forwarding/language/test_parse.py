@@ -16,6 +16,7 @@ from contrada.forwarding.language.parse import MAX_DEPTH, parse
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
 from tests.forwarding import strategies as given_
+from tests.naive import parse as naive
 
 TRIANGLE = Region([(3, 2), (15, 40), (20, 5)])
 
@@ -35,6 +36,31 @@ def test_text_reads_back(predicate: Predicate) -> None:
 @given(given_.predicates(given_.filters(given_.constraints(similar=True))))
 def test_text_of_likely_filters_reads_back(predicate: Predicate) -> None:
     assert parse(str(predicate)) == predicate
+
+
+@given(st.lists(given_.filters(given_.constraints(similar=True)), min_size=1, max_size=4), st.data())
+def test_reads_as_its_twin_does(filters: list[Filter], data: st.DataObject) -> None:
+    """Parentheses, other white space, words in capitals: read as the slow twin reads them."""
+    text = str(filters[0])
+    for f in filters[1:]:
+        text = f"({text}) {data.draw(st.sampled_from(('and', 'or', 'AND', 'Or')))} ({f})"
+    text = text.replace("(", data.draw(st.sampled_from(("(", " (", "( ", "\n(\t")))).replace("BOX", "box")
+    assert Predicate(parse(text).filters) == naive.parse(text)
+
+
+def test_shapes_are_read_alike_in_ordinary_and_in_unusual_writing() -> None:
+    ordinary = parse("a inside POLYGON((0 0, 4 0, 4 3)) or a inside BOX(1 2, 3.5 4e0)")
+    assert parse("a inside polygon\n( (0 0,4 0,4+3 ) ) or a inside Box (1 2,3.5+4.e0)") == ordinary
+    assert parse("a inside POLYGON((0-0, 4 0, 4.0.3e1)) or a inside BOX(1+2, 3.5 4e0)") == ordinary
+
+
+@pytest.mark.parametrize("start", ['s = "\\"', "a in POLYGON((", "a in BOX(", "a in POLYGON(( 1 2,"])
+def test_cutting_a_hostile_text_takes_time_in_proportion(start: str) -> None:
+    """Each of these would be quadratic if a token that fails were looked for again from every place in it."""
+    with pytest.raises(FilterSyntaxError):
+        parse(start + '\\"' * 200_000)
+    with pytest.raises(FilterSyntaxError):
+        parse(start * 20_000)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +126,13 @@ def test_meaning(text: str, expected: Filter | Predicate) -> None:
         ("x > 1 && y > 1", 1, 7, r'\(write "and"\)'),
         ("x > 1 || y > 1", 1, 7, r'\(write "or"\)'),
         ("x = 'a'", 1, 5, "double quotes"),
-        ("not x = 1", 1, 1, "attribute's name"),
+        ("not = 1", 1, 5, "attribute's name"),
+        ("not x exists", 1, 7, "not before exists is not supported"),
+        ('s not suffix "a"', 1, 14, "not before suffix is not supported"),
+        ('not s prefix ""', 1, 14, "every string"),
+        ("x between 1 or 5", 1, 13, 'expected "and"'),
+        ("x between true and 5", 1, 11, "not a bool"),
+        ("a inside or b > 1", 1, 13, "a relation of regions"),
         ('x = "abc', 1, 5, "Unterminated"),
         ('x = "a\nb"', 1, 7, "control character"),
         ('x = "\\x"', 1, 6, "escape"),

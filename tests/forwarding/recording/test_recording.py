@@ -13,25 +13,8 @@ from hypothesis import strategies as st
 from contrada.errors import ContradaError, CorruptFile
 from contrada.forwarding.codec.msgpack import decode_filter, decode_notification, encode_filter, encode_notification
 from contrada.forwarding.language.parse import parse
-from contrada.forwarding.recording.reader import (
-    HEADER_BYTES,
-    Accepted,
-    Added,
-    Attached,
-    Dropped,
-    Fault,
-    Gap,
-    Indexed,
-    Recording,
-    Removed,
-    Standing,
-    Started,
-    Stopped,
-    Subscribed,
-    Unsubscribed,
-    encode_header,
-    recording_files,
-)
+from contrada.forwarding.recording import records as rec
+from contrada.forwarding.recording.reader import HEADER_BYTES, Fault, Recording, encode_header, recording_files
 from contrada.forwarding.recording.writer import RecordingWriter
 
 if TYPE_CHECKING:
@@ -75,17 +58,17 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     time = 1_700_000_000_000_000
     one = (1 << 32) + 1
     assert list(recording) == [
-        Started(1, time, "b-1"),
-        Subscribed(2, time, one, "añna", 7, 0, (FILTER,), False),
-        Accepted(3, time, "b-1", 100, "ĉu", BODY, (one,)),
-        Accepted(4, time, "b-1", 101, "ĉu", b"\x80", ()),
-        Dropped(5, time, one, "drop-oldest", (("b-1", 100),)),
-        Unsubscribed(6, time, one),
-        Stopped(7, time),
+        rec.Started(1, time, "b-1"),
+        rec.Subscribed(2, time, one, "añna", 7, 0, (FILTER,), False),
+        rec.Accepted(3, time, "b-1", 100, "ĉu", BODY, (one,)),
+        rec.Accepted(4, time, "b-1", 101, "ĉu", b"\x80", ()),
+        rec.Dropped(5, time, one, "drop-oldest", (("b-1", 100),)),
+        rec.Unsubscribed(6, time, one),
+        rec.Stopped(7, time),
     ]
     assert recording.problems == []
     assert recording.end() == 8
-    accepted = [record for record in recording if isinstance(record, Accepted)]
+    accepted = [record for record in recording if isinstance(record, rec.Accepted)]
     assert accepted[0].id == "b-1:100"
     assert decode_filter(FILTER).matches(decode_notification(accepted[0].body))
 
@@ -99,9 +82,9 @@ def test_a_restart_goes_on_in_a_new_file(tmp_path: Path) -> None:
     assert recording_files(tmp_path)[0].read_bytes() == before
     records = list(Recording(tmp_path))
     assert [record.sequence for record in records] == list(range(1, 7))
-    interfaces = [record.interface for record in records if isinstance(record, Subscribed)]
+    interfaces = [record.interface for record in records if isinstance(record, rec.Subscribed)]
     assert len(set(interfaces)) == 2  # the same number in two lives is two interfaces
-    assert [type(record) for record in records] == [Started, Subscribed, Stopped] * 2
+    assert [type(record) for record in records] == [rec.Started, rec.Subscribed, rec.Stopped] * 2
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
@@ -137,18 +120,18 @@ def test_files_roll_by_size_and_each_stands_alone(tmp_path: Path) -> None:
         alone = Recording(path)
         live = set()
         for record in alone:
-            if isinstance(record, Subscribed):
+            if isinstance(record, rec.Subscribed):
                 live.add(record.interface)
-            elif isinstance(record, Unsubscribed):
+            elif isinstance(record, rec.Unsubscribed):
                 live.discard(record.interface)
-            elif isinstance(record, Accepted):
+            elif isinstance(record, rec.Accepted):
                 assert set(record.interfaces) == live
             if not getattr(record, "restated", False):
                 parts.append(record)
         assert alone.problems == []
         if path != files[0]:
             kinds = [type(record) for record in alone if getattr(record, "restated", False)]
-            assert kinds[:2] == [Indexed, Standing]
+            assert kinds[:2] == [rec.Indexed, rec.Standing]
     assert parts == whole
 
 
@@ -163,7 +146,7 @@ def test_files_roll_by_age_and_the_oldest_go(tmp_path: Path) -> None:
     assert files[0].name != "00000001.rec"
     assert sum(path.stat().st_size for path in files[:-1]) <= 2000
     recording = Recording(tmp_path)
-    numbers = [record.number for record in recording if isinstance(record, Accepted)]
+    numbers = [record.number for record in recording if isinstance(record, rec.Accepted)]
     assert numbers == list(range(numbers[0], 200))
     assert recording.problems == []
 
@@ -186,7 +169,7 @@ def test_any_life_is_read_back(
 ) -> None:
     directory = tmp_path_factory.mktemp("life")
     time = Clock().now // 1000
-    life, live, expected = 1, set[int](), list[Any]([Started(1, time, "b-1")])
+    life, live, expected = 1, set[int](), list[Any]([rec.Started(1, time, "b-1")])
     recorder = writer(directory, file_bytes=file_bytes)
     for name, *args in actions:
         at, base = len(expected) + 1, life << 32
@@ -194,30 +177,32 @@ def test_any_life_is_read_back(
             number, client, filters = args
             live.add(number)
             recorder.subscribed(number, client, 1, 2, filters)
-            expected.append(Subscribed(at, time, base + number, client, 1, 2, tuple(filters), False))
+            expected.append(rec.Subscribed(at, time, base + number, client, 1, 2, tuple(filters), False))
         elif name == "unsubscribed" and args[0] in live:
             live.remove(args[0])
             recorder.unsubscribed(args[0])
-            expected.append(Unsubscribed(at, time, base + args[0]))
+            expected.append(rec.Unsubscribed(at, time, base + args[0]))
         elif name == "accepted":
             recorder.accepted("b", 9, "p", [body for body, _ in args[0]], [matched for _, matched in args[0]])
             for n, (body, matched) in enumerate(args[0]):
-                expected.append(Accepted(at + n, time, "b", 9 + n, "p", body, tuple(base + each for each in matched)))
+                expected.append(
+                    rec.Accepted(at + n, time, "b", 9 + n, "p", body, tuple(base + each for each in matched))
+                )
         elif name == "dropped":
             lost = [(broker, number % 2**63) for broker, number in args[1]]
             recorder.dropped(args[0], "ended", lost)
-            expected.append(Dropped(at, time, base + args[0], "ended", tuple(lost)))
+            expected.append(rec.Dropped(at, time, base + args[0], "ended", tuple(lost)))
         elif name == "commit":
             recorder.commit()
         elif name == "restart":
             recorder.close()
-            expected.append(Stopped(at, time))
+            expected.append(rec.Stopped(at, time))
             life = len(recording_files(directory)) + 1
             live.clear()
             recorder = writer(directory, file_bytes=file_bytes)
-            expected.append(Started(at + 1, time, "b-1"))
+            expected.append(rec.Started(at + 1, time, "b-1"))
     recorder.close()
-    expected.append(Stopped(len(expected) + 1, time))
+    expected.append(rec.Stopped(len(expected) + 1, time))
     recording = Recording(directory)
     assert list(recording) == expected
     assert recording.problems == []
@@ -239,14 +224,25 @@ def test_an_index_replaces_the_one_before(tmp_path: Path) -> None:
         recorder.commit()
         recorder.reopen()
     records = list(Recording(tmp_path))
-    kinds = [Started, Indexed, Standing, Attached, Added, Indexed, Added, Removed, Unsubscribed, Stopped]
+    kinds = [
+        rec.Started,
+        rec.Indexed,
+        rec.Standing,
+        rec.Attached,
+        rec.Added,
+        rec.Indexed,
+        rec.Added,
+        rec.Removed,
+        rec.Unsubscribed,
+        rec.Stopped,
+    ]
     assert [type(record) for record in records] == kinds
     restated = [record for record in Recording(recording_files(tmp_path)[1]) if getattr(record, "restated", False)]
     assert [record._replace(restated=False, sequence=0) for record in restated] == [
         records[at]._replace(sequence=0) for at in (5, 6, 7, 2, 3)
     ]
     last = [type(record) for record in Recording(recording_files(tmp_path)[2])]
-    assert last == [Indexed, Added, Removed, Standing, Stopped]
+    assert last == [rec.Indexed, rec.Added, rec.Removed, rec.Standing, rec.Stopped]
 
 
 # -- what can go wrong ---------------------------------------------------------------------------------------
@@ -302,7 +298,7 @@ def test_bit_flips(good: Good, tmp_path_factory: pytest.TempPathFactory, data: s
         assert found == records[: len(found)]
     if bit // 8 >= HEADER_BYTES:
         lenient = Recording(path, strict=False)
-        kept = [record for record in lenient if not isinstance(record, Gap)]
+        kept = [record for record in lenient if not isinstance(record, rec.Gap)]
         assert all(record in records for record in kept)
         assert lenient.problems
 
@@ -321,7 +317,7 @@ def test_a_life_cut_between_two_blocks_is_told(tmp_path: Path, good: Good) -> No
     path = tmp_path / "00000001.rec"
     path.write_bytes(data[: data.rindex(b"\xc7BLK")])  # without the block of `Stopped`
     cut = Recording(tmp_path)
-    assert not any(isinstance(record, Stopped) for record in cut)
+    assert not any(isinstance(record, rec.Stopped) for record in cut)
     (problem,) = cut.problems
     assert (problem.fault, problem.path, problem.offset) == (Fault.OPEN, path, path.stat().st_size)
     assert "still open or cut" in str(problem)
@@ -355,8 +351,8 @@ def test_damage_in_the_middle_is_told_or_skipped(tmp_path: Path, good: Good) -> 
         list(Recording(tmp_path))
     recording = Recording(tmp_path, strict=False)
     found = list(recording)
-    assert [record for record in found if not isinstance(record, Gap)] == [records[0], *records[4:]]
-    (gap,) = (record for record in found if isinstance(record, Gap))
+    assert [record for record in found if not isinstance(record, rec.Gap)] == [records[0], *records[4:]]
+    (gap,) = (record for record in found if isinstance(record, rec.Gap))
     assert (gap.missing, gap.reset) == (3, False)
     assert [problem.fault for problem in recording.problems] == [Fault.DAMAGED, Fault.GAP]
 
@@ -370,9 +366,9 @@ def test_a_missing_file_is_a_gap_that_the_next_file_mends(tmp_path: Path) -> Non
     recording_files(tmp_path)[1].unlink()
     recording = Recording(tmp_path)
     records = list(recording)
-    at = next(n for n, record in enumerate(records) if isinstance(record, Gap))
+    at = next(n for n, record in enumerate(records) if isinstance(record, rec.Gap))
     assert records[at].reset
-    assert isinstance(records[at + 1], Subscribed)
+    assert isinstance(records[at + 1], rec.Subscribed)
     assert records[at + 1].restated
     assert [problem.fault for problem in recording.problems] == [Fault.GAP]
 
@@ -428,6 +424,13 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         recorder.accepted("b-1", 2, "p", (BODY,), [{2}])
     recording = Recording(tmp_path)
     records = list(recording)
-    assert [type(record) for record in records] == [Started, Subscribed, Gap, Subscribed, Accepted, Stopped]
+    assert [type(record) for record in records] == [
+        rec.Started,
+        rec.Subscribed,
+        rec.Gap,
+        rec.Subscribed,
+        rec.Accepted,
+        rec.Stopped,
+    ]
     assert records[2].missing == 3
     assert [problem.fault for problem in recording.problems][-1] is Fault.GAP
