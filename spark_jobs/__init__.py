@@ -1,15 +1,15 @@
 """Bulk work on PySpark: indexes built of millions of subscriptions, and events of the past replayed.
 
 The functions of `dataframes.py` are found here: `spark_jobs.match(events, index)`. They are loaded when they are asked
-for, since the broker and the clients run without Spark.
+for, since the broker and the clients run without Spark. `publishing` brings streams to a broker.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from contrada.spark_jobs.dataframes import build_index, compare, match, parse_subscriptions
+    from contrada.spark_jobs.dataframes import build_index, compare, match, parse_subscriptions, publisher
 
-__all__ = ["build_index", "compare", "match", "parse_subscriptions"]
+__all__ = ["build_index", "compare", "match", "parse_subscriptions", "publisher"]
 
 if not TYPE_CHECKING:
 

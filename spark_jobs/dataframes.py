@@ -4,6 +4,7 @@
     build_index(table_or_path, out)       an index (build/build_index.py)
     match(events, index)                  who would be notified; events may be a stream
     compare(recorded, replayed)           deliveries that are missing, and such that are extra
+    publisher(connect)                    for a stream's foreachBatch: its rows are published to a broker
     replay(events, index, out)            what `contrada replay` does, with its report
 
 Whatever Spark reads as a table will do: Parquet, Delta, Iceberg. Rows cross into Python once, as Arrow batches.
@@ -21,6 +22,7 @@ from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.build.rows.parsing import parse_batch
 from contrada.spark_jobs.build.rows.sources import COLUMNS, read_table
 from contrada.spark_jobs.common.index_cache import IndexFiles
+from contrada.spark_jobs.publishing import publisher
 from contrada.spark_jobs.replay import replay as replaying
 from contrada.spark_jobs.replay.comparing import differences
 from contrada.spark_jobs.replay.logs.event_logs import Layout, dataframe_format, select_events
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
     from contrada.spark_jobs.replay.results import Replayed
 
-__all__ = ["build_index", "compare", "match", "parse_subscriptions", "replay"]
+__all__ = ["build_index", "compare", "match", "parse_subscriptions", "publisher", "replay"]
 
 
 def parse_subscriptions(subscriptions: DataFrame) -> DataFrame:

@@ -1,1 +1,6 @@
-"""`build-index`: rows are read and parsed, brought together, counted, planned and packed into segments."""
+"""`build-index`: rows are read and parsed, brought together, counted, planned and packed into segments.
+
+`build_index` is the job, `plan` what it is asked for. `first_pass` parses (`rows`) and stages (`staging`), and finds
+what repeats or is covered (`cover`); `second_pass` counts (`statistics`), `partitioning` plans, `building` packs.
+`messages` is what the tasks tell each other, `hashing` what they compare by.
+"""

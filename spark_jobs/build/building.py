@@ -23,6 +23,7 @@ from contrada.spark_jobs.common.garbage import no_collection
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.language.filter import Filter
     from contrada.spark_jobs.build.messages import PartParsed
     from contrada.spark_jobs.build.partitioning import Plan
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 
 _COLUMNS: Final = (
     *("id", "interface", "shape", "name", "x1", "y1", "x2", "y2", "tokens", "op", "ring", "filter", "filters"),
-    "weigh",
+    *("weigh", "ref", "root"),
 )
+_PLACING: Final = ["weigh", "ref", "root"]  # what depends on how the input was cut
 
 
 def build_segments(
@@ -45,8 +47,10 @@ def build_segments(
 
     def send(number: int, _: PartParsed) -> Iterator[tuple[int, SegmentRows]]:
         rows, refs, _ = placing.read(number)
-        buckets, owners, weigh = placing.place(rows, refs)
-        rows = rows.append_column("weigh", pa.array(weigh)).select(_COLUMNS)
+        buckets, owners, weigh, roots = placing.place(rows, refs)
+        for name, column in zip(_PLACING, (weigh, refs, roots), strict=True):
+            rows = rows.append_column(name, pa.array(column))
+        rows = rows.select(_COLUMNS)
         for segment, table in scattered(rows, segments_of(buckets, owners, plan)):
             yield segment, SegmentRows(segment, table)
 
@@ -73,7 +77,7 @@ def _write(rows: pa.Table, kind: str, directory: str, geotext_index: str) -> tup
         directory,
         SubscriptionIds.of_text(text, ids.offsets[1:] - first, counts),
         filters,
-        [stream_of(rows.drop_columns("weigh"))],
+        [stream_of(rows.drop_columns(_PLACING))],
         _gate(rows, filters),
         kind,
         geotext_index=geotext_index,
@@ -125,7 +129,17 @@ def filters_of(rows: pa.Table) -> Filters:
         ),
         others,
         np.repeat(rows.column("weigh").to_numpy(zero_copy_only=False), counts),
+        np.repeat(_coverers(rows, starts), counts) if "root" in rows.column_names else None,
     )
+
+
+def _coverers(rows: pa.Table, starts: Ints) -> Ints:
+    """For each subscription, the first filter of the one that seems to cover it, where that is in this segment."""
+    refs, roots = (rows.column(name).to_numpy() for name in ("ref", "root"))
+    order = np.argsort(refs)
+    at = order[np.minimum(np.searchsorted(refs, roots, sorter=order), len(order) - 1)] if len(order) else order
+    found: Ints = np.where((refs[at] == roots) & (roots != refs), starts[at], -1)
+    return found
 
 
 def _lengths(lists: pa.ListArray) -> np.ndarray:

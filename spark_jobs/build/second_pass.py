@@ -69,13 +69,17 @@ class Placing:
         clashing = (dead[low:high] - (part.number << REF))[faults[low:high] == CLASHING]
         return table.filter(pa.array(stands)), refs[stands], table.take(pa.array(clashing))
 
-    def place(self, rows: pa.Table, refs: Ints) -> tuple[Ints, np.ndarray, np.ndarray]:
-        """Of subscriptions that stand: buckets, a hash of what each is placed by, and which may cover or be covered."""
+    def place(self, rows: pa.Table, refs: Ints) -> tuple[Ints, np.ndarray, np.ndarray, Ints]:
+        """Of subscriptions that stand: buckets, and a hash of what each is placed by.
+
+        Which of them may cover others or be covered, and the ref of the one that seems to cover it; -1 for none.
+        """
         covers = CoverGroups.load(self.covers)
         kinds = rows.column("kind").to_numpy().astype(np.int64)
         groups, places = groups_of(rows.column("name")), centres(rows)
         owners = hash_texts(text_of(rows.column("id").combine_chunks()))
         at, member = covers.find(refs)
+        roots = np.full(len(refs), -1, np.int64)
         if member.any():
             led = member & (covers.roots[at] >= 0) if len(covers.refs) else member
             where = at[led]
@@ -84,7 +88,8 @@ class Placing:
             hashes = np.zeros(len(where), np.uint64)
             mix_all(hashes, covers.roots[where].view(np.uint64))
             owners[led] = hashes
-        return buckets_of(kinds, groups, places, self.grid), owners, member
+            roots[led] = covers.roots[where]
+        return buckets_of(kinds, groups, places, self.grid), owners, member, roots
 
 
 def second_pass(engine: Engine, placing: Placing, directory: str, tokens: str) -> list[PartCounted | TokensCounted]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import contrada
 from contrada import spark_jobs
 from contrada.errors import InvalidValue
 from contrada.forwarding.segments.index_directory import write_index
@@ -85,3 +86,29 @@ def test_a_stream_is_matched_against_the_index_as_it_is(spark: SparkSession, tmp
     write_index(tmp_path / "index", [("s2", "I", "price > 0")])
     write_events(tmp_path / "events" / "b.parquet", [2, 7])
     assert run() == [("e2", "s2"), ("e5", "s1"), ("e7", "s2")]
+
+
+def test_a_stream_is_published_to_a_broker(
+    spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_index(tmp_path / "index", [("s1", "I", "price > 3"), ("s2", "J", "price > 7")])
+    write_events(tmp_path / "events" / "a.parquet", [1, 5, 9])
+    table = spark.read.parquet(str(tmp_path / "events"))
+    events = spark.readStream.schema(table.schema).parquet(str(tmp_path / "events"))
+    with contrada.Broker() as broker, contrada.Client(broker.url) as client:
+        heard = client.subscribe("filter_id exists")
+        url = broker.url
+        found = spark_jobs.match(events, tmp_path / "index", id="key", time="at")
+        sink = found.writeStream.foreachBatch(spark_jobs.publisher(lambda: contrada.Client(url)))
+        sink.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(
+            availableNow=True
+        ).start().awaitTermination()
+        told = sorted((n["event_id"], n["filter_id"]) for n in (heard.get(timeout=30) for _ in range(3)))
+        batch = spark_jobs.match(table, tmp_path / "index", id="key", time="at")
+        assert told == deliveries(batch) == [("e5", "s1"), ("e9", "s1"), ("e9", "s2")]
+        wrong = spark.createDataFrame([("a", 1.0), ("b", float("nan"))], "filter_id string, price double")
+        spark_jobs.publisher(lambda: contrada.Client(url))(wrong, 7)
+        assert heard.get(timeout=30)["filter_id"] == "a"
+    assert "batch 7: 1 rows were not published: attribute 'price': a number must be finite" in caplog.text
+    with pytest.raises(InvalidValue, match="which is no value"):
+        spark_jobs.publisher(lambda: contrada.Client(url))(spark.sql("select array(1) as x"), 8)

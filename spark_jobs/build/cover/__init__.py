@@ -1,1 +1,4 @@
-"""Subscriptions that must meet: ids that come twice, and filters that cover others."""
+"""Subscriptions that must be compared: ids that come twice (`repeated_ids`), and filters that cover others.
+
+`candidates` brings those together that may cover one another, `coverers` looks, `cover_groups` are placed together.
+"""

@@ -154,7 +154,7 @@ def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
     if len(constraints) == 1:
         if isinstance(first.value, TextMatch) and type(first.value.within) is Box:
             return BOX_MATCH, *place, sorted(first.value.keywords), -1, None, None, 1, None
-        if first.kind is Kind.REGION:
+        if first.kind is Kind.REGION and first.op in RELATIONS:  # a set of relations has no place there
             ring = first.value.coords.ravel()  # type: ignore[union-attr]  # the kind says it is a Region
             shape = BOX if isinstance(first.value, Box) else POLYGON
             return shape, *place, None, RELATIONS.index(first.op), ring, None, 1, None

@@ -46,7 +46,7 @@ def stream(path: Path, layout: Layout) -> Iterator[Event | Reject]:
             events = decode(batch, format)
             yield from events.rejects
             given = events.notifications
-            each = [_row(given, n) for n in range(given.size)] if isinstance(given, Columns) else given
+            each = [row_of(given, n) for n in range(given.size)] if isinstance(given, Columns) else given
             yield from map(Event, events.ids.to_pylist(), events.times.tolist(), each)
 
 
@@ -65,7 +65,7 @@ def _batches(kind: str, file: Path, layout: Layout) -> Iterator[tuple[pa.RecordB
         yield batch, format
 
 
-def _row(columns: Columns, n: int) -> dict[str, Any]:
+def row_of(columns: Columns, n: int) -> dict[str, Any]:
     """One notification of many."""
     there = (each for each in columns.columns if each.present is None or each.present[n])
     return {column.name: _value(column, n) for column in there}

@@ -1,1 +1,1 @@
-"""What a replay tells: counts, pictures, and one page."""
+"""What a replay tells: `tally` and `counting`, `pictures` with `outlines`, and one page (`report`)."""

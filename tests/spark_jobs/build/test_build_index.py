@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from contrada.client.cli.commands import build_index as command
+from contrada.client.cli.jobs import build_index as command
 from contrada.client.cli.main import app
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.parse import parse

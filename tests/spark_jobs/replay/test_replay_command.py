@@ -17,9 +17,9 @@ import pytest
 from typer.testing import CliRunner
 
 import contrada
-from contrada.client.cli.commands import replay as command
-from contrada.client.cli.commands.replay import bytes_of, rate_of
 from contrada.client.cli.event_publisher import paced
+from contrada.client.cli.jobs import replay as command
+from contrada.client.cli.jobs.replay import bytes_of, rate_of
 from contrada.client.cli.main import app
 from contrada.errors import InvalidValue
 from contrada.forwarding.segments.index_directory import write_index
