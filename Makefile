@@ -28,7 +28,7 @@ $(RUNS): pyproject.toml constraints.txt setup.py
 
 $(STAMP): $(RUNS)
 	@echo 'installing what developing needs …'
-	$(PIP) --editable '.[dev,bench,spark]'
+	$(PIP) --editable '.[dev,bench,spark,gateway]'
 	$(BIN)/contrada warm --jobs
 	touch $@
 

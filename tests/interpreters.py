@@ -16,7 +16,12 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TESTS = ["tests/forwarding/language", "tests/forwarding/codec", "tests/broker/protocol", "tests/client/test_core.py"]
+TESTS = [
+    "tests/forwarding/language",
+    "tests/forwarding/codec",
+    "tests/broker/protocol",
+    "tests/client/engine/test_core.py",
+]
 KERNELS = "tests/forwarding/language/test_borders.py"  # what the table takes and refuses: that is compiled code
 NEEDED = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis"]
 

@@ -2,5 +2,6 @@
 
 PROTOCOL.md tells it in prose. Read `wire` (the constants), `messages` (one type for each message) and `frames` (their
 bytes; `fields` checks what is read). `peer_messages` and `peer_frames` are the same for what brokers say over a link.
-`addresses`, `keys` and `keepalive` are what both ends need to know to connect. It imports nothing else of the broker.
+`addresses`, `keys`, `keepalive` and `monitor` are what both ends need to know to connect. It imports nothing else of
+the broker.
 """

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 
+from contrada.broker.protocol import messages as msg
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.fields import (
     arity,
@@ -29,38 +30,6 @@ from contrada.broker.protocol.fields import (
     text,
     unpack,
 )
-from contrada.broker.protocol.messages import (
-    Ack,
-    Acked,
-    Advertise,
-    Attach,
-    Bye,
-    Credit,
-    Deliver,
-    Delivered,
-    Drop,
-    Dropped,
-    Error,
-    Explain,
-    Grant,
-    Hello,
-    IndexAdd,
-    IndexLoad,
-    IndexRemove,
-    Limits,
-    Link,
-    Message,
-    NotificationId,
-    Ping,
-    Pong,
-    Publish,
-    Reply,
-    Status,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-    Welcome,
-)
 from contrada.broker.protocol.wire import LIST_LENGTH, MAX_INTEGER, MAX_SUBSCRIPTION
 from contrada.errors import ProtocolError
 
@@ -74,7 +43,7 @@ _DEPTH = 16  # of a REPLY's document; nothing else nests
 # ------------------------------------------------------------------------------------------------ encoding
 
 
-def encode(message: Message) -> list[bytes]:
+def encode(message: msg.Message) -> list[bytes]:
     """Write a message as frames."""
     return _ENCODERS[type(message)](message)
 
@@ -84,12 +53,12 @@ def ack_frames(acks: Sequence[tuple[int, int]]) -> list[bytes]:
     return [_pack((wire.ACK, acks))]
 
 
-def _encode_publish(m: Publish) -> list[bytes]:
+def _encode_publish(m: msg.Publish) -> list[bytes]:
     bodies, attachments = detach(m.notifications)
     return [_pack((wire.PUBLISH, m.request, bodies)), *attachments]
 
 
-def _encode_deliver(m: Deliver) -> list[bytes]:
+def _encode_deliver(m: msg.Deliver) -> list[bytes]:
     """Write a DELIVER. A broker joins its own from envelopes that are packed once for all receivers (`core.batch`)."""
     bodies, attachments = detach([entry.body for entry in m.entries])
     head: list[Any] = [wire.DELIVER]
@@ -98,7 +67,7 @@ def _encode_deliver(m: Deliver) -> list[bytes]:
     return [_pack(head), *attachments]
 
 
-def _encode_welcome(m: Welcome) -> list[bytes]:
+def _encode_welcome(m: msg.Welcome) -> list[bytes]:
     head = (
         wire.WELCOME,
         m.version,
@@ -119,29 +88,29 @@ def _fields(kind: int) -> Callable[[Any], list[bytes]]:
 
 
 _ENCODERS: dict[type, Callable[[Any], list[bytes]]] = {
-    Hello: lambda m: [_pack((wire.HELLO, wire.MAGIC, m.oldest, m.newest, m.name))],
-    Welcome: _encode_welcome,
-    Subscribe: _fields(wire.SUBSCRIBE),
-    Unsubscribe: _fields(wire.UNSUBSCRIBE),
-    Publish: _encode_publish,
-    Deliver: _encode_deliver,
-    Ack: _fields(wire.ACK),
-    Credit: _fields(wire.CREDIT),
-    Ping: _fields(wire.PING),
-    Pong: _fields(wire.PONG),
-    Error: lambda m: [_pack((wire.ERROR, m.request, m.code, cut(m.reason), m.fatal))],
-    Bye: lambda m: [_pack((wire.BYE, cut(m.reason)))],
-    Dropped: _fields(wire.DROPPED),
-    Status: _fields(wire.STATUS),
-    Explain: _fields(wire.EXPLAIN),
-    Reply: _fields(wire.REPLY),
-    Advertise: _fields(wire.ADVERTISE),
-    Unadvertise: _fields(wire.UNADVERTISE),
-    Attach: _fields(wire.ATTACH),
-    IndexLoad: _fields(wire.INDEX_LOAD),
-    IndexAdd: _fields(wire.INDEX_ADD),
-    IndexRemove: _fields(wire.INDEX_REMOVE),
-    Link: _fields(wire.LINK),
+    msg.Hello: lambda m: [_pack((wire.HELLO, wire.MAGIC, m.oldest, m.newest, m.name))],
+    msg.Welcome: _encode_welcome,
+    msg.Subscribe: _fields(wire.SUBSCRIBE),
+    msg.Unsubscribe: _fields(wire.UNSUBSCRIBE),
+    msg.Publish: _encode_publish,
+    msg.Deliver: _encode_deliver,
+    msg.Ack: _fields(wire.ACK),
+    msg.Credit: _fields(wire.CREDIT),
+    msg.Ping: _fields(wire.PING),
+    msg.Pong: _fields(wire.PONG),
+    msg.Error: lambda m: [_pack((wire.ERROR, m.request, m.code, cut(m.reason), m.fatal))],
+    msg.Bye: lambda m: [_pack((wire.BYE, cut(m.reason)))],
+    msg.Dropped: _fields(wire.DROPPED),
+    msg.Status: _fields(wire.STATUS),
+    msg.Explain: _fields(wire.EXPLAIN),
+    msg.Reply: _fields(wire.REPLY),
+    msg.Advertise: _fields(wire.ADVERTISE),
+    msg.Unadvertise: _fields(wire.UNADVERTISE),
+    msg.Attach: _fields(wire.ATTACH),
+    msg.IndexLoad: _fields(wire.INDEX_LOAD),
+    msg.IndexAdd: _fields(wire.INDEX_ADD),
+    msg.IndexRemove: _fields(wire.INDEX_REMOVE),
+    msg.Link: _fields(wire.LINK),
 }
 
 
@@ -156,7 +125,7 @@ def cut(reason: str) -> str:
 # ------------------------------------------------------------------------------------------------ decoding
 
 
-def decode(frames: Sequence[bytes], limits: Limits = Limits()) -> Message:  # noqa: B008 (an immutable tuple)
+def decode(frames: Sequence[bytes], limits: msg.Limits = msg.Limits()) -> msg.Message:  # noqa: B008 (an immutable tuple)
     """Read the message in these frames. `limits` bounds what is accepted before anything is allocated."""
     if not 1 <= len(frames) <= 1 + LIST_LENGTH:
         bad(f"{len(frames)} frames; a message has 1 to {1 + LIST_LENGTH}")
@@ -198,18 +167,18 @@ _REQUESTS = frozenset(
 )
 
 
-def _hello(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Hello:
+def _hello(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Hello:
     magic, oldest, newest, name = arity("HELLO", fields, 4)
     if magic != wire.MAGIC:
         bad("HELLO does not begin with the magic word: the peer speaks another protocol")
     oldest = integer("oldest", oldest, 1, 65_535)
-    return Hello(oldest, integer("newest", newest, oldest, 65_535), text("name", name))
+    return msg.Hello(oldest, integer("newest", newest, oldest, 65_535), text("name", name))
 
 
-def _welcome(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Welcome:
+def _welcome(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Welcome:
     version, broker, session, publisher, roles, heartbeat, timeout, limits = arity("WELCOME", fields, 8)
-    arity("limits", array("limits", limits, 64), len(Limits._fields))
-    return Welcome(
+    arity("limits", array("limits", limits, 64), len(msg.Limits._fields))
+    return msg.Welcome(
         integer("version", version, 1, 65_535),
         text("broker", broker),
         integer("session", session, 1),
@@ -217,13 +186,13 @@ def _welcome(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Welcom
         frozenset(member("role", wire.Role, role) for role in array("roles", roles, len(wire.Role), 0)),
         seconds("heartbeat", heartbeat),
         seconds("timeout", timeout),
-        Limits(*(integer(name, value, 1) for name, value in zip(Limits._fields, limits, strict=True))),
+        msg.Limits(*(integer(name, value, 1) for name, value in zip(msg.Limits._fields, limits, strict=True))),
     )
 
 
-def _subscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Subscribe:
+def _subscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Subscribe:
     request, subscription, filters, policy, credit, queue = arity("SUBSCRIBE", fields, 6)
-    return Subscribe(
+    return msg.Subscribe(
         integer("request", request, 1),
         integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
         _filters(filters),
@@ -233,9 +202,9 @@ def _subscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Subs
     )
 
 
-def _unsubscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Unsubscribe:
+def _unsubscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Unsubscribe:
     request, subscription = arity("UNSUBSCRIBE", fields, 2)
-    return Unsubscribe(integer("request", request, 1), integer("subscription", subscription, 0, MAX_SUBSCRIPTION))
+    return msg.Unsubscribe(integer("request", request, 1), integer("subscription", subscription, 0, MAX_SUBSCRIPTION))
 
 
 def _filters(filters: Any) -> tuple[bytes, ...]:
@@ -246,24 +215,24 @@ def _filters(filters: Any) -> tuple[bytes, ...]:
     return checked
 
 
-def _advertise(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Advertise:
+def _advertise(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Advertise:
     request, advertisement, filters = arity("ADVERTISE", fields, 3)
     number = integer("advertisement", advertisement, 0, MAX_SUBSCRIPTION)
-    return Advertise(integer("request", request, 1), number, _filters(filters))
+    return msg.Advertise(integer("request", request, 1), number, _filters(filters))
 
 
-def _unadvertise(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Unadvertise:
+def _unadvertise(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Unadvertise:
     request, advertisement = arity("UNADVERTISE", fields, 2)
-    return Unadvertise(integer("request", request, 1), integer("advertisement", advertisement, 0, MAX_SUBSCRIPTION))
+    return msg.Unadvertise(integer("request", request, 1), integer("advertisement", advertisement, 0, MAX_SUBSCRIPTION))
 
 
-def _publish(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Publish:
+def _publish(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: msg.Limits) -> msg.Publish:
     request, bodies = arity("PUBLISH", fields, 2)
     bodies = read_bodies(array("notifications", bodies, limits.batch), attachments, limits)
-    return Publish(integer("request", request, 1), bodies)
+    return msg.Publish(integer("request", request, 1), bodies)
 
 
-def _deliver(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Deliver:
+def _deliver(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: msg.Limits) -> msg.Deliver:
     if not fields or len(fields) % 2:
         bad("DELIVER has pairs of envelope and subscriptions")
     envelopes = [arity("envelope", array("envelope", envelope, 4), 4) for envelope in fields[::2]]
@@ -272,83 +241,83 @@ def _deliver(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limi
     for (broker, sequence, publisher, _), body, subscriptions in zip(envelopes, bodies, fields[1::2], strict=True):
         for subscription in array("subscriptions", subscriptions, LIST_LENGTH):
             integer("subscription", subscription, 0, MAX_SUBSCRIPTION)
-        id = NotificationId(text("broker", broker), integer("sequence", sequence, 1))
-        entries.append(Delivered(id, text("publisher", publisher), body, subscriptions))
-    return Deliver(tuple(entries))
+        id = msg.NotificationId(text("broker", broker), integer("sequence", sequence, 1))
+        entries.append(msg.Delivered(id, text("publisher", publisher), body, subscriptions))
+    return msg.Deliver(tuple(entries))
 
 
-def _ack(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Ack:
+def _ack(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Ack:
     (entries,) = arity("ACK", fields, 1)
     rows = integer_rows("acks", entries, ("request", 1, MAX_INTEGER), ("sequence", 0, MAX_INTEGER))
-    return Ack(tuple(Acked(*row) for row in rows))
+    return msg.Ack(tuple(msg.Acked(*row) for row in rows))
 
 
-def _credit(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Credit:
+def _credit(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Credit:
     (grants,) = arity("CREDIT", fields, 1)
     rows = integer_rows("grants", grants, ("subscription", 0, MAX_SUBSCRIPTION), ("credit", 1, MAX_INTEGER))
-    return Credit(tuple(Grant(*row) for row in rows))
+    return msg.Credit(tuple(msg.Grant(*row) for row in rows))
 
 
-def _dropped(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Dropped:
+def _dropped(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Dropped:
     (drops,) = arity("DROPPED", fields, 1)
     bounds = ("subscription", 0, MAX_SUBSCRIPTION), ("dropped", 1, MAX_INTEGER), ("total", 1, MAX_INTEGER)
-    return Dropped(tuple(Drop(*row) for row in integer_rows("drops", drops, *bounds)))
+    return msg.Dropped(tuple(msg.Drop(*row) for row in integer_rows("drops", drops, *bounds)))
 
 
-def _ping(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Ping:
-    return Ping(integer("nonce", *arity("PING", fields, 1)))
+def _ping(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Ping:
+    return msg.Ping(integer("nonce", *arity("PING", fields, 1)))
 
 
-def _pong(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Pong:
-    return Pong(integer("nonce", *arity("PONG", fields, 1)))
+def _pong(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Pong:
+    return msg.Pong(integer("nonce", *arity("PONG", fields, 1)))
 
 
-def _error(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Error:
+def _error(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Error:
     request, code, reason, fatal = arity("ERROR", fields, 4)
     if type(fatal) is not bool:
         bad("fatal must be a boolean")
     reason = text("reason", reason, wire.REASON_BYTES)
-    return Error(integer("request", request), member("code", wire.Code, code), reason, fatal)
+    return msg.Error(integer("request", request), member("code", wire.Code, code), reason, fatal)
 
 
-def _bye(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Bye:
+def _bye(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Bye:
     (reason,) = arity("BYE", fields, 1)
-    return Bye(text("reason", reason, wire.REASON_BYTES))
+    return msg.Bye(text("reason", reason, wire.REASON_BYTES))
 
 
-def _status(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Status:
+def _status(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Status:
     (request,) = arity("STATUS", fields, 1)
-    return Status(integer("request", request, 1))
+    return msg.Status(integer("request", request, 1))
 
 
-def _explain(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Explain:
+def _explain(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Explain:
     request, notification, session, subscription = arity("EXPLAIN", fields, 4)
     broker, sequence = arity("notification", array("notification", notification, 2), 2)
-    return Explain(
+    return msg.Explain(
         integer("request", request, 1),
-        NotificationId(text("broker", broker), integer("sequence", sequence, 1)),
+        msg.NotificationId(text("broker", broker), integer("sequence", sequence, 1)),
         integer("session", session),
         integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
     )
 
 
-def _reply(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Reply:
+def _reply(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Reply:
     request, document = arity("REPLY", fields, 2)
     if type(document) is not dict:
         bad("a REPLY's document must be a map")
-    return Reply(integer("request", request, 1), _document(document, _DEPTH))
+    return msg.Reply(integer("request", request, 1), _document(document, _DEPTH))
 
 
-def _link(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Link:
+def _link(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Link:
     broker, advertisements, incarnation = arity("LINK", fields, 3)
     if type(advertisements) is not bool:
         bad("advertisements must be a boolean")
-    return Link(text("broker", broker), advertisements, integer("incarnation", incarnation))
+    return msg.Link(text("broker", broker), advertisements, integer("incarnation", incarnation))
 
 
-def _attach(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Attach:
+def _attach(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Attach:
     request, subscription, name, policy, credit, queue = arity("ATTACH", fields, 6)
-    return Attach(
+    return msg.Attach(
         integer("request", request, 1),
         integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
         _index_name("name", name),
@@ -358,20 +327,20 @@ def _attach(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> Attach:
     )
 
 
-def _index_load(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> IndexLoad:
+def _index_load(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.IndexLoad:
     request, path, shard = arity("INDEX_LOAD", fields, 3)
-    return IndexLoad(integer("request", request, 1), text("path", path, wire.REASON_BYTES), text("shard", shard))
+    return msg.IndexLoad(integer("request", request, 1), text("path", path, wire.REASON_BYTES), text("shard", shard))
 
 
-def _index_add(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> IndexAdd:
+def _index_add(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.IndexAdd:
     request, id, name, encoded = arity("INDEX_ADD", fields, 4)
     (filter,) = _filters((encoded,))
-    return IndexAdd(integer("request", request, 1), _index_name("id", id), _index_name("name", name), filter)
+    return msg.IndexAdd(integer("request", request, 1), _index_name("id", id), _index_name("name", name), filter)
 
 
-def _index_remove(fields: tuple[Any, ...], _a: Sequence[bytes], _l: Limits) -> IndexRemove:
+def _index_remove(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.IndexRemove:
     request, id = arity("INDEX_REMOVE", fields, 2)
-    return IndexRemove(integer("request", request, 1), _index_name("id", id))
+    return msg.IndexRemove(integer("request", request, 1), _index_name("id", id))
 
 
 def _index_name(what: str, value: Any) -> str:
@@ -397,7 +366,7 @@ def _document(value: Any, depth: int) -> Any:
     return value
 
 
-_DECODERS: dict[int, Callable[[tuple[Any, ...], Sequence[bytes], Limits], Message]] = {
+_DECODERS: dict[int, Callable[[tuple[Any, ...], Sequence[bytes], msg.Limits], msg.Message]] = {
     wire.HELLO: _hello,
     wire.WELCOME: _welcome,
     wire.SUBSCRIBE: _subscribe,

@@ -1,4 +1,4 @@
-"""The command line: `contrada COMMAND`. Each command is a function in `contrada.client.cli.commands`.
+"""The command line: `contrada COMMAND`. Each command is a function in a module of its name, in `commands` or `jobs`.
 
 Messages go to stderr and results to stdout. Exit codes are `common.Exit`. Only the command that is run is imported; all
 of them are for help and completion.
@@ -10,12 +10,15 @@ import os
 import sys
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from contrada.client.cli.common import Exit, examples, say
 from contrada.errors import ContradaError, Disconnected
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 COMMANDS: Final = (
     "broker",
@@ -27,12 +30,20 @@ COMMANDS: Final = (
     "build_index",
     "replay",
     "keygen",
+    "gateway",
+    "token",
     "warm",
     "bench",
     "demo",
     "index",
 )
+_ROOMS: Final = {"build_index": "jobs", "replay": "jobs", "gateway": "access", "token": "access"}
 _HELP: Final = ("--help", "-h")
+
+
+def command_module(name: str) -> ModuleType:
+    """Import the module of a command."""
+    return import_module(f"contrada.client.cli.{_ROOMS.get(name, 'commands')}.{name}")
 
 
 @cache
@@ -49,7 +60,7 @@ def make_app(*only: str) -> typer.Typer:
         context_settings={"help_option_names": list(_HELP)},
     )
     for name in only or COMMANDS:
-        module = import_module(f"contrada.client.cli.commands.{name}")
+        module = command_module(name)
         command = getattr(module, name)
         epilog = None if only else examples(module.EXAMPLES)
         if isinstance(command, typer.Typer):

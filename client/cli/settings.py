@@ -14,6 +14,10 @@ The file is the one named by `--config` or `CONTRADA_CONFIG`, else `contrada.tom
     listen = "tcp://*:7400"
     keys = "keys"
 
+    [gateway]                      # fields of contrada.client.gateway.settings.GatewaySettings
+    http = "127.0.0.1:7480"
+    tokens = "keys"
+
 Paths in the file are relative to the file.
 """
 
@@ -29,8 +33,12 @@ from contrada.client.options import Options
 from contrada.errors import InvalidValue
 
 DEFAULT_URL: Final = "tcp://127.0.0.1:7400"
-_SECTIONS: Final = ("url", "client", "broker")
-_PATHS: Final = {"client": ("key", "server_key"), "broker": ("keys", "roads")}  # or, for server_key, the key itself
+_SECTIONS: Final = ("url", "client", "broker", "gateway")
+_PATHS: Final = {
+    "client": ("key", "server_key"),  # or, for server_key, the key itself
+    "broker": ("keys", "roads"),
+    "gateway": ("tokens", "certificate", "private_key"),
+}
 _PLACES: Final = ("record", "index")  # of the broker: directories that need not be there yet
 
 
@@ -42,6 +50,7 @@ class Config:
     url: str | None = None
     client: dict[str, Any] = field(default_factory=dict)
     broker: dict[str, Any] = field(default_factory=dict)
+    gateway: dict[str, Any] = field(default_factory=dict)
 
     def address(self, option: str | None) -> str:
         """Return the broker's address: the option (or `CONTRADA_URL`), the file's, or the default."""
@@ -82,4 +91,4 @@ def read(path: Path) -> Config:
     known = {f.name for f in fields(Options)}
     if unknown := sorted(set(sections["client"]) - known):
         raise InvalidValue(f"{path}: unknown setting client.{unknown[0]}; there are {', '.join(sorted(known))}")
-    return Config(path, document.get("url"), sections["client"], sections["broker"])
+    return Config(path, document.get("url"), sections["client"], sections["broker"], sections["gateway"])

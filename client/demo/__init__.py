@@ -1,1 +1,4 @@
-"""The demo: storms over Florida, who is warned, and why. `scenario` decides, `run` performs, `view` draws."""
+"""The demo: storms over Florida, who is warned, and why.
+
+`scenario` decides, `run` performs, `view` draws, with a map by `sketch`.
+"""

@@ -7,30 +7,9 @@ import pytest
 
 from contrada.broker.core.matching import HEAVY_BYTES
 from contrada.broker.core.recent import ENTRY_BYTES, Recent
+from contrada.broker.protocol import messages as msg
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.frames import encode
-from contrada.broker.protocol.messages import (
-    Ack,
-    Acked,
-    Advertise,
-    Bye,
-    Credit,
-    Deliver,
-    Error,
-    Explain,
-    Grant,
-    Hello,
-    Limits,
-    NotificationId,
-    Ping,
-    Pong,
-    Publish,
-    Reply,
-    Status,
-    Subscribe,
-    Unsubscribe,
-    Welcome,
-)
 from contrada.broker.protocol.wire import Code, Policy, Role
 from contrada.broker.sessions.session import Sent
 from contrada.broker.sessions.sessions import Identity
@@ -41,22 +20,22 @@ A, B, C = b"alice", b"bob", b"carol"
 
 
 def errors(messages):
-    return [(m.request, m.code, m.fatal) for m in messages if isinstance(m, Error)]
+    return [(m.request, m.code, m.fatal) for m in messages if isinstance(m, msg.Error)]
 
 
 def test_hello_is_answered_with_limits_and_a_name():
     top = TableTop()
-    top.say(A, Hello(1, 7, "alice"))
+    top.say(A, msg.Hello(1, 7, "alice"))
     (welcome,) = top.heard(A)
-    assert welcome == Welcome(1, "b-1", 1, "alice", ALL, 2.0, 10.0, Limits())
-    top.say(B, Hello(1, 1))
+    assert welcome == msg.Welcome(1, "b-1", 1, "alice", ALL, 2.0, 10.0, msg.Limits())
+    top.say(B, msg.Hello(1, 1))
     assert top.heard(B)[0].publisher == "client-2"
 
 
 @pytest.mark.parametrize(("oldest", "newest"), [(2, 9), (65_535, 65_535)])
 def test_no_common_version_is_refused_in_words(oldest, newest):
     top = TableTop()
-    top.say(A, Hello(oldest, newest))
+    top.say(A, msg.Hello(oldest, newest))
     (error,) = top.heard(A)
     assert (error.code, error.fatal) == (Code.VERSION, True)
     assert f"the client {oldest} to {newest}" in error.reason
@@ -64,7 +43,12 @@ def test_no_common_version_is_refused_in_words(oldest, newest):
 
 def test_nothing_happens_before_hello():
     top = TableTop()
-    for message in (Ping(1), Publish(1, (body(a=1),)), Subscribe(1, 1, equals("a", 1), Policy.BLOCK, 1), Bye()):
+    for message in (
+        msg.Ping(1),
+        msg.Publish(1, (body(a=1),)),
+        msg.Subscribe(1, 1, equals("a", 1), Policy.BLOCK, 1),
+        msg.Bye(),
+    ):
         top.say(A, message)
         assert errors(top.heard(A)) == [(0, Code.NO_SESSION, True)]
     assert not top.core.sessions.by_number
@@ -78,7 +62,7 @@ def test_a_notification_reaches_those_who_asked_and_no_one_else():
     top.publish(A, 1, "x", "z", "y", "x")
     assert delivered(top.heard(B)) == [(1, (1,)), (4, (1,))]
     assert delivered(top.heard(C)) == [(3, (1,))]
-    assert top.heard(A) == [Ack((Acked(1, 1),))]
+    assert top.heard(A) == [msg.Ack((msg.Acked(1, 1),))]
 
 
 def test_one_entry_names_all_subscriptions_of_a_client():
@@ -88,17 +72,17 @@ def test_one_entry_names_all_subscriptions_of_a_client():
         top.subscribe(B, id, "x")
     top.publish(A, 1, "x")
     (deliver,) = top.heard(B)
-    assert isinstance(deliver, Deliver)
+    assert isinstance(deliver, msg.Deliver)
     (entry,) = deliver.entries
     assert sorted(entry.subscriptions) == [1, 2, 3]
-    assert (entry.publisher, entry.body, entry.id) == ("alice", body(a="x", n=0), NotificationId("b-1", 1))
+    assert (entry.publisher, entry.body, entry.id) == ("alice", body(a="x", n=0), msg.NotificationId("b-1", 1))
 
 
 def test_more_subscriptions_than_an_entry_can_name_are_split():
     top = TableTop()
     top.connect(A, B)
     for id in range(wire.LIST_LENGTH + 5):
-        top.say(B, Subscribe(id + 1, id, equals("a", "x"), Policy.BLOCK, 5))
+        top.say(B, msg.Subscribe(id + 1, id, equals("a", "x"), Policy.BLOCK, 5))
     top.heard(B)
     top.publish(A, 1, "x")
     entries = delivered(top.heard(B))
@@ -111,39 +95,39 @@ def test_messages_take_effect_in_order_of_arrival_within_one_turn():
     top.connect(A)
     top.say(
         A,
-        Publish(1, (body(a="x"),)),
-        Subscribe(2, 1, equals("a", "x"), Policy.BLOCK, 10),
-        Publish(3, (body(a="x"),)),
-        Unsubscribe(4, 1),
-        Publish(5, (body(a="x"),)),
+        msg.Publish(1, (body(a="x"),)),
+        msg.Subscribe(2, 1, equals("a", "x"), Policy.BLOCK, 10),
+        msg.Publish(3, (body(a="x"),)),
+        msg.Unsubscribe(4, 1),
+        msg.Publish(5, (body(a="x"),)),
     )
     heard = top.heard(A)
     assert delivered(heard) == [(2, (1,))]
     assert sorted(acked(heard)) == [1, 2, 3, 4, 5]
-    in_order = [m.entries[0].request if isinstance(m, Ack) else "deliver" for m in heard]
+    in_order = [m.entries[0].request if isinstance(m, msg.Ack) else "deliver" for m in heard]
     assert in_order[:3] == [2, "deliver", 4]
 
 
 def test_requests_are_refused_with_their_number_and_a_reason():
-    top = TableTop(limits=Limits(subscriptions=2, queue=10))
+    top = TableTop(limits=msg.Limits(subscriptions=2, queue=10))
     top.connect(A)
     top.subscribe(A, 1, "x")
     wrong = [
-        (Subscribe(1, 1, equals("a", 1), Policy.BLOCK, 1), Code.DUPLICATE),
-        (Subscribe(2, 2, (b"\xc1",), Policy.BLOCK, 1), Code.BAD_FILTER),
-        (Subscribe(3, 2, equals("a", 1) + equals("no", 1), Policy.BLOCK, 1), Code.BAD_FILTER),
-        (Subscribe(4, 2, equals("a", 1), Policy.BLOCK, 1, 11), Code.LIMIT),
-        (Unsubscribe(5, 7), Code.UNKNOWN),
-        (Publish(6, (b"\xc1",)), Code.BAD_NOTIFICATION),
-        (Publish(7, (body(a="x"), b"\x01")), Code.BAD_NOTIFICATION),
-        (Explain(8, NotificationId("b-1", 1), 0, 1), Code.UNKNOWN),
-        (Explain(9, NotificationId("b-1", 1), 44, 1), Code.UNKNOWN),
+        (msg.Subscribe(1, 1, equals("a", 1), Policy.BLOCK, 1), Code.DUPLICATE),
+        (msg.Subscribe(2, 2, (b"\xc1",), Policy.BLOCK, 1), Code.BAD_FILTER),
+        (msg.Subscribe(3, 2, equals("a", 1) + equals("no", 1), Policy.BLOCK, 1), Code.BAD_FILTER),
+        (msg.Subscribe(4, 2, equals("a", 1), Policy.BLOCK, 1, 11), Code.LIMIT),
+        (msg.Unsubscribe(5, 7), Code.UNKNOWN),
+        (msg.Publish(6, (b"\xc1",)), Code.BAD_NOTIFICATION),
+        (msg.Publish(7, (body(a="x"), b"\x01")), Code.BAD_NOTIFICATION),
+        (msg.Explain(8, msg.NotificationId("b-1", 1), 0, 1), Code.UNKNOWN),
+        (msg.Explain(9, msg.NotificationId("b-1", 1), 44, 1), Code.UNKNOWN),
     ]
     for message, code in wrong:
         top.say(A, message)
         assert errors(top.heard(A)) == [(message.request, code, False)]
     top.subscribe(A, 2, "y")
-    top.say(A, Subscribe(10, 3, equals("a", 1), Policy.BLOCK, 1))
+    top.say(A, msg.Subscribe(10, 3, equals("a", 1), Policy.BLOCK, 1))
     assert errors(top.heard(A)) == [(10, Code.LIMIT, False)]
     assert len(top.core.table.interfaces) == 2
 
@@ -152,24 +136,24 @@ def test_a_batch_is_accepted_whole_or_not_at_all():
     top = TableTop()
     top.connect(A, B)
     top.subscribe(B, 1, "x")
-    top.say(A, Publish(1, (body(a="x"), b"junk", body(a="x"))))
+    top.say(A, msg.Publish(1, (body(a="x"), b"junk", body(a="x"))))
     (error,) = top.heard(A)
     assert "notification 1 of 3" in error.reason
     assert top.heard(B) == []
     top.publish(A, 2, "x")
-    assert top.heard(A) == [Ack((Acked(2, 1),))]
+    assert top.heard(A) == [msg.Ack((msg.Acked(2, 1),))]
 
 
 def test_what_is_refused_gets_no_number_and_keeps_no_place_in_the_window():
-    top = TableTop(limits=Limits(window=3))
+    top = TableTop(limits=msg.Limits(window=3))
     top.connect(A, B)
     top.subscribe(B, 1, "x")
     for request in range(1, 7, 2):
         top.publish(A, request, "x", "y")
-        top.say(A, Publish(request + 1, (b"junk",)))
+        top.say(A, msg.Publish(request + 1, (b"junk",)))
         heard = top.heard(A)
         assert errors(heard) == [(request + 1, Code.BAD_NOTIFICATION, False)]
-        assert Ack((Acked(request, request),)) in heard
+        assert msg.Ack((msg.Acked(request, request),)) in heard
     assert delivered(top.heard(B)) == [(1, (1,)), (3, (1,)), (5, (1,))]
     assert [top.core.counters[name] for name in ("published", "refused")] == [6, 3]
 
@@ -196,7 +180,7 @@ def test_many_and_long_notifications_are_cut_into_messages():
     top.subscribe(B, 1, "x", credit=10_000)
     top.publish(A, 1, *(1000 * "x"))
     top.publish(A, 2, *(1000 * "x"))
-    top.say(A, Publish(3, tuple(body(a="x", n="n" * 5000) for _ in range(50))))
+    top.say(A, msg.Publish(3, tuple(body(a="x", n="n" * 5000) for _ in range(50))))
     heard = top.heard(B)
     assert [sequence for sequence, _ in delivered(heard)] == [*range(1, 2051)]
     assert max(len(message.entries) for message in heard) <= wire.LIST_LENGTH
@@ -213,10 +197,10 @@ def test_roles_are_held_to():
     top.connect(A, user="p")
     top.connect(B, user="s")
     top.connect(C, user="n")
-    subscribe, publish = Subscribe(1, 1, equals("a", 1), Policy.BLOCK, 9), Publish(2, (body(a=1),))
+    subscribe, publish = msg.Subscribe(1, 1, equals("a", 1), Policy.BLOCK, 9), msg.Publish(2, (body(a=1),))
     allowed = {A: publish, B: subscribe}
     for client, user in ((A, "p"), (B, "s"), (C, "n")):
-        for message in (subscribe, publish, Status(3)):
+        for message in (subscribe, publish, msg.Status(3)):
             top.say(client, message, user=user)
             heard = top.heard(client)
             if allowed.get(client) == message:
@@ -224,13 +208,13 @@ def test_roles_are_held_to():
             else:
                 assert errors(heard) == [(message.request, Code.UNAUTHORISED, False)]
                 assert "needs the role" in heard[0].reason
-    top.say(B, Explain(9, NotificationId("b-1", 1), 1, 1), user="s")
+    top.say(B, msg.Explain(9, msg.NotificationId("b-1", 1), 1, 1), user="s")
     assert errors(top.heard(B)) == [(9, Code.UNAUTHORISED, False)]
 
 
 def test_an_unknown_key_is_told_so():
     top = TableTop()
-    top.say(A, Hello(1, 1, "mallory"), user="unknown-key")
+    top.say(A, msg.Hello(1, 1, "mallory"), user="unknown-key")
     (error,) = top.heard(A)
     assert (error.code, error.fatal) == (Code.UNAUTHORISED, True)
     assert "unknown-key" in error.reason
@@ -242,11 +226,11 @@ def test_the_publisher_is_the_keys_name_and_a_session_belongs_to_its_key():
     top.connect(B)
     top.subscribe(B, 1, "x")
     top.connect(A, user="k")
-    top.say(A, Publish(1, (body(a="x"),)), user="k")
+    top.say(A, msg.Publish(1, (body(a="x"),)), user="k")
     (deliver,) = top.heard(B)
     assert deliver.entries[0].publisher == "trusted"
     top.heard(A)
-    top.say(A, Publish(2, (body(a="x"),)), user="m")
+    top.say(A, msg.Publish(2, (body(a="x"),)), user="m")
     assert {e[1] for e in errors(top.heard(A))} == {Code.NO_SESSION}
     assert top.heard(B) == []
 
@@ -271,9 +255,9 @@ def test_credit_is_spent_and_granted():
     top.publish(A, 1, *"xxxxx")
     assert delivered(top.heard(B)) == [(1, (1,)), (2, (1,))]
     assert acked(top.heard(A)) == [1]
-    top.say(B, Credit((Grant(1, 1), Grant(9, 5))))
+    top.say(B, msg.Credit((msg.Grant(1, 1), msg.Grant(9, 5))))
     assert delivered(top.heard(B)) == [(3, (1,))]
-    top.say(B, Credit((Grant(1, wire.MAX_INTEGER),)), Credit((Grant(1, wire.MAX_INTEGER),)))
+    top.say(B, msg.Credit((msg.Grant(1, wire.MAX_INTEGER),)), msg.Credit((msg.Grant(1, wire.MAX_INTEGER),)))
     assert delivered(top.heard(B)) == [(4, (1,)), (5, (1,))]
 
 
@@ -288,7 +272,7 @@ def test_drop_oldest_keeps_the_newest_and_reports_every_loss():
     assert dropped(top.heard(B)) == [(1, 3, 3)]
     top.publish(A, 2, "x")
     assert acked(top.heard(A)) == [1, 2]
-    top.say(B, Credit((Grant(1, 10),)))
+    top.say(B, msg.Credit((msg.Grant(1, 10),)))
     heard = top.heard(B)
     assert dropped(heard) == [(1, 1, 4)]
     assert delivered(heard) == [(6, (1,)), (7, (1,))]
@@ -322,10 +306,10 @@ def test_block_holds_back_exactly_the_publishers_that_fill_the_queue():
     assert acked(top.heard(B)) == [1]
     top.publish(B, 2, "x")
     assert acked(top.heard(B)) == []
-    top.say(C, Credit((Grant(1, 1),)))
+    top.say(C, msg.Credit((msg.Grant(1, 1),)))
     assert delivered(top.heard(C)) == [(1, (1,))]
     assert acked(top.heard(A)) == []
-    top.say(C, Credit((Grant(1, 1),)))
+    top.say(C, msg.Credit((msg.Grant(1, 1),)))
     top.turn()
     assert acked(top.heard(A)) == [2]
     assert acked(top.heard(B)) == [2]
@@ -339,17 +323,17 @@ def test_held_publishers_are_let_go_when_the_blocking_consumer_leaves(end):
     top.publish(A, 1, *"xxx")
     assert acked(top.heard(A)) == []
     if end == "unsubscribe":
-        top.say(C, Unsubscribe(9, 1))
+        top.say(C, msg.Unsubscribe(9, 1))
     elif end == "bye":
-        top.say(C, Bye())
+        top.say(C, msg.Bye())
     elif end == "gone":
         top.gone.add(C)
-        top.say(C, Ping(1))
+        top.say(C, msg.Ping(1))
     else:
         for _ in range(5 if end == "stuck" else 11):
-            top.say(A, Ping(1))
+            top.say(A, msg.Ping(1))
             if end == "stuck":
-                top.say(C, Ping(1))
+                top.say(C, msg.Ping(1))
             top.tick(1.0)
     top.turn()
     assert acked(top.heard(A)) == [1]
@@ -358,7 +342,7 @@ def test_held_publishers_are_let_go_when_the_blocking_consumer_leaves(end):
 
 
 def test_a_publisher_beyond_its_window_is_ended_and_memory_stays_bounded():
-    top = TableTop(limits=Limits(window=5))
+    top = TableTop(limits=msg.Limits(window=5))
     top.connect(A, C)
     top.subscribe(C, 1, "x", Policy.BLOCK, credit=0, queue=1)
     top.publish(A, 1, *"xxxxx")
@@ -391,7 +375,7 @@ def test_a_client_that_never_reads_its_answers_is_ended():
     top.connect(A)
     top.full.add(A)
     for _ in range(5000):
-        top.say(A, Ping(1))
+        top.say(A, msg.Ping(1))
     top.turn()
     assert not top.core.sessions.by_number
 
@@ -409,7 +393,7 @@ def test_a_slow_consumer_that_reads_again_still_hears_why_it_was_ended():
     top.full.clear()
     heard = top.heard(B)
     assert delivered(heard) == [(1, (1,))]  # what was on its way,
-    assert isinstance(heard[-1], Error)  # and behind it the reason
+    assert isinstance(heard[-1], msg.Error)  # and behind it the reason
     assert (heard[-1].code, heard[-1].fatal) == (Code.SLOW_CONSUMER, True)
     assert not top.core.congested
 
@@ -418,13 +402,13 @@ def test_last_words_are_not_kept_for_ever_nor_without_bound():
     top = TableTop(bad_frames=1000)
     top.full.add(A)
     for _ in range(500):
-        top.say(A, Ping(1))  # a stranger that is told to say HELLO, and never listens
+        top.say(A, msg.Ping(1))  # a stranger that is told to say HELLO, and never listens
         top.turn()
     ((_, unheard),) = top.core.sessions._unsaid.values()
     assert len(unheard) <= 17
     top.tick(top.core.settings.timeout)
     assert not top.core.congested
-    top.say(A, Ping(1))
+    top.say(A, msg.Ping(1))
     top.turn()
     top.gone.add(A)
     top.turn()
@@ -432,14 +416,14 @@ def test_last_words_are_not_kept_for_ever_nor_without_bound():
 
 
 def test_who_says_hello_after_its_session_was_ended_hears_both_in_order():
-    top = TableTop(limits=Limits(window=2))
+    top = TableTop(limits=msg.Limits(window=2))
     top.connect(A)
     top.publish(A, 1, "x", "x", "x")
-    top.say(A, Hello(1, 1, "a"))
+    top.say(A, msg.Hello(1, 1, "a"))
     ended, welcome = top.heard(A)
-    assert isinstance(ended, Error)
+    assert isinstance(ended, msg.Error)
     assert (ended.code, ended.fatal) == (Code.FLOW, True)
-    assert isinstance(welcome, Welcome)
+    assert isinstance(welcome, msg.Welcome)
 
 
 def test_stuck_clients_are_not_tried_at_every_turn():
@@ -491,12 +475,12 @@ def test_explain_remembers_the_latest_of_a_batch_that_is_too_large_for_it():
         recent.remember(("b", range(1, count + 1), "p", (b"x",) * count, ({7},) * count, count * (1 + ENTRY_BYTES)))
         recent._check()
         assert len(recent) > 80
-        assert recent.find(NotificationId("b", count)) == ("p", b"x", {7})
+        assert recent.find(msg.NotificationId("b", count)) == ("p", b"x", {7})
     everybody = set(range(200))
     recent.remember(("b", range(1, 101), "p", (b"y",) * 100, (everybody,) * 100, 100 * (1 + 200 * ENTRY_BYTES)))
     recent._check()
     assert len(recent) * 200 * ENTRY_BYTES > 1 << 19
-    assert recent.find(NotificationId("b", 100)) == ("p", b"y", everybody)
+    assert recent.find(msg.NotificationId("b", 100)) == ("p", b"y", everybody)
 
 
 def test_a_session_s_filters_are_bounded_in_bytes_and_given_back():
@@ -505,11 +489,11 @@ def test_a_session_s_filters_are_bounded_in_bytes_and_given_back():
     top.connect(A)
     for id in (1, 2, 3):
         top.subscribe(A, id, "x")
-    top.say(A, Subscribe(10, 4, equals("a", "x"), Policy.BLOCK, 1))
-    top.say(A, Advertise(11, 1, equals("a", "x")))
+    top.say(A, msg.Subscribe(10, 4, equals("a", "x"), Policy.BLOCK, 1))
+    top.say(A, msg.Advertise(11, 1, equals("a", "x")))
     heard = top.heard(A)
     assert errors(heard) == [(10, Code.LIMIT, False), (11, Code.LIMIT, False)]
-    top.say(A, Unsubscribe(12, 2), Subscribe(13, 4, equals("a", "x"), Policy.BLOCK, 1))
+    top.say(A, msg.Unsubscribe(12, 2), msg.Subscribe(13, 4, equals("a", "x"), Policy.BLOCK, 1))
     assert acked(top.heard(A)) == [12, 13]
 
 
@@ -517,11 +501,11 @@ def test_what_explain_answers_is_bounded():
     top = TableTop()
     top.connect(A)
     long = "x" * 5_000
-    top.say(A, Subscribe(1, 1, equals("a", long) * 1024, Policy.BLOCK, 1))
+    top.say(A, msg.Subscribe(1, 1, equals("a", long) * 1024, Policy.BLOCK, 1))
     top.publish(A, 2, "y")
     top.heard(A)
     sequence = top.core.delivery.sequence - 1
-    top.say(A, Explain(3, NotificationId("b-1", sequence), 0, 1))
+    top.say(A, msg.Explain(3, msg.NotificationId("b-1", sequence), 0, 1))
     (reply,) = top.heard(A)
     assert reply.document["fate"] == "no-match"
     assert len(reply.document["filters"]) == 100
@@ -538,14 +522,14 @@ def test_silence_is_pinged_then_ended():
     top.tick(0.5)
     assert top.heard(A) == []
     top.tick(0.5)
-    assert [type(m) for m in top.heard(A)] == [Ping]
+    assert [type(m) for m in top.heard(A)] == [msg.Ping]
     top.tick(0.5)
     assert top.heard(A) == []
-    top.say(A, Pong(0))
+    top.say(A, msg.Pong(0))
     top.tick(1.0)
-    assert [type(m) for m in top.heard(A)] == [Ping]
+    assert [type(m) for m in top.heard(A)] == [msg.Ping]
     top.tick(1.0)
-    assert [type(m) for m in top.heard(A)] == [Ping]
+    assert [type(m) for m in top.heard(A)] == [msg.Ping]
     top.tick(1.0)
     assert errors(top.heard(A)) == [(0, Code.SILENT, True)]
     assert not top.core.subscriptions.by_interface
@@ -557,15 +541,15 @@ def test_a_broker_that_was_busy_for_long_blames_nobody():
     top.connect(A)
     top.tick(0.5)
     top.tick(60.0)
-    assert [type(m) for m in top.heard(A)] == [Ping]
+    assert [type(m) for m in top.heard(A)] == [msg.Ping]
     assert len(top.core.sessions.by_number) == 1
 
 
 def test_pings_are_answered():
     top = TableTop()
     top.connect(A)
-    top.say(A, Ping(42))
-    assert top.heard(A) == [Pong(42)]
+    top.say(A, msg.Ping(42))
+    assert top.heard(A) == [msg.Pong(42)]
 
 
 def test_bye_is_answered_behind_what_was_on_its_way():
@@ -573,7 +557,7 @@ def test_bye_is_answered_behind_what_was_on_its_way():
     top.connect(A)
     top.subscribe(A, 1, "x")
     top.publish(A, 1, "x")
-    top.say(A, Bye("done"))
+    top.say(A, msg.Bye("done"))
     assert [type(m).__name__ for m in top.heard(A)] == ["Deliver", "Ack", "Bye"]
     assert not top.core.sessions.by_number
 
@@ -587,16 +571,16 @@ def test_a_stopping_broker_delivers_refuses_and_says_goodbye():
     top.turn()
     assert acked(top.heard(A)) == [1]
     assert delivered(top.heard(B)) == [(1, (1,))]
-    for message in (Publish(2, (body(a=1),)), Subscribe(3, 1, equals("a", 1), Policy.BLOCK, 1)):
+    for message in (msg.Publish(2, (body(a=1),)), msg.Subscribe(3, 1, equals("a", 1), Policy.BLOCK, 1)):
         top.say(A, message)
         assert errors(top.heard(A)) == [(message.request, Code.SHUTTING_DOWN, False)]
-    top.say(C, Hello(1, 1))
+    top.say(C, msg.Hello(1, 1))
     assert errors(top.heard(C)) == [(0, Code.SHUTTING_DOWN, True)]
-    top.say(B, Credit((Grant(1, 1),)))
+    top.say(B, msg.Credit((msg.Grant(1, 1),)))
     assert delivered(top.heard(B)) == [(2, (1,))]
     top.core.goodbye()
-    assert [type(m) for m in top.heard(A)] == [Bye]
-    assert [type(m) for m in top.heard(B)] == [Bye]
+    assert [type(m) for m in top.heard(A)] == [msg.Bye]
+    assert [type(m) for m in top.heard(B)] == [msg.Bye]
 
 
 # -- hostile frames ----------------------------------------------------------------------------------------
@@ -613,14 +597,14 @@ def test_bad_frames_are_answered_counted_and_then_banned():
     assert len(delivered(top.heard(B))) == 1
     top.raw(A, b"junk")
     assert errors(top.heard(A)) == [(0, Code.BANNED, True)]
-    top.say(A, Hello(1, 1))
+    top.say(A, msg.Hello(1, 1))
     assert top.heard(A) == []
     assert top.core.counters["bad_frames"] == 3
     for _ in range(6):
-        top.say(B, Ping(1))
+        top.say(B, msg.Ping(1))
         top.tick(2.0)
-    top.say(A, Hello(1, 1))
-    assert isinstance(top.heard(A)[0], Welcome)
+    top.say(A, msg.Hello(1, 1))
+    assert isinstance(top.heard(A)[0], msg.Welcome)
 
 
 def test_a_stranger_with_junk_is_answered_and_banned_too():
@@ -634,15 +618,15 @@ def test_a_stranger_with_junk_is_answered_and_banned_too():
 def test_a_message_that_only_brokers_send_is_a_bad_frame():
     top = TableTop()
     top.connect(A)
-    top.say(A, Ack((Acked(1),)))
+    top.say(A, msg.Ack((msg.Acked(1),)))
     (error,) = top.heard(A)
     assert error.reason == "ACK is for the broker to send"
 
 
 def test_a_refused_message_is_answered_under_its_request_number():
-    top = TableTop(limits=Limits(notification_bytes=100))
+    top = TableTop(limits=msg.Limits(notification_bytes=100))
     top.connect(A)
-    top.raw(A, *encode(Publish(77, (bytes(200),))))
+    top.raw(A, *encode(msg.Publish(77, (bytes(200),))))
     (error,) = top.heard(A)
     assert (error.request, error.code) == (77, Code.BAD_FRAME)
     assert "limit is 100" in error.reason
@@ -659,8 +643,8 @@ def test_status_counts_what_happened():
     top.subscribe(B, 1, "x", Policy.DROP_OLDEST, credit=1, queue=1)
     top.publish(A, 1, *"xxxy")
     top.turn()
-    top.say(A, Status(5))
-    (reply,) = [m for m in top.heard(A) if isinstance(m, Reply)]
+    top.say(A, msg.Status(5))
+    (reply,) = [m for m in top.heard(A) if isinstance(m, msg.Reply)]
     document = reply.document
     assert reply.request == 5
     assert (document["broker"], document["sessions"], document["subscriptions"]) == ("b-1", 2, 1)
@@ -683,13 +667,13 @@ def test_explain_tells_every_fate():
     top.heard(A)
     fates = {}
     for sequence in range(1, 6):
-        top.say(A, Explain(10 + sequence, NotificationId("b-1", sequence), 2, 1))
+        top.say(A, msg.Explain(10 + sequence, msg.NotificationId("b-1", sequence), 2, 1))
         (reply,) = top.heard(A)
         fates[sequence] = reply.document["fate"]
     assert fates == {1: "too-early", 2: "delivered", 3: "dropped", 4: "queued", 5: "no-match"}
     assert reply.document["filters"] == [{"constraint": "a = x", "held": False}]
-    top.say(B, Explain(1, NotificationId("b-1", 2), 0, 1))
-    assert [m.document["matched"] for m in top.heard(B) if isinstance(m, Reply)] == [True]
+    top.say(B, msg.Explain(1, msg.NotificationId("b-1", 2), 0, 1))
+    assert [m.document["matched"] for m in top.heard(B) if isinstance(m, msg.Reply)] == [True]
 
 
 def test_rates_are_per_second():
@@ -724,15 +708,15 @@ def test_explain_says_of_a_subscription_that_it_has_ended():
     number = next(s.number for s in top.core.sessions.by_number.values() if s.name == "b")
     top.subscribe(b"b", 1, "x")
     top.subscribe(b"b", 2, "x")
-    top.say(b"b", Unsubscribe(5, 1))
+    top.say(b"b", msg.Unsubscribe(5, 1))
 
     def asked(session, subscription):
-        top.say(b"a", Explain(9, NotificationId("b-1", 1), session, subscription))
-        return next(m.reason for m in top.heard(b"a") if isinstance(m, Error))
+        top.say(b"a", msg.Explain(9, msg.NotificationId("b-1", 1), session, subscription))
+        return next(m.reason for m in top.heard(b"a") if isinstance(m, msg.Error))
 
     assert asked(number, 1) == f"subscription 1 of session {number} has ended"
     assert asked(number, 7) == f"session {number} has no subscription 7"
-    top.say(b"b", Bye())
+    top.say(b"b", msg.Bye())
     assert asked(number, 2) == f"subscription 2 of session {number} has ended"
     assert asked(number, 7) == f"session {number} has ended, and its subscriptions with it"
     assert asked(99, 1) == "session 99 has no subscription 1"
@@ -743,21 +727,21 @@ def test_what_changes_the_table_waits_while_another_thread_reads_it():
     asked = []
     top.core.matching.beside = lambda job, done: asked.append((job, done))
     for client in (A, B, C):
-        top.say(client, Hello(1, 1, client.decode()))
-    top.say(C, Subscribe(1, 1, equals("a", "x"), Policy.BLOCK, 10))
-    top.say(A, Publish(1, (body(a="x", padding="x" * HEAVY_BYTES),)))
+        top.say(client, msg.Hello(1, 1, client.decode()))
+    top.say(C, msg.Subscribe(1, 1, equals("a", "x"), Policy.BLOCK, 10))
+    top.say(A, msg.Publish(1, (body(a="x", padding="x" * HEAVY_BYTES),)))
     top.turn()
     (interface,) = top.core.delivery.receivers
     top.heard(B)
-    top.say(B, Ping(5), Subscribe(2, 1, equals("a", "x"), Policy.BLOCK, 10), Ping(6))
-    top.say(C, Bye())
-    assert [type(message) for message in top.heard(B)] == [Pong, Pong]
+    top.say(B, msg.Ping(5), msg.Subscribe(2, 1, equals("a", "x"), Policy.BLOCK, 10), msg.Ping(6))
+    top.say(C, msg.Bye())
+    assert [type(message) for message in top.heard(B)] == [msg.Pong, msg.Pong]
     assert len(asked) == 1
     assert interface in top.core.table.match_bodies([body(a="x")])[0][0], "its filters leave the table later"
     job, done = asked.pop()
     job()
     done()
-    assert [type(message) for message in top.heard(B)] == [Ack]
+    assert [type(message) for message in top.heard(B)] == [msg.Ack]
     assert acked(top.heard(A)) != []
     top.turn()
     (found,) = top.core.table.match_bodies([body(a="x")])[0]

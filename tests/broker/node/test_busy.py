@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import pytest
+import zmq
 
 from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import Hello, Ping
-from tests.broker.processes import Dealer, broker
+from tests.broker.processes import PATIENCE, Dealer, broker
 
 HEARTBEAT = 0.05
 HEARTBEATS = 20  # of a busy loop: what a heartbeat of the transport's threads would do to it has happened by then
@@ -66,9 +67,20 @@ def test_a_ping_of_the_transport_among_what_a_client_leaves_unread(tmp_path, con
                 line.sendall(unread + 20 * zmtp_command(b"\x04PING" + b"\x00\x00" + b"context"))
                 line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # close by a reset
                 line.close()
-        assert len(good.until_delivered(1)) == 1
-        publisher.publish("x")
-        assert len(good.until_delivered(2)) == 2
+        until_delivered_or_ended(good, 1, node)
+        publisher.publish("x", wait=False)
+        until_delivered_or_ended(good, 2, node)
+
+
+def until_delivered_or_ended(dealer, count, node):
+    """As `until_delivered`, but it fails as soon as the broker's process has ended: its output ends then."""
+    poller = zmq.Poller()
+    poller.register(dealer.socket, zmq.POLLIN)
+    poller.register(node.popen.stdout, zmq.POLLIN)
+    while len(dealer.delivered) < count:
+        assert dealer.socket in dict(poller.poll(PATIENCE * 1000)), "the broker has ended, or says nothing"
+        dealer.hear()
+    assert len(dealer.delivered) == count
 
 
 def handshaken(url: str) -> socket.socket:

@@ -18,23 +18,8 @@ from contrada.broker.core.ports import Codec
 from contrada.broker.node.metrics import Metrics
 from contrada.broker.node.node import Node
 from contrada.broker.node.settings import Settings
+from contrada.broker.protocol import messages as msg
 from contrada.broker.protocol.frames import encode
-from contrada.broker.protocol.messages import (
-    Bye,
-    Credit,
-    Dropped,
-    Error,
-    Explain,
-    Grant,
-    Hello,
-    NotificationId,
-    Ping,
-    Pong,
-    Publish,
-    Reply,
-    Status,
-    Unsubscribe,
-)
 from contrada.broker.protocol.wire import Code, Policy
 from tests.broker.processes import PATIENCE, ROOT, Dealer, broker
 from tests.broker.protocol.test_frames import BOMBS
@@ -58,7 +43,7 @@ def test_deliveries_arrive_once_each_in_order(node, context):
     got = both.until_delivered(4)
     assert sorted(got) == [(first, 1), (first, 2), (first + 2, 1), (first + 2, 2)]
     assert one.until_delivered(2) == [(first + 1, 7), (first + 3, 7)]
-    both.ask(Unsubscribe(90, 1))
+    both.ask(msg.Unsubscribe(90, 1))
     publisher.publish("x")
     both.until_delivered(5)
     assert both.delivered[-1] == (first + 4, 2)
@@ -81,13 +66,13 @@ def test_hostile_frames_from_one_client_never_touch_another(node, context):
     good.subscribe(1, "x")
     hostile = [[bomb] for bomb in BOMBS.values()]
     hostile += [[os.urandom(size)] for size in (1, 10, 1000, 100_000)]
-    hostile += [[b""] * 2000, encode(Publish(1, (bytes(10_000),)))[:1], [b"\xc1" * 100] * 3]
+    hostile += [[b""] * 2000, encode(msg.Publish(1, (bytes(10_000),)))[:1], [b"\xc1" * 100] * 3]
     for number, frames in enumerate(hostile, 1):
         evil = Dealer(context, node.url)
         for _ in range(3):
             evil.socket.send_multipart(frames)
         heard = evil.hear()
-        assert isinstance(heard, Error)
+        assert isinstance(heard, msg.Error)
         assert heard.code in (Code.BAD_FRAME, Code.NO_SESSION)
         publisher.publish("x")
         good.until_delivered(number)
@@ -133,7 +118,7 @@ def test_a_forged_name_of_a_connection_is_ignored(node, context):
     with socket.create_connection((host, int(port)), PATIENCE) as forger:
         greeting = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
         named = sized(b"Socket-Type", b"DEALER") + sized(b"Identity", b"\0dial-1")
-        head = encode(Hello(1, 1, "forger"))[0]
+        head = encode(msg.Hello(1, 1, "forger"))[0]
         forger.sendall(greeting)
         assert forger.recv(64, socket.MSG_WAITALL)
         forger.sendall(command(b"\x05READY" + named))
@@ -144,7 +129,7 @@ def test_a_forged_name_of_a_connection_is_ignored(node, context):
         while "contrada_bad_frames_total 1.0" not in scrape(node):
             assert time.monotonic() < deadline
     good.request += 1
-    clients = good.ask(Status(good.request)).document["clients"]
+    clients = good.ask(msg.Status(good.request)).document["clients"]
     assert [client["name"] for client in clients] == ["dealer"]
 
 
@@ -153,7 +138,7 @@ def test_a_turn_ends_in_time_however_long_its_messages_take(context, monkeypatch
     try:
         client = Dealer(context, node.url, hello=False)
         for _ in range(50):
-            client.say(Ping(1))
+            client.say(msg.Ping(1))
         clock = itertools.count(0.0, 0.006)
         monkeypatch.setattr("contrada.broker.node.node.time.monotonic", lambda: next(clock))
         while (before := node.core.counters["received"]) < 50:
@@ -186,13 +171,13 @@ def test_a_client_killed_mid_stream_is_forgotten(node, context):
     with victim:
         assert victim.stdout is not None
         assert victim.stdout.readline() == "ready\n"
-        while watcher.ask(Status(1_000)).document["totals"].get("published", 0) < 30:
+        while watcher.ask(msg.Status(1_000)).document["totals"].get("published", 0) < 30:
             pass
         victim.send_signal(signal.SIGKILL)
         assert victim.wait(PATIENCE) == -signal.SIGKILL
-    while (document := watcher.ask(Status(1_001)).document)["sessions"] > 1:
-        watcher.say(Ping(1))
-        watcher.until(Pong)
+    while (document := watcher.ask(msg.Status(1_001)).document)["sessions"] > 1:
+        watcher.say(msg.Ping(1))
+        watcher.until(msg.Pong)
     assert document["subscriptions"] == 0
     watcher.subscribe(1, "x")
     watcher.publish("x")
@@ -203,12 +188,12 @@ def test_a_silent_client_is_pinged_and_then_removed(tmp_path, context):
     with broker(tmp_path, heartbeat=0.2, timeout=1.0) as node:
         watcher, sleeper = Dealer(context, node.url), Dealer(context, node.url)
         sleeper.subscribe(1, "x")
-        while watcher.ask(Status(1)).document["sessions"] > 1:
+        while watcher.ask(msg.Status(1)).document["sessions"] > 1:
             assert watcher.hear()
         heard = [_next(sleeper) for _ in range(2)]
-        while not isinstance(heard[-1], Error):
+        while not isinstance(heard[-1], msg.Error):
             heard.append(_next(sleeper))
-        assert all(isinstance(m, Ping) for m in heard[:-1])
+        assert all(isinstance(m, msg.Ping) for m in heard[:-1])
         assert heard[-1].code == Code.SILENT
 
 
@@ -231,10 +216,10 @@ def test_a_stuck_drop_oldest_consumer_changes_nothing_for_others(node, context):
         publisher.publish("x", n=bytes(100_000))
         if done % 100 == 0:
             healthy.until_delivered(done)
-            stuck.say(Ping(done))  # it reads nothing, and is there all the same
+            stuck.say(msg.Ping(done))  # it reads nothing, and is there all the same
     assert len(healthy.until_delivered(rounds)) == rounds
     assert node.resident_bytes() - before < 80 << 20  # of 150 MB that were published
-    report = stuck.until(Dropped)
+    report = stuck.until(msg.Dropped)
     assert report.entries[0].subscription == 1
     assert report.entries[0].total > 0
 
@@ -249,9 +234,9 @@ def test_a_stuck_blocking_consumer_stops_its_publisher_only(node, context):
     for _ in range(50):
         other.publish("y")
     assert len(other.until_delivered(50)) == 50
-    document = other.ask(Status(1_000)).document
+    document = other.ask(msg.Status(1_000)).document
     assert {c["session"]: c["unacknowledged"] for c in document["clients"]}[publisher.welcome.session] == 1
-    stuck.say(Credit((Grant(1, 10),)))
+    stuck.say(msg.Credit((msg.Grant(1, 10),)))
     stuck.until_delivered(4)
     publisher.hear()
 
@@ -261,7 +246,7 @@ def test_a_slow_consumer_with_disconnect_is_told_why(node, context):
     slow.subscribe(1, "x", Policy.DISCONNECT, credit=1, queue=5)
     publisher.publish(*"xxxxxxxxxx")
     heard = slow.hear()
-    while not isinstance(heard, Error):
+    while not isinstance(heard, msg.Error):
         heard = slow.hear()
     assert (heard.code, heard.fatal) == (Code.SLOW_CONSUMER, True)
 
@@ -277,9 +262,9 @@ def test_sigterm_flushes_and_says_goodbye(tmp_path, context):
             before = len(subscriber.delivered)
             subscriber.hear()
             if gained := len(subscriber.delivered) - before:
-                subscriber.say(Credit((Grant(1, gained),)))
-        subscriber.until(Bye)
-        publisher.until(Bye)
+                subscriber.say(msg.Credit((msg.Grant(1, gained),)))
+        subscriber.until(msg.Bye)
+        publisher.until(msg.Bye)
         assert node.popen.wait(PATIENCE) == 0
         assert len(subscriber.delivered) == 1000
         assert node.events()[-1]["event"] == "stopped"
@@ -293,7 +278,7 @@ def test_sigterm_does_not_wait_for_ever(tmp_path, context):
         subscriber.publish("x")
         node.popen.send_signal(signal.SIGTERM)
         assert node.popen.wait(PATIENCE) == 0
-        subscriber.until(Bye)
+        subscriber.until(msg.Bye)
         node.popen.poll = lambda: None
 
 
@@ -302,7 +287,7 @@ def test_metrics_tell_what_happened(node, context):
     client.subscribe(1, "x", Policy.DROP_OLDEST, credit=1, queue=2)
     client.publish(*"xxxxxy")
     client.socket.send(b"junk")
-    while not isinstance(client.hear(), Error):
+    while not isinstance(client.hear(), msg.Error):
         pass
     with urllib.request.urlopen(node.metrics, timeout=PATIENCE) as response:
         lines = response.read().decode().splitlines()
@@ -327,14 +312,14 @@ def test_status_and_explain_over_the_wire(node, context):
     client = Dealer(context, node.url)
     client.subscribe(1, "x")
     sequence = client.publish("x", "y").entries[0].sequence
-    document = client.ask(Status(100)).document
+    document = client.ask(msg.Status(100)).document
     assert document["clients"][0]["name"] == "dealer"
     fates = [
-        client.ask(Explain(200 + n, NotificationId(client.welcome.broker, sequence + n), 0, 1)).document["fate"]
+        client.ask(msg.Explain(200 + n, msg.NotificationId(client.welcome.broker, sequence + n), 0, 1)).document["fate"]
         for n in range(2)
     ]
     assert fates == ["delivered", "no-match"]
-    assert isinstance(client.ask(Explain(300, NotificationId("elsewhere", 1), 0, 1)), Error)
+    assert isinstance(client.ask(msg.Explain(300, msg.NotificationId("elsewhere", 1), 0, 1)), msg.Error)
 
 
 def test_logs_are_json_lines_with_facts(node, context):
@@ -352,6 +337,6 @@ def test_publishing_is_acknowledged_and_large_bodies_travel_whole(node, context)
     client.subscribe(1, "x")
     sizes = (0, 8_100, 8_300, 70_000, 900_000)
     for request, size in enumerate(sizes, 50):
-        client.ask(Publish(request, (body(a="x", blob=bytes(size)),)))
+        client.ask(msg.Publish(request, (body(a="x", blob=bytes(size)),)))
     assert len(client.until_delivered(len(sizes))) == len(sizes)
-    assert isinstance(client.ask(Status(99)), Reply)
+    assert isinstance(client.ask(msg.Status(99)), msg.Reply)

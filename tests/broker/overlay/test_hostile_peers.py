@@ -5,19 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contrada.broker.protocol import peer_messages as peer
 from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import Credit, Grant, Hello, Link
 from contrada.broker.protocol.peer_frames import encode_peer
-from contrada.broker.protocol.peer_messages import (
-    Change,
-    Flow,
-    Forward,
-    LinkState,
-    LinkStates,
-    Replace,
-    Run,
-    filter_key,
-)
 from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
 from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.language.parse import parse
@@ -28,29 +19,29 @@ NAMES = ("a", "b", "evil", "x", "")
 FILTERS = [encode_filter(as_filters(parse(text))[0]) for text in ("x > 0", "x > 5", "y exists", "x > 1 and x < 0")]
 names = st.sampled_from(NAMES)
 small = st.integers(0, 9)
-flows = st.sampled_from(Flow)
+flows = st.sampled_from(peer.Flow)
 filters = st.lists(st.sampled_from(FILTERS), max_size=4).map(tuple)
 plausible = st.one_of(
     st.builds(
-        LinkState,
+        peer.LinkState,
         names,
         st.integers(0, 2**62),
         st.frozensets(names),
         st.integers(0, 200),
         st.integers(0, 9),
         st.integers(0, 9),
-    ).map(lambda state: LinkStates((state,))),
-    st.builds(Change, flows, filters, filters.map(lambda chosen: tuple(map(filter_key, chosen)))),
+    ).map(lambda state: peer.LinkStates((state,))),
+    st.builds(peer.Change, flows, filters, filters.map(lambda chosen: tuple(map(peer.filter_key, chosen)))),
     st.builds(
-        lambda origin, hops, sequence, x: Forward(
-            (Run(origin, "p", hops, (sequence, sequence), (encode_notification({"x": x}), b"junk")),)
+        lambda origin, hops, sequence, x: peer.Forward(
+            (peer.Run(origin, "p", hops, (sequence, sequence), (encode_notification({"x": x}), b"junk")),)
         ),
         names,
         st.integers(1, 255),
         st.integers(1, 9),
         st.integers(-9, 9),
     ),
-    flows.map(lambda flow: Replace(flow, tuple(range(64)), tuple(dict.fromkeys(FILTERS)))),
+    flows.map(lambda flow: peer.Replace(flow, tuple(range(64)), tuple(dict.fromkeys(FILTERS)))),
 )
 said = st.one_of(
     plausible.map(encode_peer),

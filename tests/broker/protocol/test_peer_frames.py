@@ -11,42 +11,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.broker.core.batch import Batch
+from contrada.broker.protocol import peer_messages as peer
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import Limits, Ping
 from contrada.broker.protocol.peer_frames import decode_peer, encode_peer, forward_frames, split
-from contrada.broker.protocol.peer_messages import (
-    BUCKETS,
-    KEY_BYTES,
-    Change,
-    Digest,
-    Flow,
-    Forward,
-    LinkState,
-    LinkStates,
-    Replace,
-    Run,
-    bucket_of,
-    filter_key,
-)
 from contrada.broker.routing.flow import FlowState
 from contrada.errors import ProtocolError
 from tests.broker.strategies import bodies, few, messages, names
 
-flows = st.sampled_from(Flow)
-keys = st.binary(min_size=KEY_BYTES, max_size=KEY_BYTES)
+flows = st.sampled_from(peer.Flow)
+keys = st.binary(min_size=peer.KEY_BYTES, max_size=peer.KEY_BYTES)
 filters = st.lists(st.binary(max_size=40), max_size=6, unique=True).map(tuple)
-states = st.builds(LinkState, names, st.integers(0, 2**62), st.frozensets(names, max_size=4), st.integers(0, 1000))
+states = st.builds(peer.LinkState, names, st.integers(0, 2**62), st.frozensets(names, max_size=4), st.integers(0, 1000))
 
 
 def replace_of(flow, filters, more):
-    buckets = {bucket_of(filter_key(encoded)) for encoded in filters} | more
-    return Replace(flow, tuple(sorted(buckets)), filters)
+    buckets = {peer.bucket_of(peer.filter_key(encoded)) for encoded in filters} | more
+    return peer.Replace(flow, tuple(sorted(buckets)), filters)
 
 
 runs = st.lists(st.tuples(st.integers(1, 2**63 - 1), bodies), min_size=1, max_size=4).flatmap(
     lambda pairs: st.builds(
-        Run,
+        peer.Run,
         names,
         names,
         st.integers(1, 255),
@@ -55,11 +42,15 @@ runs = st.lists(st.tuples(st.integers(1, 2**63 - 1), bodies), min_size=1, max_si
     )
 )
 peer_messages = st.one_of(
-    st.builds(LinkStates, few(states)),
-    st.builds(Digest, flows, st.lists(st.integers(0, 2**128 - 1), min_size=BUCKETS, max_size=BUCKETS).map(tuple)),
-    st.builds(replace_of, flows, filters, st.frozensets(st.integers(0, BUCKETS - 1))),
-    st.builds(Change, flows, filters, st.lists(keys, max_size=4).map(tuple)),
-    st.builds(Forward, few(runs)),
+    st.builds(peer.LinkStates, few(states)),
+    st.builds(
+        peer.Digest,
+        flows,
+        st.lists(st.integers(0, 2**128 - 1), min_size=peer.BUCKETS, max_size=peer.BUCKETS).map(tuple),
+    ),
+    st.builds(replace_of, flows, filters, st.frozensets(st.integers(0, peer.BUCKETS - 1))),
+    st.builds(peer.Change, flows, filters, st.lists(keys, max_size=4).map(tuple)),
+    st.builds(peer.Forward, few(runs)),
 )
 
 
@@ -94,14 +85,14 @@ def test_damaged_messages_raise_the_one_error_or_decode_to_a_message(message, da
         decoded = decode_peer(encoded)
     except ProtocolError:
         return
-    if isinstance(decoded, LinkStates | Digest | Replace | Change | Forward):
+    if isinstance(decoded, peer.LinkStates | peer.Digest | peer.Replace | peer.Change | peer.Forward):
         assert decode_peer(encode_peer(decoded)) == decoded
 
 
 HOSTILE = {
     "an array of a billion": b"\xdd\x00\x00\x00\x02\x21\xdd\x3b\x9a\xca\x00",
     "a digest of one bucket": msgpack.packb([wire.DIGEST, "subscriptions", [bytes(16)]]),
-    "a digest of short numbers": msgpack.packb([wire.DIGEST, "subscriptions", [b""] * BUCKETS]),
+    "a digest of short numbers": msgpack.packb([wire.DIGEST, "subscriptions", [b""] * peer.BUCKETS]),
     "an unknown flow": msgpack.packb([wire.CHANGE, "other", [], []]),
     "a key of 15 bytes": msgpack.packb([wire.CHANGE, "subscriptions", [], [bytes(15)]]),
     "bucket 64": msgpack.packb([wire.REPLACE, "subscriptions", [64], []]),
@@ -133,11 +124,11 @@ def test_hostile_heads_are_refused(head):
 def test_limits_hold_for_peers_too():
     limits = Limits(message_bytes=10_000, notification_bytes=100)
     with pytest.raises(ProtocolError, match="the limit is 10000"):
-        decode_peer(encode_peer(Change(Flow.SUBSCRIPTIONS, (b"x" * 5000, b"y" * 5000), ())), limits)
+        decode_peer(encode_peer(peer.Change(peer.Flow.SUBSCRIPTIONS, (b"x" * 5000, b"y" * 5000), ())), limits)
     with pytest.raises(ProtocolError, match="the limit is 100"):
-        decode_peer(encode_peer(Forward((Run("b", "p", 1, (1,), (bytes(101),)),))), limits)
+        decode_peer(encode_peer(peer.Forward((peer.Run("b", "p", 1, (1,), (bytes(101),)),))), limits)
     with pytest.raises(ProtocolError, match="attachments"):
-        decode_peer([*encode_peer(Change(Flow.SUBSCRIPTIONS, (), ())), b"x"])
+        decode_peer([*encode_peer(peer.Change(peer.Flow.SUBSCRIPTIONS, (), ())), b"x"])
     assert decode_peer(encode(Ping(3)), limits) == Ping(3)
 
 
@@ -158,49 +149,51 @@ def test_forwards_are_joined_from_the_envelopes_of_deliveries(runs):
 @given(peer_messages, st.integers(1, 200))
 def test_splitting_has_the_same_effect_and_never_a_gap(message, size):
     parts = list(split(message, size))
-    if isinstance(message, LinkStates):
+    if isinstance(message, peer.LinkStates):
         assert tuple(state for part in parts for state in part.states) == message.states
-    elif not isinstance(message, Replace | Change):
+    elif not isinstance(message, peer.Replace | peer.Change):
         assert parts == [message]
     else:
         whole, piecewise = FlowState(message.flow), FlowState(message.flow)
         before = (b"one", b"two", b"three", *getattr(message, "filters", ())[:2])
         for state in (whole, piecewise):
             for encoded in before:
-                state.held.add(filter_key(encoded), encoded)
+                state.held.add(peer.filter_key(encoded), encoded)
         take(whole, message)
-        kept = set(whole.held) & {filter_key(encoded) for encoded in before}
-        overlong = isinstance(message, Replace) and any(isinstance(part, Change) for part in parts)
+        kept = set(whole.held) & {peer.filter_key(encoded) for encoded in before}
+        overlong = isinstance(message, peer.Replace) and any(isinstance(part, peer.Change) for part in parts)
         for part in parts:
             take(piecewise, part)
             assert kept <= set(piecewise.held) or overlong
         assert set(piecewise.held) == set(whole.held) or _removes_what_it_adds(message)
 
 
-def take(state: FlowState, message: Replace | Change) -> None:
-    state.take_replace(message) if isinstance(message, Replace) else state.take_change(message)
+def take(state: FlowState, message: peer.Replace | peer.Change) -> None:
+    state.take_replace(message) if isinstance(message, peer.Replace) else state.take_change(message)
 
 
 def test_a_bucket_longer_than_a_message_travels_in_pieces():
-    filters = tuple(body for n in range(1000) if bucket_of(filter_key(body := b"%d" % n + bytes(400_000))) == 3)
-    message = Replace(Flow.SUBSCRIPTIONS, (3,), filters)
+    filters = tuple(
+        body for n in range(1000) if peer.bucket_of(peer.filter_key(body := b"%d" % n + bytes(400_000))) == 3
+    )
+    message = peer.Replace(peer.Flow.SUBSCRIPTIONS, (3,), filters)
     parts = list(split(message))
-    held = FlowState(Flow.SUBSCRIPTIONS)
+    held = FlowState(peer.Flow.SUBSCRIPTIONS)
     for part in parts:
         assert sum(map(len, encode_peer(part))) < 2 << 20
         take(held, decode_peer(encode_peer(part)))
     assert len(parts) > 2
-    assert set(held.held) == {filter_key(encoded) for encoded in filters}
+    assert set(held.held) == {peer.filter_key(encoded) for encoded in filters}
 
 
 def _removes_what_it_adds(message) -> bool:
-    return isinstance(message, Change) and bool({filter_key(f) for f in message.add} & set(message.remove))
+    return isinstance(message, peer.Change) and bool({peer.filter_key(f) for f in message.add} & set(message.remove))
 
 
 def test_a_hundred_thousand_filters_travel_in_pieces():
-    wanted = {filter_key(b"%d" % n): b"%d" % n for n in range(100_000)}
-    message = Replace(Flow.SUBSCRIPTIONS, tuple(range(BUCKETS)), tuple(wanted.values()))
-    held = FlowState(Flow.SUBSCRIPTIONS)
+    wanted = {peer.filter_key(b"%d" % n): b"%d" % n for n in range(100_000)}
+    message = peer.Replace(peer.Flow.SUBSCRIPTIONS, tuple(range(peer.BUCKETS)), tuple(wanted.values()))
+    held = FlowState(peer.Flow.SUBSCRIPTIONS)
     parts = list(split(message))
     for part in parts:
         held.take_replace(decode_peer(encode_peer(part)))

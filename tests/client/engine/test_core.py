@@ -30,7 +30,7 @@ from contrada.client.engine.kept_requests import Stage
 from contrada.client.engine.states import Input, Phase
 from contrada.client.options import OptionNames, Options
 from contrada.errors import Disconnected, InvalidValue, Refused
-from tests.client.script import Line, ScriptedBroker
+from tests.client.engine.script import Line, ScriptedBroker
 
 if TYPE_CHECKING:
     from contrada.client.engine.kept_requests import KeptAdvertisement

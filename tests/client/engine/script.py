@@ -6,28 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from contrada.broker.protocol import frames
-from contrada.broker.protocol.messages import (
-    Ack,
-    Acked,
-    Advertise,
-    Bye,
-    Credit,
-    Deliver,
-    Delivered,
-    Hello,
-    Limits,
-    Message,
-    NotificationId,
-    Ping,
-    Pong,
-    Publish,
-    Reply,
-    Status,
-    Subscribe,
-    Unadvertise,
-    Unsubscribe,
-    Welcome,
-)
+from contrada.broker.protocol import messages as msg
 from contrada.broker.protocol.wire import Role
 from contrada.client.engine.actions import Connect, Hangup, Send
 from contrada.client.engine.states import Phase
@@ -39,7 +18,7 @@ if TYPE_CHECKING:
 class ScriptedBroker:
     """Every notification matches every subscription. `answers` holds what has been said and not yet been heard."""
 
-    def __init__(self, limits: Limits = Limits(), heartbeat: float = 1.0, timeout: float = 3.0) -> None:  # noqa: B008  # an immutable tuple
+    def __init__(self, limits: msg.Limits = msg.Limits(), heartbeat: float = 1.0, timeout: float = 3.0) -> None:  # noqa: B008  # an immutable tuple
         self.limits = limits
         self.heartbeat, self.timeout = heartbeat, timeout
         self.sequence = 0
@@ -54,64 +33,68 @@ class ScriptedBroker:
         self.credit: dict[int, int] = {}
         self.advertised: dict[int, tuple[bytes, ...]] = {}
         self.waiting: dict[int, deque[tuple[int, bytes]]] = {}
-        self.answers: deque[Message] = deque()
+        self.answers: deque[msg.Message] = deque()
         self.window = 0
 
     def hear(self, parts: list[bytes]) -> None:
         message = frames.decode(parts)
         if self.mute:
             return
-        if isinstance(message, Hello):
+        if isinstance(message, msg.Hello):
             self.sessions += 1
             self.welcomed = True
             roles = frozenset({Role.PUBLISH, Role.SUBSCRIBE})
-            self.answers.append(Welcome(1, "b", self.sessions, "p", roles, self.heartbeat, self.timeout, self.limits))
+            self.answers.append(
+                msg.Welcome(1, "b", self.sessions, "p", roles, self.heartbeat, self.timeout, self.limits)
+            )
             return
         assert self.welcomed, "nothing may come before HELLO"
-        if isinstance(message, Subscribe):
+        if isinstance(message, msg.Subscribe):
             assert message.subscription not in self.credit
             self.credit[message.subscription] = message.credit
             self.waiting[message.subscription] = deque()
-            self.answers.append(Ack((Acked(message.request),)))
-        elif isinstance(message, Unsubscribe):
+            self.answers.append(msg.Ack((msg.Acked(message.request),)))
+        elif isinstance(message, msg.Unsubscribe):
             del self.credit[message.subscription]
-            self.answers.append(Ack((Acked(message.request),)))
-        elif isinstance(message, Advertise):
+            self.answers.append(msg.Ack((msg.Acked(message.request),)))
+        elif isinstance(message, msg.Advertise):
             assert message.advertisement not in self.advertised
             self.advertised[message.advertisement] = message.filters
-            self.answers.append(Ack((Acked(message.request),)))
-        elif isinstance(message, Unadvertise):
+            self.answers.append(msg.Ack((msg.Acked(message.request),)))
+        elif isinstance(message, msg.Unadvertise):
             del self.advertised[message.advertisement]
-            self.answers.append(Ack((Acked(message.request),)))
-        elif isinstance(message, Credit):
+            self.answers.append(msg.Ack((msg.Acked(message.request),)))
+        elif isinstance(message, msg.Credit):
             for subscription, credit in message.grants:
                 if subscription in self.credit:
                     self.credit[subscription] += credit
             self.drain()
-        elif isinstance(message, Publish):
+        elif isinstance(message, msg.Publish):
             assert len(message.notifications) <= self.limits.batch
             self.window += len(message.notifications)
             assert self.window <= self.limits.window, "the client went beyond the window"
-            self.answers.append(Ack((Acked(message.request, self.sequence + 1),)))
+            self.answers.append(msg.Ack((msg.Acked(message.request, self.sequence + 1),)))
             for body in message.notifications:
                 self.sequence += 1
                 self.accepted.append(body)
                 for queue in self.waiting.values():
                     queue.append((self.sequence, body))
             self.drain()
-        elif isinstance(message, Ping):
-            self.answers.append(Pong(message.nonce))
-        elif isinstance(message, Status):
-            self.answers.append(Reply(message.request, {"sessions": self.sessions}))
-        elif isinstance(message, Bye):
-            self.answers.append(Bye())
+        elif isinstance(message, msg.Ping):
+            self.answers.append(msg.Pong(message.nonce))
+        elif isinstance(message, msg.Status):
+            self.answers.append(msg.Reply(message.request, {"sessions": self.sessions}))
+        elif isinstance(message, msg.Bye):
+            self.answers.append(msg.Bye())
 
     def drain(self) -> None:
         for subscription, queue in self.waiting.items():
             while queue and self.credit.get(subscription, 0) > 0:
                 sequence, body = queue.popleft()
                 self.credit[subscription] -= 1
-                self.answers.append(Deliver((Delivered(NotificationId("b", sequence), "p", body, (subscription,)),)))
+                self.answers.append(
+                    msg.Deliver((msg.Delivered(msg.NotificationId("b", sequence), "p", body, (subscription,)),))
+                )
 
 
 class Line:
@@ -142,7 +125,7 @@ class Line:
         self.act()
         while count and self.up and self.broker.answers:
             message = self.broker.answers.popleft()
-            if isinstance(message, Ack):
+            if isinstance(message, msg.Ack):
                 for request, _ in message.entries:
                     publish = self.core.outbox.unanswered.get(request)
                     self.broker.window -= publish.number if publish else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
@@ -26,13 +25,13 @@ from contrada.forwarding.segments.index_directory import write_index
 if TYPE_CHECKING:
     from contrada.broker.node.server import Broker
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 COMMANDS = typer.main.get_command(cli.app).commands
 LONG = {"broker", "bench", "demo"}  # tested as processes, in test_processes.py
 
 
 def examples(name: str) -> tuple[str, ...]:
-    found: tuple[str, ...] = importlib.import_module(f"contrada.client.cli.commands.{name.replace('-', '_')}").EXAMPLES
+    found: tuple[str, ...] = cli.command_module(name.replace("-", "_")).EXAMPLES
     return found
 
 

@@ -10,7 +10,7 @@ import typer
 
 from contrada.client.cli.common import ClientOptions, ConfigFile, ConnectTimeout, Exit, Key, ServerKey
 from contrada.client.cli.event_publisher import publish_log
-from contrada.client.cli.jobs import AsJson, Master, PyEnv, Quiet, progress, spark_session
+from contrada.client.cli.jobs.spark import AsJson, Master, PyEnv, Quiet, progress, spark_session
 from contrada.errors import InvalidValue
 
 EXAMPLES = (

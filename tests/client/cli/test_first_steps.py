@@ -195,7 +195,7 @@ def test_the_overlay_is_shown_by_names_where_there_are_some() -> None:
     [
         ("contrada.client.transport, contrada.client.blocking", "asyncio numpy numba shapely"),
         ("contrada.broker.node.server", "asyncio numpy numba shapely prometheus_client"),
-        ("contrada.client.cli.main", "contrada.client.cli.commands zmq rich.markup"),
+        ("contrada.client.cli.main", "contrada.client.cli.commands contrada.client.cli.jobs zmq rich.markup"),
     ],
 )
 def test_what_a_command_does_not_need_is_not_loaded(loaded: str, not_yet: str) -> None:
@@ -207,5 +207,6 @@ def test_what_a_command_does_not_need_is_not_loaded(loaded: str, not_yet: str) -
 def test_only_the_command_that_is_run_is_imported() -> None:
     program = "import sys; from contrada.client.cli.main import make_app; make_app('pub'); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    commands = [name for name in done.stdout.split() if name.startswith("contrada.client.cli.commands.")]
+    rooms = ("contrada.client.cli.commands.", "contrada.client.cli.jobs.")
+    commands = [name for name in done.stdout.split() if name.startswith(rooms)]
     assert commands == ["contrada.client.cli.commands.pub"]

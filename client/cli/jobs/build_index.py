@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrada.client.cli.common import Exit, say, teller
-from contrada.client.cli.jobs import AsJson, Master, PyEnv, Quiet, progress, spark_session
+from contrada.client.cli.jobs.spark import AsJson, Master, PyEnv, Quiet, progress, spark_session
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from contrada.broker.protocol.messages import Ack, Acked, Bye, Drop, Dropped, Er
 from contrada.broker.protocol.wire import Code
 from contrada.client.engine.states import RETRY, TRANSITIONS, Input, Phase, next_phase
 from contrada.errors import Disconnected, ProtocolError
-from tests.client.test_core import make
+from tests.client.engine.test_core import make
 
 if TYPE_CHECKING:
     from contrada.broker.protocol.messages import Message
-    from tests.client.script import Line
+    from tests.client.engine.script import Line
 
 PAIRS = [(phase, input) for phase in Phase for input in Input]
 ERRORS = {

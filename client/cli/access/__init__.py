@@ -1,0 +1,1 @@
+"""Commands for those who come by HTTP, WebSocket or MQTT: `contrada gateway` and `contrada token`."""

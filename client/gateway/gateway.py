@@ -1,0 +1,183 @@
+"""One gateway: two sessions at the broker, the doors, and what goes through them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from contrada.broker.protocol.wire import Policy
+from contrada.client.async_client import AsyncClient
+from contrada.client.gateway.metrics import GatewayMetrics
+from contrada.client.gateway.problems import Problem
+from contrada.client.gateway.rendering import Renderer
+from contrada.client.gateway.streams import Stream
+from contrada.client.gateway.tokens import ANYBODY, STRANGER, TokenDirectory
+from contrada.errors import ContradaError, Disconnected
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from contrada.broker.protocol.messages import NotificationId
+    from contrada.client.gateway.settings import GatewaySettings
+    from contrada.client.gateway.streams import Wish
+    from contrada.client.gateway.tokens import Visitor
+    from contrada.client.options import OptionNames
+
+log = logging.getLogger("contrada.gateway")
+
+
+class Gateway:
+    """Use it as an asynchronous context manager; `http_url` and `mqtt_url` say where it listens."""
+
+    def __init__(self, url: str, settings: GatewaySettings, options: OptionNames | None = None) -> None:
+        keywords: OptionNames = {"name": "gateway", **(options or {})}
+        self.settings = settings
+        self.subscriber = AsyncClient(url, **keywords)
+        self.publisher = AsyncClient(url, **keywords)
+        self.renderer = Renderer()
+        self.metrics = GatewayMetrics(self)
+        self.streams: dict[int, Stream] = {}
+        self.connections = 0
+        self.stopping = asyncio.Event()
+        self.http_url = self.mqtt_url = ""
+        self._tokens = None if settings.tokens is None else TokenDirectory(settings.tokens)
+        self._doors: list[Any] = []
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.subscriber
+            await self.publisher
+            if self.settings.http is not None:
+                from contrada.client.gateway.http.server import HttpDoor
+
+                door = HttpDoor(self)
+                self._doors.append(door)
+                self.http_url = await door.open(self.settings.http)
+            if self.settings.mqtt is not None:
+                from contrada.client.gateway.mqtt.server import MqttDoor
+
+                mqtt = MqttDoor(self)
+                self._doors.append(mqtt)
+                self.mqtt_url = await mqtt.open(self.settings.mqtt)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let nobody in any more, tell those inside, flush what they published, and leave the broker."""
+        self.stopping.set()
+        for door in self._doors:
+            await door.close()
+        for client in (self.publisher, self.subscriber):
+            try:
+                await client.close()
+            except ContradaError as error:
+                log.warning("while closing: %s", error)
+
+    # ------------------------------------------------------------------ who comes in
+
+    def visitor(self, token: str | None) -> Visitor:
+        """Who shows this token, or none."""
+        if self._tokens is None:
+            return ANYBODY
+        return STRANGER if not token else self._tokens.visitor(token)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether visitors must say who they are."""
+        return self._tokens is not None
+
+    def tls(self) -> ssl.SSLContext | None:
+        """What both doors need for TLS, if it is wanted."""
+        if self.settings.certificate is None or self.settings.private_key is None:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            context.load_cert_chain(self.settings.certificate, self.settings.private_key)
+        except (OSError, ssl.SSLError) as error:
+            raise ContradaError(f"cannot use the certificate {self.settings.certificate}: {error}") from error
+        return context
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[None]:
+        """Count a stream, WebSocket or MQTT connection; a `Problem` when there are too many."""
+        if self.connections >= self.settings.connections:
+            raise Problem("limit", f"the gateway has its {self.settings.connections} connections")
+        self.connections += 1
+        try:
+            yield
+        finally:
+            self.connections -= 1
+
+    # ------------------------------------------------------------------ what they do
+
+    async def publish(self, notifications: Sequence[Mapping[str, object]]) -> list[NotificationId]:
+        """Publish, and return the ids once the broker has accepted all of them."""
+        try:
+            ids = await self.publisher.publish_many(notifications, timeout=self.settings.timeout)
+        except (ContradaError, TimeoutError):
+            self.metrics.refused.inc()
+            raise
+        self.metrics.published.inc(len(ids))
+        return ids
+
+    async def open_stream(self, wish: Wish, visitor: Visitor, door: str) -> Stream:
+        """Subscribe; close the stream with `close_stream`."""
+        policy = (
+            Policy.DROP_OLDEST if wish.policy is Policy.DISCONNECT else wish.policy
+        )  # ours to cut off, not the session
+        subscription = await self.subscriber.subscribe(
+            wish.filter, policy=policy, window=wish.window, queue=wish.queue, timeout=self.settings.timeout
+        )
+        stream = Stream(subscription, wish, visitor.name, door)
+        self.streams[subscription.id] = stream
+        return stream
+
+    async def close_stream(self, stream: Stream) -> None:
+        """Unsubscribe. Safe when the broker is gone."""
+        self.streams.pop(stream.subscription.id, None)
+        self.metrics.count_closed(stream)
+        try:
+            await stream.subscription.close(timeout=self.settings.timeout)
+        except (Disconnected, TimeoutError) as error:
+            log.info("while unsubscribing: %s", error)
+
+    async def status(self) -> dict[str, Any]:
+        """What the broker says of itself, and the gateway of itself."""
+        document = await self.subscriber.status(timeout=self.settings.timeout)
+        return {"broker": document, "gateway": self.describe()}
+
+    def describe(self) -> dict[str, Any]:
+        """What the gateway is doing."""
+        return {
+            "session": self.subscriber.session,
+            "connections": self.connections,
+            "subscriptions": len(self.streams),
+            "published": self.metrics.total_published,
+            "delivered": self.metrics.total_delivered,
+            "dropped": self.metrics.total_dropped,
+            "reconnects": self.subscriber.reconnects,
+        }
+
+    async def explain(self, notification: str, subscription: int, session: int = 0) -> dict[str, Any]:
+        """Why a notification did or did not reach a subscription; session 0 is the gateway's own."""
+        return await self.subscriber.explain(notification, subscription, session, timeout=self.settings.timeout)
+
+    def health(self) -> str:
+        """What is wrong, or nothing."""
+        if self.stopping.is_set():
+            return "the gateway is stopping"
+        if not (self.subscriber.connected and self.publisher.connected):
+            return f"the broker {self.subscriber.url} is not there"
+        return ""

@@ -1,0 +1,110 @@
+"""The body of `POST /v1/notifications` as notifications: whole documents, or lines as they come."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+from contrada.client.gateway.attributes import (
+    notification_of_event,
+    notification_of_headers,
+    notifications_of,
+    parse_document,
+)
+from contrada.client.gateway.problems import Problem, problem_of
+from contrada.errors import CodecError, InvalidValue
+from contrada.forwarding.codec.json import load_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from contrada.forwarding.language.values import Value
+
+
+class Form(Enum):
+    """How notifications are written in a body."""
+
+    DOCUMENT = "JSON or GeoJSON"
+    LINES = "JSON lines"
+    EVENT = "CloudEvent"
+    EVENTS = "CloudEvents"
+    BINARY_EVENT = "CloudEvent in headers"
+
+
+MEDIA_TYPES: Final[Mapping[str, Form]] = {
+    "application/json": Form.DOCUMENT,
+    "application/geo+json": Form.DOCUMENT,
+    "application/x-ndjson": Form.LINES,
+    "application/jsonl": Form.LINES,
+    "application/geo+json-seq": Form.LINES,
+    "application/cloudevents+json": Form.EVENT,
+    "application/cloudevents-batch+json": Form.EVENTS,
+}
+
+
+def form_of(media_type: str, headers: Mapping[str, str]) -> Form:
+    """Which form a request's headers announce."""
+    form = MEDIA_TYPES.get(media_type.lower())
+    if form is None:
+        kinds = ", ".join(MEDIA_TYPES)
+        raise Problem("media-type", f"Content-Type {media_type!r:.80} is none of {kinds}")
+    if form is Form.DOCUMENT and "ce-specversion" in headers:
+        return Form.BINARY_EVENT
+    return form
+
+
+def read_body(form: Form, body: bytes, headers: Mapping[str, str], geometry: str) -> Iterator[dict[str, Value]]:
+    """Yield the notifications of a whole body; a `Problem` names the item at fault."""
+    try:
+        if form is Form.BINARY_EVENT:
+            yield notification_of_headers(headers, body, geometry)
+        elif form is Form.EVENT:
+            yield notification_of_event(load_json(body), geometry)
+        elif form is Form.EVENTS:
+            events = load_json(body)
+            if type(events) is not list:
+                raise CodecError("a batch of CloudEvents is a JSON array")
+            for number, each in enumerate(events):
+                try:
+                    yield notification_of_event(each, geometry)
+                except CodecError as error:
+                    raise CodecError(f"item {number}: {error}") from None
+        else:
+            yield from notifications_of(load_json(body), geometry)
+    except (CodecError, InvalidValue) as error:
+        raise problem_of(error) from None
+
+
+class LineReader:
+    """Bytes as they come → notifications. Lines end with a line feed; empty ones are passed over."""
+
+    def __init__(self, geometry: str, line_bytes: int) -> None:
+        self._geometry = geometry
+        self._limit = line_bytes
+        self._begun = b""
+        self.line = 0  # the number of the last line read, counted from 1
+
+    def feed(self, data: bytes) -> Iterator[dict[str, Value]]:
+        """Take in the next bytes; yield what is whole. A `Problem` names the line."""
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        for line in lines:
+            yield from self._read(line)
+        if len(self._begun) > self._limit:
+            raise Problem("too-large", f"a line of more than {self._limit} bytes", {"line": self.line + 1})
+
+    def end(self) -> Iterator[dict[str, Value]]:
+        """Yield what the last line has, if it does not end with a line feed."""
+        line, self._begun = self._begun, b""
+        yield from self._read(line)
+
+    def _read(self, line: bytes) -> Iterator[dict[str, Value]]:
+        self.line += 1
+        if len(line) > self._limit:
+            raise Problem("too-large", f"a line of more than {self._limit} bytes", {"line": self.line})
+        line = line.strip(b" \t\r\x1e")
+        if not line:
+            return
+        try:
+            yield from parse_document(line, self._geometry)
+        except (CodecError, InvalidValue) as error:
+            raise problem_of(error, line=self.line) from None

@@ -1,0 +1,287 @@
+"""The HTTP door: aiohttp around the parts that do no I/O."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from contrada.broker.protocol.wire import Role
+from contrada.client.gateway.http import documents, page
+from contrada.client.gateway.http.bodies import Form, LineReader, form_of, read_body
+from contrada.client.gateway.http.guard import SECURITY_HEADERS, bearer, check_host, check_origin
+from contrada.client.gateway.http.websocket import WebSocketConnection
+from contrada.client.gateway.problems import MEDIA_TYPE, Problem, problem_of
+from contrada.client.gateway.rendering import event, notification_event
+from contrada.client.gateway.settings import host_and_port
+from contrada.client.gateway.streams import Wish
+from contrada.errors import ContradaError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from contrada.client.gateway.gateway import Gateway
+    from contrada.client.gateway.tokens import Visitor
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_CHUNK: Final = 256  # notifications published together, and read before others get a turn
+_VISITOR: Final = web.RequestKey("visitor", object)
+
+
+class HttpDoor:
+    """The routes of a gateway, and the sockets they are served on."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._runner: web.AppRunner | None = None
+        self._sockets: set[WebSocketConnection] = set()
+
+    async def open(self, address: str) -> str:
+        """Listen at HOST:PORT; the address of the gateway."""
+        host, port = host_and_port(address, "HTTP")
+        application = web.Application(middlewares=[self._guard], client_max_size=self._gateway.settings.body_bytes)
+        application.add_routes(
+            [
+                web.post("/v1/notifications", self._publish),
+                web.get("/v1/subscribe", self._subscribe),
+                web.get("/v1/socket", self._socket),
+                web.get("/v1/status", self._status),
+                web.get("/v1/subscriptions", self._subscriptions),
+                web.get("/v1/explain", self._explain),
+                web.get("/healthz", self._health),
+                web.get("/metrics", self._metrics),
+                web.get("/v1/openapi.json", self._openapi),
+                web.get("/v1/asyncapi.json", self._asyncapi),
+                *page.routes(),
+            ]
+        )
+        self._runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        await self._runner.setup()
+        context = self._gateway.tls()
+        try:
+            await web.TCPSite(self._runner, host, port, ssl_context=context).start()
+        except OSError as error:
+            raise ContradaError(f"HTTP cannot be served on {address}: {error}") from error
+        bound = self._runner.addresses[0][1]
+        shown = f"[{host}]" if ":" in host else host
+        return f"{'http' if context is None else 'https'}://{shown}:{bound}"
+
+    async def close(self) -> None:
+        """Accept nobody, end the streams and conversations, wait for requests."""
+        for connection in list(self._sockets):
+            await connection.leave()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    # ------------------------------------------------------------------ around every request
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        gateway = self._gateway
+        allowed: str | None = None
+        try:
+            check_host(request.host, has_tokens=gateway.has_tokens, insecure=gateway.settings.insecure)
+            allowed = check_origin(request.headers.get("Origin"), request.host, gateway.settings.origins)
+            if request.method == "OPTIONS" and allowed is not None:
+                response: web.StreamResponse = web.Response(headers=_preflight())
+            else:
+                request[_VISITOR] = gateway.visitor(bearer(request.headers.get("Authorization")))
+                response = await handler(request)
+        except web.HTTPRequestEntityTooLarge:
+            limit = gateway.settings.body_bytes
+            response = _problem(Problem("too-large", f"a document has at most {limit} bytes; JSON lines may go on"))
+        except web.HTTPException as error:
+            response = _problem(Problem("unknown", f"{request.method} {request.path}: {error.reason}"), error.status)
+        except (ContradaError, TimeoutError) as error:
+            response = _problem(problem_of(error))
+        gateway.metrics.requests.labels(str(response.status)).inc()
+        if not response.prepared:
+            response.headers.update(SECURITY_HEADERS)
+            if allowed is not None:
+                response.headers["Access-Control-Allow-Origin"] = allowed
+        return response
+
+    # ------------------------------------------------------------------ publishing
+
+    async def _publish(self, request: web.Request) -> web.Response:
+        _visitor(request).require(Role.PUBLISH)
+        geometry = request.query.get("geometry", "area")
+        form = form_of(request.content_type, request.headers)
+        published = _Published(self._gateway)
+        if form is Form.LINES:
+            lines = LineReader(geometry, self._gateway.settings.line_bytes)
+            try:
+                async for data in request.content.iter_any():
+                    await published.all(lines.feed(data))
+                await published.all(lines.end())
+                await published.flush()
+            except (ContradaError, TimeoutError) as error:
+                raise problem_of(error, published=published.count) from None
+        else:
+            body = await request.read()
+            await published.checked(read_body(form, body, request.headers, geometry))
+        return web.json_response(published.answer(request.query.get("ids") != "false"))
+
+    # ------------------------------------------------------------------ subscribing
+
+    async def _subscribe(self, request: web.Request) -> web.StreamResponse:
+        visitor = _visitor(request)
+        visitor.require(Role.SUBSCRIBE)
+        gateway = self._gateway
+        if request.headers.get("Last-Event-ID"):
+            raise Problem("not-available", "Last-Event-ID resumes durable subscriptions, which the gateway has not yet")
+        wish = Wish.of(dict(request.query), gateway.settings.window)
+        async with gateway.connection():
+            stream = await gateway.open_stream(wish, visitor, "sse")
+            try:
+                headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", **SECURITY_HEADERS}
+                origin = request.headers.get("Origin")
+                if origin in gateway.settings.origins:
+                    headers["Access-Control-Allow-Origin"] = str(origin)
+                response = web.StreamResponse(headers=headers)
+                await response.prepare(request)
+                session = gateway.subscriber.session
+                await response.write(event("subscribed", stream.describe(session)))
+                await self._pump(stream, response)
+            except ConnectionError:
+                pass  # the subscriber has left
+            finally:
+                await asyncio.shield(gateway.close_stream(stream))
+        return response
+
+    async def _pump(self, stream: Any, response: web.StreamResponse) -> None:
+        gateway = self._gateway
+        stopping = asyncio.ensure_future(gateway.stopping.wait())
+        try:
+            while not gateway.stopping.is_set():
+                reading = asyncio.ensure_future(stream.batch(gateway.settings.heartbeat))
+                await asyncio.wait((reading, stopping), return_when=asyncio.FIRST_COMPLETED)
+                if not reading.done():
+                    reading.cancel()
+                    break
+                batch = reading.result()
+                told = [event(name, document) for name, document in stream.news()]
+                texts = "".join([notification_event(gateway.renderer, each) for each in batch])
+                await response.write(b"".join([texts.encode() or (b"" if told else b": alive\n\n"), *told]))
+            await response.write(event("bye", {"why": "the gateway is stopping"}))
+        except ContradaError as error:
+            await response.write(event("problem", problem_of(error).document()))
+        finally:
+            stopping.cancel()
+
+    async def _socket(self, request: web.Request) -> web.StreamResponse:
+        async with self._gateway.connection():
+            connection = WebSocketConnection(self._gateway, _visitor(request))
+            self._sockets.add(connection)
+            try:
+                return await connection.serve(request)
+            finally:
+                self._sockets.discard(connection)
+
+    # ------------------------------------------------------------------ asking
+
+    async def _status(self, request: web.Request) -> web.Response:
+        _visitor(request).require(Role.ADMIN)
+        return _json(await self._gateway.status())
+
+    async def _subscriptions(self, request: web.Request) -> web.Response:
+        _visitor(request).require(Role.ADMIN)
+        session = self._gateway.subscriber.session
+        return _json({"subscriptions": [stream.describe(session) for stream in self._gateway.streams.values()]})
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        _visitor(request).require(Role.ADMIN)
+        query = request.query
+        numbers = [query.get("subscription", ""), query.get("session", "0")]
+        if "notification" not in query or not all(n.isascii() and n.isdecimal() and len(n) < 16 for n in numbers):
+            raise Problem(
+                "bad-request", "explain needs notification=ID and subscription=N; session=N if not the gateway's"
+            )
+        return _json(await self._gateway.explain(query["notification"], int(numbers[0]), int(numbers[1])))
+
+    async def _health(self, request: web.Request) -> web.Response:
+        wrong = self._gateway.health()
+        return web.Response(text=f"{wrong or 'ok'}\n", status=503 if wrong else 200)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        if self._gateway.has_tokens:
+            _visitor(request).require(Role.ADMIN)
+        return web.Response(body=self._gateway.metrics.text(), content_type="text/plain", charset="utf-8")
+
+    async def _openapi(self, request: web.Request) -> web.Response:
+        return _json(documents.openapi())
+
+    async def _asyncapi(self, request: web.Request) -> web.Response:
+        return _json(documents.asyncapi())
+
+
+class _Published:
+    """What one request has published so far."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._waiting: list[Mapping[str, object]] = []
+        self._ids: list[str] | None = []
+        self.count = 0
+
+    async def all(self, notifications: Iterable[Mapping[str, object]]) -> None:
+        """Publish what an iterator gives, in chunks; those before a fault stand."""
+        try:
+            for notification in notifications:
+                self._waiting.append(notification)
+                if len(self._waiting) >= _CHUNK:
+                    await self.flush()
+        except ContradaError:
+            await self.flush()
+            raise
+
+    async def checked(self, notifications: Iterable[Mapping[str, object]]) -> None:
+        """Read everything first, and publish only if nothing is wrong."""
+        for notification in notifications:
+            self._waiting.append(notification)
+            if len(self._waiting) % _CHUNK == 0:
+                await asyncio.sleep(0)  # others get a turn
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Publish what waits."""
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        ids = await self._gateway.publish(waiting)
+        self.count += len(ids)
+        if self._ids is not None:
+            self._ids += map(str, ids)
+            if len(self._ids) > self._gateway.settings.batch:
+                self._ids = None
+
+    def answer(self, with_ids: bool) -> dict[str, Any]:
+        """What the publisher gets back."""
+        return {"published": self.count, **({"ids": self._ids} if with_ids and self._ids is not None else {})}
+
+
+def _visitor(request: web.Request) -> Visitor:
+    visitor: Any = request[_VISITOR]
+    return visitor  # type: ignore[no-any-return]  # the guard put one there
+
+
+def _json(document: object) -> web.Response:
+    return web.json_response(document, dumps=lambda each: json.dumps(each, ensure_ascii=False, default=str))
+
+
+def _problem(problem: Problem, status: int | None = None) -> web.Response:
+    document = problem.document() | ({"status": status} if status else {})
+    headers = {"WWW-Authenticate": "Bearer"} if problem.kind == "unauthenticated" else None
+    return web.json_response(document, status=status or problem.status, content_type=MEDIA_TYPE, headers=headers)
+
+
+def _preflight() -> dict[str, str]:
+    return {
+        "Access-Control-Allow-Methods": "GET, POST",
+        "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID, ce-id, ce-source, ce-type, "
+        "ce-specversion, ce-time, ce-subject",
+        "Access-Control-Max-Age": "600",
+    }

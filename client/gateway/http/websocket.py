@@ -1,0 +1,156 @@
+"""One WebSocket: performs what its conversation decides, and pumps its subscriptions' notifications."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from contrada.client.gateway.http.conversation import (
+    Conversation,
+    Explain,
+    Publish,
+    Say,
+    Status,
+    Subscribe,
+    Unsubscribe,
+    error_message,
+)
+from contrada.client.gateway.problems import problem_of
+from contrada.errors import ContradaError
+
+if TYPE_CHECKING:
+    from contrada.client.gateway.gateway import Gateway
+    from contrada.client.gateway.http.conversation import Action
+    from contrada.client.gateway.streams import Stream
+    from contrada.client.gateway.tokens import Visitor
+
+_OUTSTANDING: Final = 16  # publications on their way to the broker; reading waits for room
+
+
+class WebSocketConnection:
+    """A conversation, its socket, and a task for each of its subscriptions."""
+
+    def __init__(self, gateway: Gateway, visitor: Visitor) -> None:
+        self._gateway = gateway
+        self._conversation = Conversation(gateway.settings, visitor, gateway.visitor)
+        settings = gateway.settings
+        self._socket = web.WebSocketResponse(
+            max_msg_size=settings.line_bytes, heartbeat=settings.heartbeat, autoclose=True, compress=False
+        )
+        self._streams: dict[str, Stream] = {}
+        self._pumps: dict[str, asyncio.Task[None]] = {}
+        self._publishing: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Semaphore(_OUTSTANDING)
+
+    async def serve(self, request: web.Request) -> web.WebSocketResponse:
+        """Talk until either side leaves."""
+        await self._socket.prepare(request)
+        try:
+            async for message in self._socket:
+                if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
+                    break
+                try:
+                    await self._perform(self._conversation.receive(message.data))
+                except (ConnectionError, RuntimeError):
+                    break  # the page has left
+        finally:
+            await asyncio.shield(self._end())
+        return self._socket
+
+    async def leave(self) -> None:
+        """Say that the gateway is going away."""
+        await self._socket.close(code=WSCloseCode.GOING_AWAY, message=b"the gateway is stopping")
+
+    # ------------------------------------------------------------------ performing
+
+    async def _perform(self, action: Action) -> None:
+        if isinstance(action, Publish):
+            await self._room.acquire()  # a page that publishes faster than the broker accepts is not read
+            task = asyncio.create_task(self._publish(action))
+            self._publishing.add(task)
+            task.add_done_callback(self._published)
+            return
+        try:
+            if isinstance(action, Say):
+                await self._say(action.document)
+            elif isinstance(action, Subscribe):
+                await self._subscribe(action)
+            elif isinstance(action, Unsubscribe):
+                await self._close_stream(action.id)
+                await self._say({"type": "unsubscribed", "ref": action.ref, "id": action.id})
+            elif isinstance(action, Explain):
+                await self._explain(action)
+            elif isinstance(action, Status):
+                await self._say({"type": "status", "ref": action.ref, **await self._gateway.status()})
+        except (ContradaError, TimeoutError) as error:
+            await self._say(error_message(error, getattr(action, "ref", None)).document)
+
+    async def _subscribe(self, action: Subscribe) -> None:
+        gateway = self._gateway
+        try:
+            stream = await gateway.open_stream(action.wish, self._conversation.visitor, "websocket")
+        except BaseException:
+            self._conversation.closed(action.id)
+            raise
+        self._streams[action.id] = stream
+        described = stream.describe(gateway.subscriber.session)
+        await self._say({"type": "subscribed", "ref": action.ref, "id": action.id, **described})
+        self._pumps[action.id] = asyncio.create_task(self._pump(action.id, stream))
+
+    async def _explain(self, action: Explain) -> None:
+        number, session = action.subscription, action.session
+        if action.id is not None:
+            number, session = self._streams[action.id].subscription.id, 0
+        document = await self._gateway.explain(action.notification, number, session)
+        await self._say({"type": "explained", "ref": action.ref, "explanation": document})
+
+    async def _publish(self, action: Publish) -> None:
+        try:
+            ids = await self._gateway.publish(action.notifications)
+            await self._say({"type": "published", "ref": action.ref, "ids": [str(id) for id in ids]})
+        except (ContradaError, TimeoutError) as error:
+            await self._say(error_message(error, action.ref).document)
+
+    def _published(self, task: asyncio.Task[None]) -> None:
+        self._publishing.discard(task)
+        self._room.release()
+        if not task.cancelled():
+            task.exception()  # the page has left: nobody to tell
+
+    async def _pump(self, id: str, stream: Stream) -> None:
+        """Send a subscription's notifications as fast as the page takes them."""
+        renderer, name = self._gateway.renderer, json.dumps(id)
+        try:
+            while True:
+                batch = await stream.batch(self._gateway.settings.heartbeat)
+                for kind, document in stream.news():
+                    await self._say({"type": kind, "id": id, **document})
+                if batch:
+                    items = ",".join([f"{{{renderer.text(each)}}}" for each in batch])
+                    await self._socket.send_str(f'{{"type":"notifications","id":{name},"items":[{items}]}}')
+        except ContradaError as error:
+            self._pumps.pop(id, None)
+            await self._close_stream(id)
+            await self._say({"type": "ended", "id": id, "problem": problem_of(error).document()})
+        except (ConnectionError, RuntimeError):
+            pass  # the page has left, and `serve` notices
+
+    async def _close_stream(self, id: str) -> None:
+        pump, stream = self._pumps.pop(id, None), self._streams.pop(id, None)
+        if pump is not None:
+            pump.cancel()
+        if stream is not None:
+            await self._gateway.close_stream(stream)
+        self._conversation.closed(id)
+
+    async def _end(self) -> None:
+        for id in list(self._streams):
+            await self._close_stream(id)
+        if self._publishing:
+            await asyncio.wait(self._publishing, timeout=self._gateway.settings.shutdown_timeout)
+
+    async def _say(self, document: dict[str, Any]) -> None:
+        await self._socket.send_str(json.dumps(document, ensure_ascii=False, default=str))

@@ -1,0 +1,159 @@
+"""Topics as filters, and notifications as messages. No I/O.
+
+    a/b                              topic = "a/b"
+    a/#                              topic = "a" or topic prefix "a/"
+    a/+/c                            topic prefix "a/" and topic suffix "/c", and then level by level at the gateway
+    $filter/wind > 90                the text behind it, whatever the topic
+    a/#, user property filter=…      both
+
+A payload that is a JSON object is attributes; any other text is the attribute `payload` (a JSON number or boolean as
+such), so that `mosquitto_pub -m hello` arrives as `hello`. The topic is the attribute `topic`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from contrada.client.gateway.attributes import notification_of
+from contrada.client.gateway.rendering import attributes_text
+from contrada.errors import CodecError, InvalidValue
+from contrada.forwarding.codec.json import load_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contrada.client.notification import Notification
+
+PREFIX: Final = "$filter/"
+NO_TOPIC: Final = "contrada"
+"""The topic of what was published without one."""
+
+
+class TopicQuery(NamedTuple):
+    """What a topic filter asks of the broker, and what is left to look at."""
+
+    filter: str
+    levels: tuple[str, ...]  # to be compared with the topic's; empty if the filter says it all
+
+    def takes(self, topic: str) -> bool:
+        """Whether a topic that the filter let through is meant."""
+        return not self.levels or matches(self.levels, topic)
+
+
+def topic_query(pattern: str, properties: list[tuple[str, str]] | None = None) -> TopicQuery:
+    """What a subscription's topic filter and user properties ask for; `InvalidValue` says what is wrong."""
+    texts = [text for name, text in properties or () if name == "filter"]
+    if len(texts) > 1:
+        raise InvalidValue("the user property `filter` is there twice")
+    if pattern.startswith("$share/"):
+        raise InvalidValue("shared subscriptions are not supported")
+    if pattern.startswith(PREFIX):
+        text = pattern.removeprefix(PREFIX)
+        return TopicQuery(_both(text, texts[0]) if texts else text, ())
+    topic, levels = _of_topic(pattern)
+    if not texts:
+        return TopicQuery(topic, levels)
+    return TopicQuery(_both(topic, texts[0]), levels)
+
+
+def matches(levels: tuple[str, ...], topic: str) -> bool:
+    """Whether a topic filter, level by level, takes a topic: what the MQTT standard says, section 4.7."""
+    parts = topic.split("/")
+    if topic.startswith("$") and levels[0] in ("+", "#"):
+        return False
+    for number, level in enumerate(levels):
+        if level == "#":
+            return True
+        if number >= len(parts) or level not in ("+", parts[number]):
+            return False
+    return len(parts) == len(levels)
+
+
+def check_pattern(pattern: str) -> tuple[str, ...]:
+    """The levels of a topic filter; `InvalidValue` if it is none."""
+    levels = tuple(pattern.split("/"))
+    if not pattern or "\0" in pattern:
+        raise InvalidValue("a topic filter has at least one character, and no NUL")
+    for number, level in enumerate(levels):
+        if level == "#" and number < len(levels) - 1:
+            raise InvalidValue(f"{pattern!r:.80}: # is the last level, and nowhere else")
+        if len(level) > 1 and ("+" in level or "#" in level):
+            raise InvalidValue(f"{pattern!r:.80}: + and # stand for whole levels")
+    return levels
+
+
+def _of_topic(pattern: str) -> tuple[str, tuple[str, ...]]:
+    levels = check_pattern(pattern)
+    wild = [number for number, level in enumerate(levels) if level in ("+", "#")]
+    if not wild:
+        return f"topic = {_quoted(pattern)}", ()
+    head = "/".join(levels[: wild[0]])
+    if wild == [len(levels) - 1] and levels[-1] == "#" and head:
+        return f"topic = {_quoted(head)} or topic prefix {_quoted(head + '/')}", ()
+    tail = "/".join(levels[wild[-1] + 1 :])
+    if head and levels[wild[0]] == "#":
+        head = head.removesuffix("/")
+    wanted = [f"topic prefix {_quoted(head + ('/' if levels[wild[0]] == '+' else ''))}"] if head else []
+    if tail:
+        wanted.append(f"topic suffix {_quoted('/' + tail)}")
+    return " and ".join(wanted) or "topic exists", levels
+
+
+def _both(topic: str, text: str) -> str:
+    """The conjunction of two filter texts, of which each may be a disjunction."""
+    from contrada.forwarding.language.filter import as_filters
+
+    first, second = as_filters(topic), as_filters(text)
+    return " or ".join(f"{one} and {other}" for one in first for other in second)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def notification_of_message(topic: str, payload: bytes) -> dict[str, Any]:
+    """The notification that a message is; `CodecError` says why it is none."""
+    if not topic or any(sign in topic for sign in "+#\0"):
+        raise CodecError(f"{topic!r:.80} is no topic to publish to: it is empty, or has + or # in it")
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        raise CodecError("a payload that is no text (UTF-8): bytes are not attributes") from None
+    if text[:1] in ("{", " ", "\n", "\r", "\t") and text.lstrip()[:1] == "{":
+        notification = notification_of(load_json(text))
+    else:
+        notification = notification_of({"payload": _scalar(text)}) if text else {}
+    return {**notification, "topic": topic}
+
+
+def _scalar(text: str) -> object:
+    """A number or boolean, or else the text as it is."""
+    if len(text) > 40 or not text.isascii():
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return text
+    sane = type(value) is bool or (type(value) in (int, float) and abs(value) < 2**63 and json.dumps(value) == text)
+    return value if sane else text
+
+
+def message_of_notification(notification: Notification) -> tuple[bytes, bytes]:
+    """The topic and payload of a message."""
+    return message_of_values(notification.values_by_name)
+
+
+def message_of_values(values: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """The topic and payload of attributes."""
+    topic = values.get("topic")
+    if type(topic) is str and topic and not any(sign in topic for sign in "+#\0") and len(topic.encode()) < 65_536:
+        rest = {name: value for name, value in values.items() if name != "topic"}
+    else:
+        topic, rest = NO_TOPIC, dict(values)
+    if not rest:
+        return topic.encode(), b""
+    if len(rest) == 1 and "payload" in rest and type(rest["payload"]) in (str, int, float, bool):
+        value = rest["payload"]
+        return topic.encode(), (value if type(value) is str else json.dumps(value)).encode()
+    return topic.encode(), attributes_text(rest).encode()

@@ -1,0 +1,58 @@
+"""Notifications as JSON text for whoever is on the other side of the gateway.
+
+A notification goes to many: it is written once, and what was written is kept while it is likely to be asked for again.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from contrada.forwarding.codec.json import notification_to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contrada.broker.protocol.messages import NotificationId
+    from contrada.client.notification import Notification
+
+_PLAIN: Final = frozenset((int, float, str, bool))
+_encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_KEPT: Final = 2048  # notifications
+
+
+def attributes_text(values: Mapping[str, object]) -> str:
+    """Attributes as one line of JSON."""
+    if _PLAIN.issuperset(map(type, values.values())):
+        return _encode(values)
+    return notification_to_json(values)
+
+
+class Renderer:
+    """Writes notifications, each once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[NotificationId, str] = {}
+
+    def text(self, notification: Notification) -> str:
+        """`"id":…,"publisher":…,"notification":{…}`: the members of the object that a subscriber gets."""
+        text = self._kept.get(notification.id)
+        if text is None:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            publisher = _encode(notification.publisher)
+            values = attributes_text(notification.values_by_name)
+            text = f'"id":"{notification.id}","publisher":{publisher},"notification":{values}'
+            self._kept[notification.id] = text
+        return text
+
+
+def event(name: str, document: object, id: str = "") -> bytes:
+    """One Server-Sent Event."""
+    head = f"id: {id}\n" if id else ""
+    return f"{head}event: {name}\ndata: {_encode(document)}\n\n".encode()
+
+
+def notification_event(renderer: Renderer, notification: Notification) -> str:
+    """A notification as a Server-Sent Event of the default type, `message`."""
+    return f"id: {notification.id}\ndata: {{{renderer.text(notification)}}}\n\n"

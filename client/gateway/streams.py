@@ -1,0 +1,114 @@
+"""Subscriptions that end at the gateway: one `Stream` for each, whoever listens to it and by which protocol.
+
+All streams share one session at the broker, so that a notification for a thousand of them comes once. Each has credit
+and a queue of its own: who is slow does not take, gets no credit, and loses by its policy at the broker. The gateway
+keeps no more for it than its window.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from contrada.broker.protocol.wire import Policy
+from contrada.client.gateway.problems import Problem
+
+if TYPE_CHECKING:
+    from contrada.client.notification import Notification
+    from contrada.client.subscriptions import AsyncSubscription
+
+BATCH: Final = 256
+DEFAULT_WINDOW: Final = 1000
+
+
+class Wish(NamedTuple):
+    """What a subscriber asks for."""
+
+    filter: str
+    policy: Policy = Policy.DROP_OLDEST
+    window: int = DEFAULT_WINDOW
+    queue: int = 0
+
+    @classmethod
+    def of(cls, given: dict[str, Any], largest_window: int) -> Wish:
+        """Check what was asked for, by query or message."""
+        text = given.get("filter")
+        if not isinstance(text, str) or not text.strip():
+            raise Problem("bad-request", "a subscription needs a filter, as in filter=wind > 90")
+        if given.get("durable"):
+            raise Problem(
+                "not-available", "durable subscriptions are not carried by the gateway: use the client library"
+            )
+        try:
+            policy = Policy(given.get("policy") or Policy.DROP_OLDEST)
+        except ValueError:
+            raise Problem("bad-request", f"policy is one of {', '.join(Policy)}, not {given['policy']!r:.40}") from None
+        numbers = []
+        for name, default, most in (
+            ("window", min(DEFAULT_WINDOW, largest_window), largest_window),
+            ("queue", 0, 2**31),
+        ):
+            value = given.get(name, default)
+            try:
+                number = int(value)
+            except (TypeError, ValueError):
+                raise Problem("bad-request", f"{name} is a whole number, not {value!r:.40}") from None
+            if not (0 if name == "queue" else 1) <= number <= most:
+                raise Problem("limit", f"{name} is at most {most} here, not {number}")
+            numbers.append(number)
+        return cls(text, policy, *numbers)
+
+
+class Stream:
+    """A subscription, and what has gone through it."""
+
+    def __init__(self, subscription: AsyncSubscription, wish: Wish, owner: str, door: str) -> None:
+        self.subscription = subscription
+        self.wish = wish
+        self.owner = owner
+        self.door = door
+        self.since = time.time()
+        self.delivered = 0
+        self._dropped = 0
+        self._interruptions = 0
+
+    async def batch(self, timeout: float | None = None) -> list[Notification]:
+        """Wait for notifications: at least one, and those that are there; none when time is up."""
+        subscription = self.subscription
+        try:
+            batch = [await subscription.get(timeout)]
+        except TimeoutError:
+            return []
+        more = min(BATCH - 1, subscription.pending)
+        batch.extend([await subscription.get() for _ in range(more)])  # there already: does not wait
+        self.delivered += len(batch)
+        return batch
+
+    def news(self) -> list[tuple[str, dict[str, int]]]:
+        """What to tell the subscriber beside notifications; a `Problem` if it asked to be cut off when slow."""
+        news = []
+        dropped, interruptions = self.subscription.dropped, self.subscription.interruptions
+        if dropped > self._dropped:
+            if self.wish.policy is Policy.DISCONNECT:
+                raise Problem(
+                    "limit", f"slow consumer: {dropped} notifications were dropped, and its policy is disconnect"
+                )
+            news.append(("dropped", {"dropped": dropped - self._dropped, "total": dropped}))
+        if interruptions > self._interruptions:
+            news.append(("interrupted", {"interruptions": interruptions}))
+        self._dropped, self._interruptions = dropped, interruptions
+        return news
+
+    def describe(self, session: int) -> dict[str, Any]:
+        """What an operator sees of it."""
+        return {
+            "session": session,
+            "subscription": self.subscription.id,
+            "filter": self.wish.filter,
+            "owner": self.owner,
+            "door": self.door,
+            "since": self.since,
+            "delivered": self.delivered,
+            "pending": self.subscription.pending,
+            "dropped": self.subscription.dropped,
+        }

@@ -1,0 +1,117 @@
+"""What people send, as notifications."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contrada import Point
+from contrada.client.gateway.attributes import (
+    flatten,
+    notification_of,
+    notification_of_event,
+    notification_of_headers,
+    notifications_of,
+)
+from contrada.errors import CodecError, ContradaError
+
+EVENT = {"specversion": "1.0", "id": "7", "source": "/gauge", "type": "level"}
+PLAIN = st.integers(-5, 5) | st.text(max_size=3) | st.booleans() | st.none()
+TREES = st.recursive(PLAIN, lambda inner: st.dictionaries(st.text("abc", min_size=1, max_size=2), inner, max_size=3))
+
+
+def paths(document: Any, prefix: str = "") -> list[tuple[str, object]]:
+    """The slow twin of `flatten`: every leaf that is not null, with its path."""
+    if not isinstance(document, dict):
+        return [] if document is None else [(prefix[:-1], document)]
+    return [leaf for name, value in document.items() for leaf in paths(value, f"{prefix}{name}.")]
+
+
+@given(st.dictionaries(st.text("abc", min_size=1, max_size=2), TREES))
+def test_nested_objects_are_their_leaves_under_dotted_names(document):
+    assert list(flatten(document).items()) == paths(document)
+
+
+def test_values_stay_whole_and_null_is_absence():
+    shape = {"type": "Point", "coordinates": [1, 2]}
+    got = notification_of({"engine": {"rpm": 900, "on": True}, "at": shape, "gone": None, "type": "ship"})
+    assert got == {"engine.rpm": 900, "engine.on": True, "at": Point(1, 2), "type": "ship"}
+
+
+def test_features_have_properties_and_a_geometry():
+    feature = {
+        "type": "Feature",
+        "id": 3,
+        "properties": {"a": {"b": 1}, "c": None},
+        "geometry": {"type": "Point", "coordinates": [1, 2]},
+    }
+    assert notification_of(feature, "pos") == {"a.b": 1, "pos": Point(1, 2)}
+    collection = {"type": "FeatureCollection", "features": [feature, {**feature, "geometry": None}]}
+    assert list(notifications_of(collection)) == [{"a.b": 1, "area": Point(1, 2)}, {"a.b": 1}]
+    with pytest.raises(CodecError, match="geometry="):
+        notification_of(feature, "a.b")
+
+
+def test_cloud_events_of_both_modes_are_alike():
+    wanted = {"ce.specversion": "1.0", "ce.id": "7", "ce.source": "/gauge", "ce.type": "level", "wind": 120}
+    assert notification_of_event({**EVENT, "data": {"wind": 120}}) == wanted
+    assert notification_of_headers({f"ce-{name}": text for name, text in EVENT.items()}, b'{"wind": 120}') == wanted
+    timed = notification_of_event({**EVENT, "time": "2026-11-18T08:00:00Z"})
+    assert timed["ce.time"] == datetime(2026, 11, 18, 8, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("document", "complaint"),
+    [
+        ([1, 2], "item 0: .*object"),
+        ({"tags": ["ice"]}, "'tags': a list"),
+        ({"a": {"b": 1}, "a.b": 2}, "'a.b' is there twice"),
+        ({"a": {"type": "Polygon", "coordinates": []}}, "'a'"),
+        ({"type": "FeatureCollection"}, "without an array"),
+        ({"type": "Feature", "geometry": 3}, "geometry of a Feature"),
+        (None, "not null"),
+    ],
+)
+def test_what_is_no_notification_is_named(document, complaint):
+    with pytest.raises(CodecError, match=complaint):
+        list(notifications_of(document))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        {**EVENT, "specversion": "0.3"},
+        {**EVENT, "data": [1]},
+        {**EVENT, "time": "noon"},
+        {**EVENT, "data_base64": "AA=="},
+        {**EVENT, "data": {"ce.id": "9"}},
+    ],
+)
+def test_what_is_no_cloud_event_is_refused(event):
+    with pytest.raises(CodecError, match="CloudEvent"):
+        notification_of_event(event)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(),
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.text() | st.sampled_from(["type", "geometry", "properties", "coordinates", "features", "data"]),
+                inner | st.sampled_from(["Feature", "Point", "FeatureCollection", "Time"]),
+            )
+        ),
+    )
+)
+def test_anything_is_notifications_or_a_contrada_error(document):
+    for read in (lambda: list(notifications_of(document)), lambda: notification_of_event(document)):
+        try:
+            read()
+        except ContradaError:
+            continue

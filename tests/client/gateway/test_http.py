@@ -1,0 +1,225 @@
+"""The HTTP door before a real broker: publishing, streams, problems, roles, origins, shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from contrada.client.gateway.tokens import make_token
+
+pytest.importorskip("aiohttp", reason="the gateway's libraries are not installed: contrada[gateway]")
+LINES = {"Content-Type": "application/x-ndjson"}
+
+
+async def next_event(response: Any, wanted: str = "message") -> Any:
+    """The data of the next Server-Sent Event of a kind."""
+    kind, data = "message", None
+    async for raw in response.content:
+        line = raw.decode().rstrip("\n")
+        if line.startswith("event: "):
+            kind = line[7:]
+        elif line.startswith("data: "):
+            data = json.loads(line[6:])
+        elif not line:
+            if kind == wanted and data is not None:
+                return data
+            kind, data = "message", None
+    raise AssertionError("the stream ended")
+
+
+def run(scenario: Any) -> None:
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_what_is_posted_reaches_a_stream(gateway_running):
+    async def scenario():
+        async with gateway_running() as (_, http):
+            async with http.get("/v1/subscribe", params={"filter": "wind > 90"}) as stream:
+                assert stream.content_type == "text/event-stream"
+                subscribed = await next_event(stream, "subscribed")
+                async with http.post(
+                    "/v1/notifications", json=[{"wind": 80}, {"wind": 120, "a": {"b": None, "c": 1}}]
+                ) as answer:
+                    ids = (await answer.json())["ids"]
+                got = await next_event(stream)
+                assert got == {"id": ids[1], "publisher": "gateway", "notification": {"wind": 120, "a.c": 1}}
+                query = {"notification": ids[0], "subscription": str(subscribed["subscription"])}
+                async with http.get("/v1/explain", params=query) as answer:
+                    assert (await answer.json())["fate"] == "no-match"
+                async with http.get("/v1/subscriptions") as answer:
+                    (only,) = (await answer.json())["subscriptions"]
+                    assert (only["filter"], only["delivered"], only["door"]) == ("wind > 90", 1, "sse")
+                async with http.get("/v1/status") as answer:
+                    assert (await answer.json())["gateway"]["published"] == 2
+            async with http.get("/metrics") as answer:
+                assert "contrada_gateway_published_total 2.0" in await answer.text()
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "count"),
+    [
+        ("application/json", b'{"n": 1}', 1),
+        (
+            "application/geo+json",
+            b'{"type":"FeatureCollection","features":[{"type":"Feature","properties":{"n":1},"geometry":null}]}',
+            1,
+        ),
+        ("application/x-ndjson", b'{"n": 1}\n\n{"n": 2}\n[{"n": 3}, {"n": 4}]', 4),
+        ("application/cloudevents+json", b'{"specversion":"1.0","id":"1","source":"s","type":"t","data":{"n":1}}', 1),
+        ("application/cloudevents-batch+json", b'[{"specversion":"1.0","id":"1","source":"s","type":"t"}]', 1),
+    ],
+)
+def test_every_form_is_taken(gateway_running, kind, body, count):
+    async def scenario():
+        async with gateway_running() as (_, http):
+            async with http.post("/v1/notifications", data=body, headers={"Content-Type": kind}) as answer:
+                document = await answer.json()
+                assert (answer.status, document["published"], len(document["ids"])) == (200, count, count)
+            async with http.post("/v1/notifications?ids=false", data=body, headers={"Content-Type": kind}) as answer:
+                assert await answer.json() == {"published": count}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "options", "status", "members"),
+    [
+        (
+            "POST",
+            "/v1/notifications",
+            {"data": b'{"n":1}\n{"n":[]}\n', "headers": LINES},
+            400,
+            {"line": 2, "published": 1},
+        ),
+        ("POST", "/v1/notifications", {"data": b"{\n", "headers": LINES}, 400, {"line": 1, "published": 0}),
+        ("POST", "/v1/notifications", {"data": b"x" * 600, "headers": LINES}, 413, {"line": 1}),
+        ("POST", "/v1/notifications", {"json": [{"n": 1}, 3]}, 400, {}),
+        (
+            "POST",
+            "/v1/notifications",
+            {"data": b'"' + b"x" * 2000 + b'"', "headers": {"Content-Type": "application/json"}},
+            413,
+            {},
+        ),
+        ("POST", "/v1/notifications", {"data": b"n=1"}, 415, {}),
+        ("GET", "/v1/subscribe", {}, 400, {}),
+        ("GET", "/v1/subscribe", {"params": {"filter": "wind >"}}, 400, {"type": "/docs/problems#bad-filter"}),
+        ("GET", "/v1/subscribe", {"params": {"filter": "n > 1", "policy": "pray"}}, 400, {}),
+        ("GET", "/v1/subscribe", {"params": {"filter": "n > 1", "window": "999999"}}, 429, {}),
+        ("GET", "/v1/subscribe", {"params": {"filter": "n > 1"}, "headers": {"Last-Event-ID": "x"}}, 501, {}),
+        ("GET", "/v1/explain", {"params": {"notification": "x"}}, 400, {}),
+        ("GET", "/v1/explain", {"params": {"notification": "b-1:1", "subscription": "1"}}, 404, {}),
+        ("GET", "/nowhere", {}, 404, {}),
+        ("DELETE", "/v1/status", {}, 405, {}),
+        ("GET", "/healthz", {"headers": {"Host": "evil.example"}}, 403, {}),
+        ("GET", "/healthz", {"headers": {"Origin": "https://evil.example"}}, 403, {}),
+        ("GET", "/v1/status", {"headers": {"Authorization": "Basic eA=="}}, 401, {}),
+    ],
+)
+def test_problems_say_what_and_where(gateway_running, method, path, options, status, members):
+    async def scenario():
+        limits = {"line_bytes": 500, "body_bytes": 1000}
+        async with gateway_running(**limits) as (_, http), http.request(method, path, **options) as answer:
+            document = await answer.json(content_type="application/problem+json")
+            assert answer.status == document["status"] == status
+            assert document["detail"]
+            assert members.items() <= document.items()
+            assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+    run(scenario)
+
+
+def test_tokens_open_what_their_roles_allow(gateway_running, tmp_path):
+    reader, _ = make_token(tmp_path, "reader", ["subscribe"])
+    writer, _ = make_token(tmp_path, "writer", ["publish", "admin"])
+
+    async def scenario():
+        async with gateway_running(tokens=str(tmp_path)) as (_, http):
+            for token, path, wanted in (
+                (None, "/v1/status", 401),
+                ("nonsense", "/v1/status", 401),
+                (reader, "/v1/status", 403),
+                (writer, "/v1/status", 200),
+                (None, "/metrics", 401),
+                (writer, "/v1/subscribe?filter=n>1", 403),
+                (None, "/healthz", 200),
+            ):
+                headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+                async with http.get(path, headers=headers) as answer:
+                    assert answer.status == wanted, path
+
+    run(scenario)
+
+
+def test_pages_of_the_settings_origins_are_let_in(gateway_running):
+    async def scenario():
+        origin = "https://map.example"
+        async with gateway_running(origins=[origin]) as (_, http):
+            async with http.get("/healthz", headers={"Origin": origin}) as answer:
+                assert (answer.status, answer.headers["Access-Control-Allow-Origin"]) == (200, origin)
+            async with http.options("/v1/notifications", headers={"Origin": origin}) as answer:
+                assert "POST" in answer.headers["Access-Control-Allow-Methods"]
+
+    run(scenario)
+
+
+def test_streams_end_when_the_gateway_stops(gateway_running):
+    async def scenario():
+        async with gateway_running() as (gateway, http):
+            async with http.get("/v1/subscribe", params={"filter": "n > 1"}) as stream:
+                await next_event(stream, "subscribed")
+                closing = asyncio.ensure_future(gateway.close())
+                assert "stopping" in (await next_event(stream, "bye"))["why"]
+                await closing
+            assert not gateway.streams
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("policy", "wanted"), [("drop-oldest", "dropped"), ("disconnect", "problem")])
+def test_a_slow_stream_loses_by_its_policy_and_is_told(gateway_running, policy, wanted):
+    async def scenario():
+        async with gateway_running() as (gateway, http):
+            query = {"filter": "n >= 0", "window": "1", "queue": "1", "policy": policy}
+            async with http.get("/v1/subscribe", params=query) as stream:
+                await next_event(stream, "subscribed")
+                notifications = [{"n": n, "text": "x" * 50_000} for n in range(10)]
+                for _ in range(20):  # more than the sockets between us hold
+                    await gateway.publish(notifications)
+                told = await next_event(stream, wanted)
+                assert told["dropped"] > 0 if wanted == "dropped" else "slow consumer" in told["detail"]
+
+    run(scenario)
+
+
+def test_a_limit_of_connections_is_kept(gateway_running):
+    async def scenario():
+        query = {"filter": "n > 1"}
+        async with gateway_running(connections=1) as (_, http), http.get("/v1/subscribe", params=query) as stream:
+            await next_event(stream, "subscribed")
+            async with http.get("/v1/subscribe", params=query) as second:
+                assert second.status == 429
+
+    run(scenario)
+
+
+def test_the_documents_name_every_route(gateway_running):
+    from contrada.client.gateway.http.documents import asyncapi, openapi
+
+    async def scenario():
+        async with gateway_running() as (_, http):
+            for path, operations in openapi()["paths"].items():
+                for method in operations:
+                    async with http.request(method.upper(), path) as answer:
+                        assert answer.status not in (404, 405), path
+            async with http.get("/v1/asyncapi.json") as answer:
+                assert await answer.json() == json.loads(json.dumps(asyncapi()))
+            async with http.get("/v1/openapi.json") as answer:
+                assert (await answer.json())["openapi"] == "3.1.0"
+
+    run(scenario)
