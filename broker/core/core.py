@@ -29,6 +29,7 @@ from contrada.broker.core.admin import explain, status
 from contrada.broker.core.batch import deliver_frames
 from contrada.broker.core.delivery import Delivery
 from contrada.broker.core.matching import Matching
+from contrada.broker.core.newcomers import OpenTable
 from contrada.broker.core.ports import Codec, Refusal, Table
 from contrada.broker.core.publication import ClientSource, Publication
 from contrada.broker.core.standing_index import StandingIndex
@@ -101,7 +102,7 @@ class Core:
     ) -> None:
         self.settings = settings
         self.id = id
-        self.table = table
+        self.table = table = OpenTable(table)
         self.codec = codec
         self.started = now
         self.stopping = False
@@ -161,14 +162,14 @@ class Core:
             Credit: Handler(self.delivery.grant, Order.NONE),
             Ping: Handler(sessions.pong, Order.NONE),
             Pong: Handler(sessions.heard_pong, Order.NONE),
-            Subscribe: Handler(subscriptions.subscribe, Order.TABLE, Role.SUBSCRIBE, True),
+            Subscribe: Handler(subscriptions.subscribe, Order.MATCHED, Role.SUBSCRIBE, True),
             Unsubscribe: Handler(subscriptions.unsubscribe),
             Attach: Handler(index.attach, Order.MATCHED, Role.SUBSCRIBE, True),
             Advertise: Handler(self.advertisements.advertise, Order.OWN, Role.PUBLISH, True),
             Unadvertise: Handler(self.advertisements.unadvertise),
             IndexLoad: Handler(index.load_for, Order.OWN, Role.ADMIN),
-            IndexAdd: Handler(index.add, Order.MATCHED, Role.ADMIN),
-            IndexRemove: Handler(index.remove, Order.MATCHED, Role.ADMIN),
+            IndexAdd: Handler(index.add, Order.INDEX, Role.ADMIN),
+            IndexRemove: Handler(index.remove, Order.INDEX, Role.ADMIN),
             Status: Handler(self._status, Order.MATCHED, Role.ADMIN),
             Explain: Handler(self._explain),
             Link: Handler(self.links.accept),
@@ -185,8 +186,8 @@ class Core:
             Pong: Handler(sessions.heard_pong, Order.NONE),
             LinkStates: Handler(overlay.hear),
             Digest: Handler(overlay.hear),
-            Replace: Handler(overlay.hear_filters, Order.TABLE),
-            Change: Handler(overlay.hear_filters, Order.TABLE),
+            Replace: Handler(overlay.hear_filters),
+            Change: Handler(overlay.hear_filters),
             Link: Handler(self.links.answered, Order.OWN),
             Dropped: Handler(self.forwarding.dropped, Order.NONE),
             Error: Handler(overlay.hear_error, Order.NONE),
@@ -203,8 +204,8 @@ class Core:
     @property
     def busy(self) -> bool:
         """Whether another turn would make progress even if nothing arrives."""
-        leftovers = self.leftovers and not self.delivery.matched_beside
-        return bool(leftovers or self.work or self.matching.ready) or self.sessions.busy
+        changes = not self.table.held and (self.leftovers or self.table.newcomers)
+        return bool(changes or self.work or self.matching.ready) or self.sessions.busy
 
     @property
     def laden(self) -> bool:
@@ -305,10 +306,8 @@ class Core:
             yield from steps
 
     def _may_hear(self, session: Session, handler: Handler) -> bool:
-        """Whether what the session published before is matched, and the table may change if the message changes it."""
-        return self.matching.match_before(session) and (
-            handler.order is not Order.TABLE or not self.delivery.matched_beside
-        )
+        """Whether what the session published before is matched, and the index may change if the message changes it."""
+        return self.matching.match_before(session) and (handler.order is not Order.INDEX or not self.table.held)
 
     @contextmanager
     def _timed(self, session: Session, message: Any) -> Iterator[None]:
@@ -368,8 +367,9 @@ class Core:
         """Match what was published and move what credit allows."""
         self.clock.now = now
         self.work.work()
-        if self.leftovers and not self.delivery.matched_beside:
+        if not self.table.held and (self.leftovers or self.table.newcomers):
             self.turns.enter()
+            self.table.move_some(self.leftovers.seconds)
             self.leftovers.work()
             self.turns.leave("leftovers")
         self.matching.match_some()

@@ -20,7 +20,6 @@ from contrada.broker.core.publication import Publication
 from contrada.broker.core.recent import ENTRY_BYTES, Recent
 from contrada.broker.protocol.wire import MAX_INTEGER, Code, Policy
 from contrada.broker.turn.mishaps import Mishap
-from contrada.broker.turn.work import LATER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.turn.clock import Clock
     from contrada.broker.turn.mishaps import Mishaps
-    from contrada.broker.turn.work import Steps
 
 _STEP: Final = 64  # receivers that get a batch at one step of handing out by steps
 ENDED: Final = "ended"  # why a queue was lost: its subscription ended first
@@ -64,7 +62,6 @@ class Delivery:
         self.recent = Recent()
         self.counters = sessions.counters
         self.drops: Counter[str] = Counter()  # by policy
-        self.matched_beside = 0  # notifications that another thread matches: the table must not change
         self.under_way = 0  # publications that take more than a turn
         self._ended_meanwhile: set[int] = set()  # interfaces of receivers that ended since one of them began
         self._next_interface = 1
@@ -80,11 +77,6 @@ class Delivery:
         """A number that no interface had before."""
         self._next_interface += 1
         return self._next_interface - 1
-
-    def until_the_table_is_free(self) -> Steps:
-        """Wait while another thread matches, before the table is changed: that would stop the loop."""
-        while self.matched_beside:
-            yield LATER
 
     # -- handing out -------------------------------------------------------------------------------------
 

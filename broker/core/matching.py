@@ -5,7 +5,8 @@
 Publications of a turn are read and matched together by `match_bodies`. Of what would take longer than a turn should,
 some is matched and handed out in each turn, of each source in turn: a source that has published much delays itself. A
 notification of very many bytes may take long by itself, say a region against thousands of others: it is matched by
-another thread (`beside`), and what would change the table waits for that (`Delivery.matched_beside`).
+another thread (`beside`), one at a time, which holds the table meanwhile: filters that come are newcomers
+(`newcomers.py`), and move into the table before the next one is matched so.
 
 The table sees the messages of each session in order of arrival, and those of all unless somebody has published much.
 
@@ -16,7 +17,8 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, Final
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from contrada.broker.turn.mishaps import Mishap
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.core.delivery import Delivery
-    from contrada.broker.core.ports import Table
+    from contrada.broker.core.newcomers import OpenTable
     from contrada.broker.core.publication import Publication
     from contrada.broker.sessions.session import Session
     from contrada.broker.turn.mishaps import Mishaps
@@ -57,6 +59,24 @@ class _Part:
         self.steps: Iterator[None] | None = None  # of handing it out, once it is matched
 
 
+class Matcher(Protocol):
+    """Somebody who adds to what the table found."""
+
+    def find(self, bodies: Sequence[bytes]) -> Any:
+        """What is to be added, for `merge`. Other threads ask too."""
+
+    def merge(self, found: Matched, more: Any) -> Matched:
+        """The interfaces of each notification, with those to be added."""
+
+
+class _Beside(NamedTuple):
+    """A notification that another thread is to match, the next of its publication."""
+
+    publication: Publication
+    part: _Part
+    body: bytes
+
+
 class Matching:
     """Matching in turns.
 
@@ -66,21 +86,22 @@ class Matching:
 
     def __init__(
         self,
-        table: Table,
+        table: OpenTable,
         delivery: Delivery,
         mishaps: Mishaps,
         turns: Turns,
         *,
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.matchers: list[Callable[[Sequence[bytes], Matched], Matched]] = []
+        self.matchers: list[Matcher] = []
         self.silent: set[int] = set()
         self.pending = 0  # notifications that wait
         self.slice_bytes = SLICE_BYTES
         self.seconds = math.inf  # that matching should take of a turn
         self.turns = turns
         self.beside: Callable[[Callable[[], None], Callable[[], None]], None] | None = None
-        self._aside: set[Publication] = set()  # those of which another thread matches a notification
+        self._aside: set[Publication] = set()  # those of which another thread matches a notification, or will
+        self._heavy: deque[_Beside] = deque()  # of them, those that wait for another to be matched
         self._publications: list[Publication] = []
         self._bytes = 0  # of them
         self._parts: dict[Publication, _Part] = {}
@@ -125,6 +146,7 @@ class Matching:
         """Match and hand out what is pending, for as long as a turn should last."""
         if not self._publications:
             return
+        self._ask_for_next()
         self._beware()
         until = self._now() + self.seconds
         while self.ready:
@@ -199,7 +221,7 @@ class Matching:
         """
         try:
             found, refused = self._table.match_bodies(bodies)
-            return self._complete(bodies, found), refused
+            return self._complete(found, [each.find(bodies) for each in self.matchers]), refused
         except Exception as error:
             if len(bodies) == 1:
                 self._mishaps.note("matching", error)
@@ -209,10 +231,10 @@ class Matching:
         more, wrong = self._find(bodies[half:])
         return [*found, *more], {**refused, **{half + place: error for place, error in wrong.items()}}
 
-    def _complete(self, bodies: Sequence[bytes], found: Matched) -> Matched:
-        """What the table found, with what the matchers add and without the silent."""
-        for matcher in self.matchers:
-            found = matcher(bodies, found)
+    def _complete(self, found: Matched, more: Sequence[Any]) -> Matched:
+        """What the table found, with what the matchers have found and without the silent."""
+        for matcher, added in zip(self.matchers, more, strict=True):
+            found = matcher.merge(found, added)
         if silent := self.silent:
             found = [matched if silent.isdisjoint(matched) else matched - silent for matched in found]
         return found
@@ -271,7 +293,9 @@ class Matching:
         start = end = len(part.matches)
         heaviest = math.inf if self.beside is None else HEAVY_BYTES
         if len(bodies[start]) > heaviest:
-            self._match_beside(publication, part, bodies[start])
+            self._aside.add(publication)
+            self._heavy.append(_Beside(publication, part, bodies[start]))
+            self._ask_for_next()
             return
         size = len(bodies[start])
         while (end := end + 1) < part.count and end - start < most and len(bodies[end]) <= heaviest:
@@ -280,31 +304,38 @@ class Matching:
                 break
         self._matched(publication, part, *self._find(bodies[start:end]))
 
-    def _match_beside(self, publication: Publication, part: _Part, body: bytes) -> None:
-        """Have another thread match one notification, and go on with the publication when it has."""
+    def _ask_for_next(self) -> None:
+        """Have another thread match the next heavy notification, if nothing keeps it from reading the table."""
+        if not self._heavy or not self._table.may_hold:
+            return
         assert self.beside is not None
-        answer: list[tuple[Matched, Refused]] = []
+        publication, part, body = self._heavy.popleft()
+        answer: list[tuple[Matched, Refused, list[Any]]] = []
+        failure: list[Mishap] = []
 
         def job() -> None:
             try:
-                answer.append(self._table.match_bodies((body,)))
+                found, refused = self._table.match_held(body)
+                answer.append((found, refused, [each.find((body,)) for each in self.matchers]))
             except Exception as error:
                 self._mishaps.note("matching", error)
-                answer.append(([frozenset()], {0: Mishap(error)}))
+                failure.append(Mishap(error))
 
         def done() -> None:
             self._aside.remove(publication)
-            self._delivery.matched_beside -= 1
-            ((found, refused),) = answer
+            self._table.release()
             try:
-                self._matched(publication, part, self._complete((body,), found), refused)
+                if failure:
+                    self._matched(publication, part, [frozenset()], {0: failure[0]})
+                else:
+                    ((found, refused, more),) = answer
+                    self._matched(publication, part, self._complete(found, more), refused)
             except Exception as error:
                 self._mishaps.note("handing out", error, publication.source.session.number)
                 self._finish(publication, part)
                 self._delivery.lose([publication], error)
 
-        self._aside.add(publication)
-        self._delivery.matched_beside += 1
+        self._table.hold()
         self.beside(job, done)
 
     def _matched(self, publication: Publication, part: _Part, found: Matched, wrong: Refused) -> None:
@@ -342,5 +373,5 @@ class Matching:
         )
         assert self._bytes == sum(parts[each].size if each in parts else each.size for each in self._publications)
         assert self._delivery.under_way == len(parts)
-        assert self._delivery.matched_beside == len(self._aside)
+        assert len(self._aside) == len(self._heavy) + self._table.held
         assert self._aside <= parts.keys()

@@ -24,8 +24,8 @@ class Table(Protocol):
     def add(self, interface: int, expression: Any) -> list[int]:
         """Add the filters of an expression; their ids."""
 
-    def adding(self, interface: int, expression: Any) -> Iterator[list[int]]:
-        """As `add`, a piece at each step: the ids of the piece."""
+    def adding(self, interface: int, expression: Any, start: int = 0) -> Iterator[list[int]]:
+        """As `add`, a piece at each step: the ids of the piece. From the filter at `start` on."""
 
     def remove(self, id: int) -> None:
         """Remove one filter."""
@@ -36,11 +36,17 @@ class Table(Protocol):
     def match_bodies(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
         """Find the matching interfaces of each encoded notification; the places of those that cannot be read."""
 
+    def filter(self, id: int) -> Any:
+        """The filter of that id."""
+
     def explain(self, notification: Any, filter_id: int) -> Any:
         """Constraint by constraint, why a filter matches or does not."""
 
     def stats(self) -> Any:
         """Sizes, for people."""
+
+    def alike(self) -> Table:
+        """An empty table with the same settings."""
 
 
 class Codec(NamedTuple):

@@ -158,21 +158,26 @@ class StandingIndex:
         self._subscriptions = subscriptions
         self._interest = interest
         self._leftovers = leftovers
-        matching.matchers.append(self.match)
+        matching.matchers.append(self)
         interest.woken.append(self._tell_all)
 
     # -- matching ----------------------------------------------------------------------------------------
 
-    def match(self, bodies: Sequence[bytes], found: Matched) -> Matched:
-        """Add to what was found for each notification the interfaces of the index, and those attached to them.
+    def find(self, bodies: Sequence[bytes]) -> Sequence[AbstractSet[str]] | None:
+        """The names of the index that match each notification; None if no index is loaded.
 
         What the table has refused, the index refuses too: both ask the codec.
         """
-        if self.loaded is None:
+        loaded = self.loaded
+        return None if loaded is None else loaded.table.match_bodies(bodies)[0]
+
+    def merge(self, found: Matched, more: Sequence[AbstractSet[str]] | None) -> Matched:
+        """Add to what was found for each notification the interfaces of these names, and those attached to them."""
+        if more is None or self.loaded is None:
             return found
         matches = unattended = 0
         both = [set(interfaces) for interfaces in found]
-        for interfaces, names in zip(both, self.loaded.table.match_bodies(bodies)[0], strict=True):
+        for interfaces, names in zip(both, more, strict=True):
             for name in names:
                 standing = self._names.get(name) or self._name(name)
                 interfaces.add(standing.interface or self._number(standing))

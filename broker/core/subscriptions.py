@@ -114,12 +114,10 @@ class Subscriptions:
         try:
             filters = yield from read_filters(self.codec, message.filters)
             for expression in filters:
-                yield from self._delivery.until_the_table_is_free()
                 for some in self._table.adding(interface, expression):
                     ids += some
                     if size > AT_ONCE:
                         yield
-                        yield from self._delivery.until_the_table_is_free()
         except BaseException as error:
             self._withdraw(interface, ids, ())
             if isinstance(error, ContradaError):

@@ -54,8 +54,10 @@ class TimedTable:
         self.adding = table.adding
         self.remove = table.remove
         self.remove_interface = table.remove_interface
+        self.filter = table.filter
         self.explain = table.explain
         self.stats = table.stats
+        self.alike = table.alike
         self._match_bodies = table.match_bodies
         self._seconds = seconds.observe
         self._sizes = sizes.observe

@@ -281,7 +281,6 @@ class Overlay:
             self._act(self.router.receive(link.id, part))
             self._decoded = {}
             yield
-            yield from self._delivery.until_the_table_is_free()
 
     def hear_error(self, session: Session, message: Error) -> None:
         """ERROR: the neighbour refuses."""

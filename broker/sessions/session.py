@@ -50,7 +50,7 @@ class Order(IntEnum):
     NONE = 0
     OWN = 1  # for the session's messages before it
     MATCHED = 2  # and until what the session published before is matched
-    TABLE = 3  # and until no other thread reads the table, which it changes
+    INDEX = 3  # and until no other thread reads the index, which it changes
 
 
 class Handler(NamedTuple):

@@ -176,9 +176,9 @@ class SegmentedTable(Generic[InterfaceT]):
         """As `add` of each (interface, filter) pair, at a fraction of the cost."""
         return self._added.add_many(pairs)
 
-    def adding(self, interface: InterfaceT, filter: Expression | str) -> Iterator[list[int]]:
+    def adding(self, interface: InterfaceT, filter: Expression | str, start: int = 0) -> Iterator[list[int]]:
         """As `add`, a piece at each step: the ids of the piece. For callers who have others to serve in between."""
-        return self._added.adding(interface, filter)
+        return self._added.adding(interface, filter, start)
 
     def remove(self, id: int) -> None:
         """Take a filter out. `NotFound` when there is none of that id."""

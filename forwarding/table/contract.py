@@ -32,8 +32,11 @@ class Table(Protocol[InterfaceT]):
     def add_many(self, pairs: Iterable[tuple[InterfaceT, Expression | str]]) -> list[list[int]]:
         """As `add` of each (interface, filter) pair, at a fraction of the cost. When one is refused none is added."""
 
-    def adding(self, interface: InterfaceT, filter: Expression | str) -> Iterator[list[int]]:
-        """As `add`, a piece at each step: the ids of the piece. For callers who have others to serve in between."""
+    def adding(self, interface: InterfaceT, filter: Expression | str, start: int = 0) -> Iterator[list[int]]:
+        """As `add`, a piece at each step: the ids of the piece. For callers who have others to serve in between.
+
+        From the filter at `start` on, for those who have added the ones before.
+        """
 
     def remove(self, id: int) -> None:
         """Take a filter out."""

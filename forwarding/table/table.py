@@ -134,15 +134,22 @@ class ForwardingTable(Generic[InterfaceT]):
             raise
         return [ids[start:end] for start, end in runs(accumulate(counts))]
 
-    def adding(self, interface: InterfaceT, filter: Expression | str) -> Iterator[list[int]]:
+    def alike(self) -> ForwardingTable[InterfaceT]:
+        """An empty table with the same settings."""
+        table: ForwardingTable[InterfaceT] = ForwardingTable.__new__(ForwardingTable)
+        table._take(TableState(self._state.settings, self._state.simplify))
+        return table
+
+    def adding(self, interface: InterfaceT, filter: Expression | str, start: int = 0) -> Iterator[list[int]]:
         """As `add`, a piece at each step: the ids of the piece. For callers who have others to serve in between.
 
         A piece is some tens of filters, or fewer of many vertices, and takes some milliseconds. Filters of the pieces
-        so far match already. Who stops early removes the interface, or the ids there are.
+        so far match already. Who stops early removes the interface, or the ids there are, and may go on later with the
+        filter at `start`, here or in another table.
         """
         piece: list[tuple[InterfaceT, Filter]] = []
         room = PIECE
-        for each in as_filters(filter):
+        for each in as_filters(filter)[start:]:
             cost = 1 + vertices_of(each) // _VERTICES
             if piece and cost > room:
                 yield self._add(piece)

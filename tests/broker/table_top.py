@@ -34,9 +34,10 @@ class TableTop:
     def __init__(self, roles: frozenset[Role] = ALL, limits: Limits = Limits(), **settings: Any) -> None:  # noqa: B008  # an immutable tuple
         self.now = 0.0
         self.identities: dict[str | None, Identity | None] = {None: Identity("", roles)}
+        self.table = NaiveTable()
         self.core = Core(
             Settings(limits=limits, **settings),
-            NaiveTable(),
+            self.table,
             Codec(read_notification, read_filter),
             self.identities.get,
             id="b-1",

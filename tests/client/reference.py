@@ -31,8 +31,12 @@ class ReferenceTable:
             ids.append(self.last)
         return ids
 
-    def adding(self, interface: int, expression: Any) -> Iterator[list[int]]:
-        yield self.add(interface, expression)
+    def adding(self, interface: int, expression: Any, start: int = 0) -> Iterator[list[int]]:
+        for each in as_filters(expression)[start:]:
+            yield self.add(interface, each)
+
+    def alike(self) -> ReferenceTable:
+        return ReferenceTable()
 
     def remove(self, filter_id: int) -> None:
         del self.filters[filter_id]

@@ -28,8 +28,12 @@ class NaiveTable:
         self.next_id += 1
         return [self.next_id - 1]
 
-    def adding(self, interface: int, expression: tuple[str, Any]) -> Iterator[list[int]]:
-        yield self.add(interface, expression)
+    def adding(self, interface: int, expression: tuple[str, Any], start: int = 0) -> Iterator[list[int]]:
+        if not start:
+            yield self.add(interface, expression)
+
+    def alike(self) -> NaiveTable:
+        return NaiveTable()
 
     def remove_interface(self, interface: int) -> None:
         del self.interfaces[interface]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from contrada.broker.core.batch import deliver_frames
 from contrada.broker.core.delivery import Delivery
 from contrada.broker.core.matching import Matching
+from contrada.broker.core.newcomers import OpenTable
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.frames import decode
 from contrada.broker.protocol.wire import Role
@@ -79,7 +80,7 @@ class Bench:
             id="b",
             identify=lambda _user: Identity("", frozenset(Role)),
         )
-        self.table = NaiveTable()
+        self.table = OpenTable(NaiveTable())
         self.delivery = Delivery(self.sessions, self.clock, self.mishaps, id="b")
         self.matching = Matching(self.table, self.delivery, self.mishaps, Turns())
         self.sent: dict[bytes, list[Any]] = {}

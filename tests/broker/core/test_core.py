@@ -129,7 +129,7 @@ def test_requests_are_refused_with_their_number_and_a_reason():
     top.subscribe(A, 2, "y")
     top.say(A, msg.Subscribe(10, 3, equals("a", 1), Policy.BLOCK, 1))
     assert errors(top.heard(A)) == [(10, Code.LIMIT, False)]
-    assert len(top.core.table.interfaces) == 2
+    assert len(top.table.interfaces) == 2
 
 
 def test_a_batch_is_accepted_whole_or_not_at_all():
@@ -533,7 +533,7 @@ def test_silence_is_pinged_then_ended():
     top.tick(1.0)
     assert errors(top.heard(A)) == [(0, Code.SILENT, True)]
     assert not top.core.subscriptions.by_interface
-    assert not top.core.table.interfaces
+    assert not top.table.interfaces
 
 
 def test_a_broker_that_was_busy_for_long_blames_nobody():
@@ -722,7 +722,7 @@ def test_explain_says_of_a_subscription_that_it_has_ended():
     assert asked(99, 1) == "session 99 has no subscription 1"
 
 
-def test_what_changes_the_table_waits_while_another_thread_reads_it():
+def test_who_subscribes_while_another_thread_reads_the_table_does_not_wait():
     top = TableTop()
     asked = []
     top.core.matching.beside = lambda job, done: asked.append((job, done))
@@ -735,15 +735,26 @@ def test_what_changes_the_table_waits_while_another_thread_reads_it():
     top.heard(B)
     top.say(B, msg.Ping(5), msg.Subscribe(2, 1, equals("a", "x"), Policy.BLOCK, 10), msg.Ping(6))
     top.say(C, msg.Bye())
-    assert [type(message) for message in top.heard(B)] == [msg.Pong, msg.Pong]
+    assert [type(message) for message in top.heard(B)] == [msg.Pong, msg.Ack, msg.Pong]
     assert len(asked) == 1
     assert interface in top.core.table.match_bodies([body(a="x")])[0][0], "its filters leave the table later"
+    top.say(B, msg.Publish(3, (body(a="x"),)))
+    assert [type(message) for message in top.heard(B)] == [msg.Deliver, msg.Ack], "newcomers match"
+    top.say(B, msg.Publish(4, (body(a="y", padding="x" * HEAVY_BYTES),)))
+    top.turn()
+    assert len(asked) == 1, "one at a time"
+    assert top.core.table.newcomers == 1
     job, done = asked.pop()
     job()
     done()
-    assert [type(message) for message in top.heard(B)] == [msg.Ack]
     assert acked(top.heard(A)) != []
     top.turn()
+    assert top.core.table.newcomers == 0
+    job, done = asked.pop()
+    job()
+    done()
+    top.turn()
+    assert acked(top.heard(B)) != []
     (found,) = top.core.table.match_bodies([body(a="x")])[0]
     assert found == {receiver for receiver in top.core.delivery.receivers if receiver != interface}
     assert not top.core.busy

@@ -81,11 +81,15 @@ def test_matchers_add_to_what_the_table_found_in_order():
     one = receiver(bench, session, 1, "nothing")
     seen = []
 
-    def matcher(bodies, found):
-        seen.append((len(bodies), [set(each) for each in found]))
-        return [{*each, one.interface} for each in found]
+    class Everything:
+        def find(self, bodies):
+            return len(bodies)
 
-    bench.matching.matchers += [matcher, matcher]
+        def merge(self, found, more):
+            seen.append((more, [set(each) for each in found]))
+            return [{*each, one.interface} for each in found]
+
+    bench.matching.matchers += [Everything(), Everything()]
     submit(bench, FakeSource(publisher), 1, "x")
     bench.matching.match_some()
     assert seen == [(1, [set()]), (1, [{one.interface}])]
@@ -267,7 +271,7 @@ def test_a_heavy_notification_is_matched_beside_and_only_its_own_source_waits():
         bench.matching.match_some()
         bench.matching._check()
     assert (mine.acknowledged, others.acknowledged) == ([], [100])
-    assert bench.delivery.matched_beside == 1
+    assert bench.table.held
     assert not bench.matching.match_before(publisher)
     assert bench.matching.match_before(other)
     answers = 0
@@ -279,7 +283,8 @@ def test_a_heavy_notification_is_matched_beside_and_only_its_own_source_waits():
             bench.matching._check()
     assert answers == 2
     assert mine.acknowledged == [1, 5]
-    assert bench.delivery.matched_beside == bench.matching.pending == 0
+    assert not bench.table.held
+    assert bench.matching.pending == 0
     assert [number for number, _ in delivered(bench.flush()[b"sub"])] == [100, 1, 2, 4, 5]
 
 
@@ -289,10 +294,10 @@ def test_what_fails_beside_is_refused_and_the_rest_goes_on():
     bench.matching.submit(Publication(source, 1, (heavy("x"),), HEAVY_BYTES + 20))
     submit(bench, source, 2, "x")
     bench.matching.match_some()
-    find = bench.table.match_bodies
-    bench.table.match_bodies = Mock(side_effect=RuntimeError)
+    find = bench.table.match_held
+    bench.table.match_held = Mock(side_effect=RuntimeError)
     bench.answer()
-    bench.table.match_bodies = find
+    bench.table.match_held = find
     while bench.matching.pending:
         bench.matching.match_some()
     assert (source.refused, source.acknowledged) == ([1], [2])

@@ -68,7 +68,7 @@ def test_too_many_of_them_are_banned(top):
 
 
 def test_a_subscription_that_fails_half_way_leaves_nothing_behind(top):
-    add = top.core.table.add
+    add = top.table.add
 
     def add_some(interface, expression):
         ids = add(interface, expression)
@@ -76,11 +76,11 @@ def test_a_subscription_that_fails_half_way_leaves_nothing_behind(top):
             raise TypeError("after it was added")
         return ids
 
-    top.core.table.add = add_some
+    top.table.add = add_some
     filters = equals("a", "x") + equals("a", "y") + equals("a", "bad")
     top.say(b"evil", Subscribe(1, 1, filters, Policy.BLOCK, 10))
     assert [e.code for e in refusals(top.heard(b"evil"))] == [Code.INTERNAL]
-    assert len(top.core.table.interfaces) == 1
+    assert len(top.table.interfaces) == 1
     assert served(top)
     top.say(b"evil", Subscribe(2, 1, equals("a", "x"), Policy.BLOCK, 10))
     assert acked(top.heard(b"evil")) == [2]
@@ -237,7 +237,7 @@ class Plain:
         self.filters[len(self.filters) + 1] = interface, expression
         return [len(self.filters)]
 
-    def adding(self, interface, expression):
+    def adding(self, interface, expression, start=0):
         yield self.add(interface, expression)
 
     def remove(self, id):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from contrada.broker.core.newcomers import OpenTable
 from contrada.broker.core.ports import Codec, Refusal
 from contrada.broker.core.subscriptions import Subscriptions
 from contrada.broker.protocol.messages import Subscribe, Unsubscribe
@@ -24,7 +25,8 @@ def done(steps):
 class Parts(Bench):
     def __init__(self, *, awake=True):
         super().__init__()
-        self.table = self.matching._table = ReferenceTable()
+        self.table = ReferenceTable()
+        self.matching._table = OpenTable(self.table)
         self.interest = FakeInterest(awake=awake)
         self.leftovers = Leftovers(lambda error: self.mishaps.note("leftovers", error))
         self.subscriptions = Subscriptions(

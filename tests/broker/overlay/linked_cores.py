@@ -34,6 +34,7 @@ class Overlay:
     def __init__(self) -> None:
         self.now = 0.0
         self.cores: dict[str, Core] = {}
+        self.tables: dict[str, ReferenceTable] = {}
         self.wires: dict[tuple[str, bytes], tuple[str, bytes]] = {}  # each end to the other
         self.queues: dict[tuple[str, bytes], deque] = defaultdict(deque)  # towards each end
         self.heard: dict[tuple[str, bytes], list] = defaultdict(list)
@@ -53,9 +54,10 @@ class Overlay:
         options = Settings(
             id=id or name, peers=[f"tcp://{peer}:1" for peer in peers], heartbeat=1.0, timeout=1000.0, **settings
         )
+        self.tables[name] = table = ReferenceTable()
         core = Core(
             options,
-            ReferenceTable(),
+            table,
             Codec(decode_notification, decode_filter),
             lambda _: Identity("", roles),
             id=id or name,
@@ -190,4 +192,4 @@ def as_broker(overlay: Overlay, name: str = "a") -> list:
 
 def shown(overlay: Overlay, name: str) -> list[str]:
     """The filters in a broker's table."""
-    return sorted(str(f) for _, f in overlay.cores[name].table.filters.values())
+    return sorted(str(f) for _, f in overlay.tables[name].filters.values())

@@ -108,7 +108,7 @@ def test_a_neighbour_that_reconnects_before_it_was_missed_is_forwarded_to():
 def test_stale_interest_is_forgotten():
     overlay = line("a", "b", stale_after=20.0)
     overlay.subscribe("b", "x > 0")
-    table = overlay.cores["a"].table
+    table = overlay.tables["a"]
     assert len(table.filters) == 1
     overlay.kill("b")
     overlay.run(4.0)

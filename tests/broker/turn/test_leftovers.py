@@ -69,7 +69,7 @@ def test_a_client_that_leaves_is_gone_at_once_and_its_filters_go_by_and_by():
     top.say(b"many", Bye())
     top.publish(b"pub", 1, "x")
     assert delivered(top.heard(b"many")) == []
-    assert len(top.core.table.interfaces) == 21
+    assert len(top.table.interfaces) == 21
     assert top.core.busy
     assert len(top.core.subscriptions.by_interface) == 1
     found = top.core.delivery.recent.find(_last(top))
@@ -84,7 +84,7 @@ def test_a_client_that_leaves_is_gone_at_once_and_its_filters_go_by_and_by():
         top.turn()
         turns += 1
     assert 5 <= turns <= 15
-    assert len(top.core.table.interfaces) == 2
+    assert len(top.table.interfaces) == 2
     assert not top.core.matching.silent
 
 

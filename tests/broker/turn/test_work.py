@@ -163,7 +163,7 @@ def test_a_client_that_leaves_while_its_filter_is_read_leaves_nothing():
     top.core.sessions.remove(session)
     top.read()
     top.turn()
-    assert not top.core.table.interfaces
+    assert not top.table.interfaces
     assert not top.core.matching.silent
     assert not top.core.work.tasks
 
