@@ -1,8 +1,8 @@
 """How long everybody else waits because of what one client sends, within the limits that clients have by default.
 
-A broker process, a client that pings it every few milliseconds and notes the longest wait for an answer, and another
-one that does the worst it may. Asked: nobody waits longer than 100 ms. A row's `own` is how long the client itself
-waits until what it asked for is done.
+A broker process, a client that every few milliseconds pings it, subscribes, publishes what it has subscribed to and
+unsubscribes, and notes the longest wait for any of these, and another client that does the worst it may. Asked: nobody
+waits longer than 100 ms. A row's `own` is how long the worst client itself waits until what it asked for is done.
 
     python -m benchmarks.fairness [--row NAME] [--repeat 5]
 """
@@ -28,12 +28,14 @@ from contrada.broker.protocol.frames import decode, encode
 from contrada.broker.protocol.messages import (
     Ack,
     Bye,
+    Deliver,
     Error,
     Hello,
     Ping,
     Pong,
     Publish,
     Subscribe,
+    Unsubscribe,
 )
 from contrada.broker.protocol.wire import Policy
 from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 
 SPAWN = multiprocessing.get_context("spawn")
 ASKED = 100.0  # milliseconds
-EVERY = 0.003  # seconds between two pings
+EVERY = 0.003  # seconds between two rounds
 
 
 class Raw:
@@ -82,6 +84,17 @@ class Raw:
             elif isinstance(message, Ping):
                 self.say(Pong(message.nonce))
 
+    def await_each(self, types: tuple[type, ...]) -> None:
+        """Listen until a message of each type has come."""
+        missing = set(types)
+        while missing:
+            message = self.hear()
+            if isinstance(message, Error):
+                raise RuntimeError(message.reason)
+            if isinstance(message, Ping):
+                self.say(Pong(message.nonce))
+            missing.discard(type(message))
+
     def subscribe(self, *filters: Any) -> Subscribe:
         """The message that asks for filters."""
         self.request += 1
@@ -100,24 +113,29 @@ def serve(pipe: Connection) -> None:
     broker.run(lambda: pipe.send((broker.url, broker.metrics_url)))
 
 
-def ping(url: str, pipe: Connection) -> None:
-    """Ping, and say after each question how long the longest wait was since the last."""
+def use(url: str, pipe: Connection) -> None:
+    """Use the broker, and say after each question how long the longest wait was since the last, and for what."""
     client = Raw(url)
-    worst = 0.0
-    nonce = 0
+    worst = (0.0, "nothing")
     pipe.send("ready")
     while True:
-        nonce += 1
-        began = time.perf_counter()
-        client.say(Ping(nonce))
-        while not isinstance(message := client.hear(), Pong) or message.nonce != nonce:
-            if isinstance(message, Error):
-                raise RuntimeError(message.reason)
-        worst = max(worst, time.perf_counter() - began)
+        client.request += 1
+        subscribe = client.subscribe(attr("mine") == client.request)
+        steps = (
+            (Ping(client.request), (Pong,)),
+            (subscribe, (Ack,)),
+            (client.publish({"mine": subscribe.request - 1}), (Ack, Deliver)),
+            (Unsubscribe(client.request, subscribe.subscription), (Ack,)),
+        )
+        for message, answers in steps:
+            began = time.perf_counter()
+            client.say(message)
+            client.await_each(answers)
+            worst = max(worst, (time.perf_counter() - began, type(message).__name__.upper()))
         if pipe.poll(EVERY):
             pipe.recv()
             pipe.send(worst)
-            worst = 0.0
+            worst = (0.0, "nothing")
 
 
 @contextmanager
@@ -226,27 +244,34 @@ def measure(name: str) -> dict[str, Any]:
     """One row, of a broker of its own."""
     with process(serve) as broker:
         url, metrics = broker.recv()
-        with process(ping, url) as pings:
-            pings.recv()
+        with process(use, url) as user:
+            user.recv()
             client = Raw(url)
-            worst = own = 0.0
+            worst, own = (0.0, "nothing"), 0.0
             for messages in ROWS[name](client):
-                pings.send("how long")
-                pings.recv()
+                user.send("how long")
+                user.recv()
                 began = time.perf_counter()
                 for message in messages:
                     client.say(message)
                 client.await_acks(len(messages))
                 own = max(own, time.perf_counter() - began)
                 time.sleep(0.2)  # what is left of it
-                pings.send("how long")
-                worst = max(worst, pings.recv())
+                user.send("how long")
+                worst = max(worst, user.recv())
             if name == "leaves":
                 client.say(Bye())
                 time.sleep(2.0)
-                pings.send("how long")
-                worst = max(worst, pings.recv())
-            return {"row": name, "others wait, ms": worst * 1e3, "own, s": own, "longest turn": turns(metrics)}
+                user.send("how long")
+                worst = max(worst, user.recv())
+            seconds, waited_for = worst
+            return {
+                "row": name,
+                "others wait, ms": seconds * 1e3,
+                "for": waited_for,
+                "own, s": own,
+                "longest turn": turns(metrics),
+            }
 
 
 def main() -> int:

@@ -6,19 +6,18 @@ fails; the class lengthens what is short (`grow`) and calls again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.geometry import ring_arena
 from contrada.spatial.geometry.ring_arena import has_room, release, same_ring, store
+from contrada.spatial.storage.growing import longer
 from contrada.spatial.storage.hashing import spread
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from contrada.spatial.cr_tree.layout import Floats, Ints
 
 # What may have to grow, as `lacking` names it to `grow`.
@@ -218,30 +217,24 @@ def grow(tree: c.Tree, which: int, vertices: int) -> c.Tree:
     spare = c.MINIMUM * (height + 1) ** 2
     if which == NODE_ROWS:
         rows = 2 * len(tree.node) + spare
-        return tree._replace(boxes=_longer(tree.boxes, rows), node=_longer(tree.node, rows))
+        return tree._replace(boxes=longer(tree.boxes, rows), node=longer(tree.node, rows))
     if which == CHUNK_ROWS:
-        return tree._replace(chunk=_longer(tree.chunk, 2 * len(tree.chunk) + 4 * spare))
+        return tree._replace(chunk=longer(tree.chunk, 2 * len(tree.chunk) + 4 * spare))
     if which == LEVEL_COLUMNS:
         slots, levels, lists = tree.position.shape
         position = np.zeros((slots, levels + 2, lists), np.int64)
         position[:, :levels] = tree.position
         return tree._replace(position=position)
     if which == ENTRY_ROWS:
-        return tree._replace(entry=_longer(tree.entry, 2 * len(tree.entry) + 16))
+        return tree._replace(entry=longer(tree.entry, 2 * len(tree.entry) + 16))
     if which == SLOT_ROWS:
         rows = 2 * len(tree.constraint) + 16
-        return tree._replace(constraint=_longer(tree.constraint, rows), position=_longer(tree.position, rows))
+        return tree._replace(constraint=longer(tree.constraint, rows), position=longer(tree.position, rows))
     if which == HEAP:
-        return tree._replace(heap=_longer(tree.heap, 2 * len(tree.heap) + 4 * vertices + 64))
+        return tree._replace(heap=longer(tree.heap, 2 * len(tree.heap) + 4 * vertices + 64))
     tree = tree._replace(table=np.full((2, table_size(2 * tree.table.shape[1])), -1, np.int64))
     rehash(tree)
     return tree
-
-
-def _longer(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    longer = np.zeros((rows, *array.shape[1:]), array.dtype)
-    longer[: len(array)] = array
-    return longer
 
 
 def table_size(count: int) -> int:
@@ -261,7 +254,7 @@ def empty_tree(
 ) -> c.Tree:
     """Return a tree of one empty leaf, with room as given and to spare for the first changes.
 
-    Memory that is not in use is zero, here and in `_longer`, so that equal trees are equal files.
+    Memory that is not in use is zero, here and in `longer`, so that equal trees are equal files.
     """
     spare = c.MINIMUM * 4
     state = np.full(c.HEAP_STATE + ring_arena.STATE_SIZE, -1, np.int64)

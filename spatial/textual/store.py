@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from contrada.errors import InvalidValue
+from contrada.spatial.storage.growing import longer
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.textual.slot_map import drop_slot, enter_slots, find_slot, table_size
 
@@ -169,11 +170,12 @@ def _compact(rows: Rows, used: int, keywords: NDArray[np.int32]) -> int:
 
 
 def grow(array: NDArray[Any], needed: int, fill: int = 0) -> NDArray[Any]:
-    """`array` itself, or a copy with room for `needed` rows and half as many again, new rows filled."""
+    """`array` itself, or one in its place with room for `needed` rows and half as many again, new rows filled."""
     if needed <= len(array):
         return array
-    larger = np.full((max(16, needed + needed // 2), *array.shape[1:]), fill, array.dtype)
-    larger[: len(array)] = array
+    larger = longer(array, max(16, needed + needed // 2))
+    if fill:
+        larger[len(array) :] = fill
     return larger
 
 
