@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contrada.broker.protocol.messages import NotificationId
-from contrada.broker.protocol.wire import INDEX_NAME_BYTES, Policy
+from contrada.broker.protocol.wire import (
+    INDEX_NAME_BYTES,
+    LIST_LENGTH,
+    MAX_INTEGER,
+    MAX_SUBSCRIPTION,
+    NAME_BYTES,
+    Policy,
+)
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -16,6 +23,7 @@ if TYPE_CHECKING:
 CHUNK: Final = 256
 """Notifications that `publish_many` encodes before it looks for room again."""
 _LARGEST: Final = 2**53  # window or queue
+_FILTER_BYTES: Final = 4 << 20  # of one request: with its head it fits into a message
 
 
 def encode_notification(notification: Mapping[str, object]) -> bytes:
@@ -30,7 +38,13 @@ def encode_filters(expression: Expression | str) -> tuple[bytes, ...]:
     from contrada.forwarding.codec.msgpack import encode_filter
     from contrada.forwarding.language.filter import as_filters
 
-    return tuple(map(encode_filter, as_filters(expression)))
+    filters = as_filters(expression)
+    if len(filters) > LIST_LENGTH:
+        raise InvalidValue(f"{len(filters)} filters in one predicate; a broker takes {LIST_LENGTH}: make several of it")
+    encoded = tuple(map(encode_filter, filters))
+    if (size := sum(map(len, encoded))) > _FILTER_BYTES:
+        raise InvalidValue(f"a predicate of {size} bytes; a broker takes {_FILTER_BYTES}: make several of it")
+    return encoded
 
 
 def encode_predicate(expression: Expression | str) -> bytes:
@@ -88,10 +102,20 @@ def check_name(what: str, name: object) -> str:
 
 
 def check_id(notification: NotificationId | str) -> NotificationId:
-    """Check the id of a notification, or read it from text."""
-    if not isinstance(notification, str):
-        return notification
+    """Check the id of a notification, or read it from text. What no broker gave out would be an offence to one."""
     try:
-        return NotificationId.parse(notification)
+        id = NotificationId.parse(notification) if isinstance(notification, str) else notification
     except ValueError as error:
-        raise InvalidValue(str(error)) from error
+        raise InvalidValue(f"{error!s:.200}") from error
+    if id.sequence < 1 or len(id.broker.encode(errors="replace")) > NAME_BYTES or not id.broker.isprintable():
+        raise InvalidValue(f"{str(id)!r:.100} is not the id of a notification")
+    return id
+
+
+def check_numbers(subscription: int, session: int) -> tuple[int, int]:
+    """Check the number of a subscription, and that of its session."""
+    if type(subscription) is not int or not 0 <= subscription <= MAX_SUBSCRIPTION:
+        raise InvalidValue(f"{subscription!r:.40} is not the number of a subscription")
+    if type(session) is not int or not 0 <= session <= MAX_INTEGER:
+        raise InvalidValue(f"{session!r:.40} is not the number of a session; 0 is one's own")
+    return subscription, session

@@ -16,10 +16,20 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from contrada.broker.protocol.messages import Explain, IndexAdd, IndexLoad, IndexRemove, Status
+from contrada.broker.protocol.messages import (
+    Explain,
+    IndexAdd,
+    IndexLoad,
+    IndexRemove,
+    ListReceivers,
+    ListSubscriptions,
+    Status,
+)
+from contrada.broker.protocol.wire import ASKED_AT_ONCE, MAX_INTEGER
 from contrada.client.arguments import (
     check_id,
     check_name,
+    check_numbers,
     check_subscription,
     encode_chunks,
     encode_filters,
@@ -32,7 +42,7 @@ from contrada.client.engine.kept_requests import KeptRequest
 from contrada.client.engine.states import Phase
 from contrada.client.engine.tickets import Waitable
 from contrada.client.options import Options
-from contrada.errors import Disconnected
+from contrada.errors import Disconnected, InvalidValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -257,7 +267,19 @@ class BaseClient(ABC):
 
     def _explain(self, notification: NotificationId | str, subscription: int, session: int) -> Flow[dict[str, Any]]:
         id = check_id(notification)
-        return self._ask(lambda number: Explain(number, id, session, subscription))
+        checked, of = check_numbers(subscription, session)
+        return self._ask(lambda number: Explain(number, id, of, checked))
+
+    def _list_subscriptions(self, after: int) -> Flow[dict[str, Any]]:
+        if type(after) is not int or not 0 <= after <= MAX_INTEGER:
+            raise InvalidValue(f"after must be the number of an interface, not {after!r:.40}")
+        return self._ask(lambda number: ListSubscriptions(number, after))
+
+    def _list_receivers(self, notifications: Iterable[NotificationId | str]) -> Flow[dict[str, Any]]:
+        ids = tuple(map(check_id, notifications))
+        if len(ids) > ASKED_AT_ONCE:
+            raise InvalidValue(f"the receivers of {len(ids)} notifications; ask for at most {ASKED_AT_ONCE} at once")
+        return self._ask(lambda number: ListReceivers(number, ids))
 
     def _index_load(self, path: str | os.PathLike[str], shard: str) -> Flow[dict[str, Any]]:
         text = os.fspath(path)

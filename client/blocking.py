@@ -184,6 +184,19 @@ class Client(BaseClient):
         number = subscription if isinstance(subscription, int) else subscription.id
         return self._run(self._explain(notification, number, session), timeout)
 
+    def list_subscriptions(self, after: int = 0, timeout: float | None = None) -> dict[str, Any]:
+        """Ask for a page of everybody's subscriptions, those behind the interface `after` (role admin).
+
+        `subscriptions` has them with their filters, and `next` what to ask for next: 0 at the end.
+        """
+        return self._run(self._list_subscriptions(after), timeout)
+
+    def list_receivers(
+        self, notifications: Iterable[NotificationId | str], timeout: float | None = None
+    ) -> dict[str, Any]:
+        """Ask which interfaces these notifications of late went to, by their ids (role admin)."""
+        return self._run(self._list_receivers(notifications), timeout)
+
     def index_load(self, path: str | os.PathLike[str], shard: str = "", timeout: float | None = None) -> dict[str, Any]:
         """Have the broker match by an index of its machine, or a shard "k/n" of it, from now on (role admin)."""
         return self._run(self._index_load(path, shard), timeout)

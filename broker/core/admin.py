@@ -1,4 +1,4 @@
-"""The two documents that operators ask for: what the broker is doing, and why a notification did or didn't arrive."""
+"""The documents that operators ask for: what it does, who subscribed, who got what, and why or why not."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 
 _TEXT = 2000  # characters of one text in a document
+_PAGE = 200  # subscriptions in one list,
+_PAGE_BYTES = 1 << 15  # and of their filters about as many bytes: writing them takes tens of milliseconds at most
+_FILTER_BYTES = 1 << 15  # of one subscription's filters
+_TOLD = 20_000  # interfaces in one answer
 
 
 def status(core: Core, now: float) -> dict[str, Any]:
@@ -80,6 +84,56 @@ def explain(core: Core, session: Session, message: Explain) -> dict[str, Any]:
     notification = core.codec.notification(found.body)
     filters = [plain(each) for each in subscription.part.explain(subscription, notification)]
     return document | {"fate": "no-match", "why": "no filter of the subscription matches it", "filters": filters}
+
+
+def subscriptions(core: Core, after: int) -> dict[str, Any]:
+    """A page of all subscriptions with their filters, by the numbers of their interfaces; `next` is 0 at the end."""
+    rows: list[dict[str, Any]] = []
+    size = last = 0
+    for interface, subscription in sorted(core.subscriptions.by_interface.items()):
+        if interface <= after:
+            continue
+        if len(rows) == _PAGE or size > _PAGE_BYTES:
+            return {"subscriptions": rows, "next": last}
+        size += subscription.filter_bytes
+        last = interface
+        rows.append(_subscription(core, subscription))
+    return {"subscriptions": rows, "next": 0}
+
+
+def _subscription(core: Core, subscription: Subscription) -> dict[str, Any]:
+    """What is told of one subscription; large filters are left out, since writing them takes long."""
+    filters, size = [], 0
+    for body in subscription.encoded:
+        size += len(body)
+        if size > _FILTER_BYTES:
+            break
+        filters.append(str(core.codec.filter(body)))
+    standing = core.index.attachments.get(subscription.interface)
+    return {
+        "interface": subscription.interface,
+        "session": subscription.session.number,
+        "client": subscription.session.name or subscription.session.publisher,
+        "subscription": subscription.id,
+        "filters": filters,
+        "all_filters": len(filters) == len(subscription.encoded),
+        "attached": "" if standing is None else standing.name,
+        "policy": str(subscription.policy),
+        "delivered": subscription.delivered,
+        "queued": len(subscription.queue),
+        "dropped": subscription.dropped,
+    }
+
+
+def receivers(core: Core, ids: tuple[NotificationId, ...]) -> dict[str, Any]:
+    """The interfaces of the subscriptions that notifications of late went to; those that are forgotten are absent."""
+    known = core.subscriptions.by_interface
+    document, room = {}, _TOLD
+    for id, found in core.delivery.recent.find_all(ids).items():
+        matched = sorted(interface for interface in found.matched if interface in known)
+        document[str(id)] = {"interfaces": matched[:room], "count": len(matched)}
+        room = max(0, room - len(matched))
+    return {"receivers": document}
 
 
 def _find(core: Core, session: Session, message: Explain) -> Subscription:

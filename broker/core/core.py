@@ -25,7 +25,7 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from contrada.broker.core.admin import explain, status
+from contrada.broker.core.admin import explain, receivers, status, subscriptions
 from contrada.broker.core.batch import deliver_frames
 from contrada.broker.core.delivery import Delivery
 from contrada.broker.core.matching import Matching
@@ -52,6 +52,8 @@ from contrada.broker.protocol.messages import (
     IndexLoad,
     IndexRemove,
     Link,
+    ListReceivers,
+    ListSubscriptions,
     Ping,
     Pong,
     Publish,
@@ -172,6 +174,8 @@ class Core:
             IndexRemove: Handler(index.remove, Order.INDEX, Role.ADMIN),
             Status: Handler(self._status, Order.MATCHED, Role.ADMIN),
             Explain: Handler(self._explain),
+            ListSubscriptions: Handler(self._list_subscriptions, Order.MATCHED, Role.ADMIN),
+            ListReceivers: Handler(self._list_receivers, Order.MATCHED, Role.ADMIN),
             Link: Handler(self.links.accept),
             Bye: Handler(self._bye),
         }
@@ -440,6 +444,14 @@ class Core:
         if message.session not in (0, session.number):
             self.sessions.require(session, Role.ADMIN)
         self.sessions.answer(session, Reply(message.request, explain(self, session, message)))
+
+    def _list_subscriptions(self, session: Session, message: ListSubscriptions) -> None:
+        """LIST_SUBSCRIPTIONS: who wants what."""
+        self.sessions.answer(session, Reply(message.request, subscriptions(self, message.after)))
+
+    def _list_receivers(self, session: Session, message: ListReceivers) -> None:
+        """LIST_RECEIVERS: who got what."""
+        self.sessions.answer(session, Reply(message.request, receivers(self, message.notifications)))
 
     # -- small things ------------------------------------------------------------------------------------
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from contrada.broker.protocol.messages import NotificationId
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-
-    from contrada.broker.protocol.messages import NotificationId
 
     # broker, sequence numbers, publisher, bodies, for each the interfaces it matched, bytes: a plain tuple,
     # because one is made for every PUBLISH
@@ -71,6 +71,18 @@ class Recent:
                 at = sequences.index(id.sequence)
                 return Found(publisher, bodies[at], matched[at])
         return None
+
+    def find_all(self, ids: Collection[NotificationId]) -> dict[NotificationId, Found]:
+        """Those of these notifications that are remembered, in one walk."""
+        wanted = set(ids)
+        found = {}
+        for broker, sequences, publisher, bodies, matched, _ in reversed(self._batches):
+            for at, sequence in enumerate(sequences):
+                if (broker, sequence) in wanted:
+                    found[NotificationId(broker, sequence)] = Found(publisher, bodies[at], matched[at])
+            if len(found) == len(wanted):
+                break
+        return found
 
     def _check(self) -> None:
         assert self._count == sum(len(batch[3]) for batch in self._batches)

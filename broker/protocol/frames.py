@@ -103,6 +103,8 @@ _ENCODERS: dict[type, Callable[[Any], list[bytes]]] = {
     msg.Dropped: _fields(wire.DROPPED),
     msg.Status: _fields(wire.STATUS),
     msg.Explain: _fields(wire.EXPLAIN),
+    msg.ListSubscriptions: _fields(wire.LIST_SUBSCRIPTIONS),
+    msg.ListReceivers: _fields(wire.LIST_RECEIVERS),
     msg.Reply: _fields(wire.REPLY),
     msg.Advertise: _fields(wire.ADVERTISE),
     msg.Unadvertise: _fields(wire.UNADVERTISE),
@@ -301,6 +303,23 @@ def _explain(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> ms
     )
 
 
+def _list_subscriptions(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.ListSubscriptions:
+    request, after = arity("LIST_SUBSCRIPTIONS", fields, 2)
+    return msg.ListSubscriptions(integer("request", request, 1), integer("after", after))
+
+
+def _list_receivers(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.ListReceivers:
+    request, notifications = arity("LIST_RECEIVERS", fields, 2)
+    ids = [
+        arity("notification", array("notification", each, 2), 2)
+        for each in array("notifications", notifications, wire.ASKED_AT_ONCE)
+    ]
+    return msg.ListReceivers(
+        integer("request", request, 1),
+        tuple(msg.NotificationId(text("broker", broker), integer("sequence", number, 1)) for broker, number in ids),
+    )
+
+
 def _reply(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Reply:
     request, document = arity("REPLY", fields, 2)
     if type(document) is not dict:
@@ -382,6 +401,8 @@ _DECODERS: dict[int, Callable[[tuple[Any, ...], Sequence[bytes], msg.Limits], ms
     wire.DROPPED: _dropped,
     wire.STATUS: _status,
     wire.EXPLAIN: _explain,
+    wire.LIST_SUBSCRIPTIONS: _list_subscriptions,
+    wire.LIST_RECEIVERS: _list_receivers,
     wire.REPLY: _reply,
     wire.ADVERTISE: _advertise,
     wire.UNADVERTISE: _unadvertise,

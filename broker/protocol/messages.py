@@ -211,8 +211,24 @@ class Explain:
 
 
 @dataclass(frozen=True, slots=True)
+class ListSubscriptions:
+    """C (admin): everybody's subscriptions, those behind the interface `after`. Answered by a REPLY, a page each."""
+
+    request: int
+    after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListReceivers:
+    """C (admin): the interfaces that these notifications of late went to. Answered by a REPLY."""
+
+    request: int
+    notifications: tuple[NotificationId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
-    """B: the answer to STATUS, EXPLAIN or INDEX_…: a document of None, bool, int, float, str, list, dict."""
+    """B: the answer to STATUS, EXPLAIN, LIST_… or INDEX_…: a document of None, bool, int, float, str, list, dict."""
 
     request: int
     document: Mapping[str, Any]
@@ -302,6 +318,8 @@ Message = (
     | Dropped
     | Status
     | Explain
+    | ListSubscriptions
+    | ListReceivers
     | Reply
     | Advertise
     | Unadvertise

@@ -37,7 +37,7 @@ _SECTIONS: Final = ("url", "client", "broker", "gateway")
 _PATHS: Final = {
     "client": ("key", "server_key"),  # or, for server_key, the key itself
     "broker": ("keys", "roads"),
-    "gateway": ("tokens", "certificate", "private_key"),
+    "gateway": ("tokens", "recording", "certificate", "private_key"),
 }
 _PLACES: Final = ("record", "index")  # of the broker: directories that need not be there yet
 

@@ -6,19 +6,22 @@ import asyncio
 import logging
 import ssl
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from contrada.broker.protocol.wire import Policy
 from contrada.client.async_client import AsyncClient
 from contrada.client.gateway.metrics import GatewayMetrics
 from contrada.client.gateway.problems import Problem
+from contrada.client.gateway.recordings import Recordings
 from contrada.client.gateway.rendering import Renderer
+from contrada.client.gateway.shapes import shapes_of
 from contrada.client.gateway.streams import Stream
 from contrada.client.gateway.tokens import ANYBODY, STRANGER, TokenDirectory
 from contrada.errors import ContradaError, Disconnected
+from contrada.forwarding.language.parse import parse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -28,7 +31,9 @@ if TYPE_CHECKING:
     from contrada.client.gateway.tokens import Visitor
     from contrada.client.options import OptionNames
 
+_T = TypeVar("_T")
 log = logging.getLogger("contrada.gateway")
+_LARGE: Final = 1 << 13  # characters of a filter that another thread reads, so that nobody waits for it
 
 
 class Gateway:
@@ -46,6 +51,8 @@ class Gateway:
         self.stopping = asyncio.Event()
         self.http_url = self.mqtt_url = ""
         self._tokens = None if settings.tokens is None else TokenDirectory(settings.tokens)
+        self.recordings = None if settings.recording is None else Recordings(settings.recording)
+        self._reading = asyncio.Lock()
         self._doors: list[Any] = []
 
     async def __aenter__(self) -> Self:
@@ -137,8 +144,10 @@ class Gateway:
         policy = (
             Policy.DROP_OLDEST if wish.policy is Policy.DISCONNECT else wish.policy
         )  # ours to cut off, not the session
+        text = wish.filter
+        expression = text if len(text) < _LARGE else await asyncio.to_thread(parse, text)
         subscription = await self.subscriber.subscribe(
-            wish.filter, policy=policy, window=wish.window, queue=wish.queue, timeout=self.settings.timeout
+            expression, policy=policy, window=wish.window, queue=wish.queue, timeout=self.settings.timeout
         )
         stream = Stream(subscription, wish, visitor.name, door)
         self.streams[subscription.id] = stream
@@ -174,6 +183,22 @@ class Gateway:
         """Why a notification did or did not reach a subscription; session 0 is the gateway's own."""
         return await self.subscriber.explain(notification, subscription, session, timeout=self.settings.timeout)
 
+    async def list_subscriptions(self, after: int) -> dict[str, Any]:
+        """A page of the broker's subscriptions, whoever made them, with the shapes of their filters."""
+        document = await self.subscriber.list_subscriptions(after, timeout=self.settings.timeout)
+        document["session"] = self.subscriber.session
+        await asyncio.to_thread(_add_shapes, document["subscriptions"])
+        return document
+
+    async def list_receivers(self, notifications: Sequence[str]) -> dict[str, Any]:
+        """The interfaces that notifications of late went to."""
+        return await self.subscriber.list_receivers(notifications, timeout=self.settings.timeout)
+
+    async def read(self, function: Callable[..., _T], *arguments: Any) -> _T:
+        """Have files read by another thread; one question at a time: it is work."""
+        async with self._reading:
+            return await asyncio.to_thread(function, *arguments)
+
     def health(self) -> str:
         """What is wrong, or nothing."""
         if self.stopping.is_set():
@@ -181,3 +206,8 @@ class Gateway:
         if not (self.subscriber.connected and self.publisher.connected):
             return f"the broker {self.subscriber.url} is not there"
         return ""
+
+
+def _add_shapes(subscriptions: list[dict[str, Any]]) -> None:
+    for subscription in subscriptions:
+        subscription["shapes"] = shapes_of(subscription["filters"])

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _PLAIN: Final = frozenset((int, float, str, bool))
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-_KEPT: Final = 2048  # notifications
+_KEPT: Final = 2048  # notifications,
+_KEPT_CHARACTERS: Final = 1 << 23  # and characters of them
 
 
 def attributes_text(values: Mapping[str, object]) -> str:
@@ -33,17 +34,20 @@ class Renderer:
 
     def __init__(self) -> None:
         self._kept: dict[NotificationId, str] = {}
+        self._size = 0
 
     def text(self, notification: Notification) -> str:
         """`"id":…,"publisher":…,"notification":{…}`: the members of the object that a subscriber gets."""
         text = self._kept.get(notification.id)
         if text is None:
-            if len(self._kept) >= _KEPT:
+            if len(self._kept) >= _KEPT or self._size >= _KEPT_CHARACTERS:
                 self._kept.clear()
+                self._size = 0
             publisher = _encode(notification.publisher)
             values = attributes_text(notification.values_by_name)
             text = f'"id":"{notification.id}","publisher":{publisher},"notification":{values}'
             self._kept[notification.id] = text
+            self._size += len(text)
         return text
 
 

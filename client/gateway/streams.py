@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contrada.broker.protocol.wire import Policy
 from contrada.client.gateway.problems import Problem
+from contrada.client.gateway.views import View, Viewer
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from contrada.client.notification import Notification
     from contrada.client.subscriptions import AsyncSubscription
 
@@ -28,6 +31,7 @@ class Wish(NamedTuple):
     policy: Policy = Policy.DROP_OLDEST
     window: int = DEFAULT_WINDOW
     queue: int = 0
+    view: View = View()
 
     @classmethod
     def of(cls, given: dict[str, Any], largest_window: int) -> Wish:
@@ -56,7 +60,7 @@ class Wish(NamedTuple):
             if not (0 if name == "queue" else 1) <= number <= most:
                 raise Problem("limit", f"{name} is at most {most} here, not {number}")
             numbers.append(number)
-        return cls(text, policy, *numbers)
+        return cls(text, policy, numbers[0], numbers[1], View.of(given))
 
 
 class Stream:
@@ -69,24 +73,29 @@ class Stream:
         self.door = door
         self.since = time.time()
         self.delivered = 0
+        self.idle = False  # whether nothing came while `batch` last waited
+        self.viewer = Viewer(wish.view)
         self._dropped = 0
         self._interruptions = 0
 
-    async def batch(self, timeout: float | None = None) -> list[Notification]:
-        """Wait for notifications: at least one, and those that are there; none when time is up."""
+    async def batch(self, timeout: float | None = None) -> Sequence[Notification]:
+        """Wait for notifications: at least one, and those that are there; none when time is up. Its view is applied."""
         subscription = self.subscription
+        self.idle = False
         try:
             batch = [await subscription.get(timeout)]
         except TimeoutError:
+            self.idle = True
             return []
         more = min(BATCH - 1, subscription.pending)
         batch.extend([await subscription.get() for _ in range(more)])  # there already: does not wait
-        self.delivered += len(batch)
-        return batch
+        chosen = self.viewer.select(batch)
+        self.delivered += len(chosen)
+        return chosen
 
     def news(self) -> list[tuple[str, dict[str, int]]]:
         """What to tell the subscriber beside notifications; a `Problem` if it asked to be cut off when slow."""
-        news = []
+        news = self.viewer.news()
         dropped, interruptions = self.subscription.dropped, self.subscription.interruptions
         if dropped > self._dropped:
             if self.wish.policy is Policy.DISCONNECT:
@@ -109,6 +118,7 @@ class Stream:
             "door": self.door,
             "since": self.since,
             "delivered": self.delivered,
+            "skipped": self.viewer.skipped,
             "pending": self.subscription.pending,
             "dropped": self.subscription.dropped,
         }

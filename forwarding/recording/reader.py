@@ -345,6 +345,30 @@ def _blocks(path: Path, problems: list[Problem], strict: bool) -> Iterator[tuple
             file.seek(offset)
 
 
+def blocks_at(path: Path, offset: int) -> Iterator[Record]:
+    """The records of a file from the block at `offset` on, up to where it ends or is damaged."""
+    with open_regular(path, 1 << 20) as file:
+        size = os.fstat(file.fileno()).st_size
+        life = _read_header(path, file.read(HEADER_BYTES))
+        file.seek(offset)
+        while life is not None and offset < size and (payload := _block(file, size - offset)) is not None:
+            first, count, time, rows = _unpack(path, offset, payload)
+            try:
+                yield from _read(first, count, time, rows, life * _LIFE, news=False)
+            except (TypeError, ValueError, IndexError) as error:
+                raise CorruptFile(f"{path}: block at byte {offset}: not as a broker writes it: {error}") from error
+            offset += _HEAD.size + len(payload)
+
+
+def head_of_block(file: BinaryIO, room: int) -> int | None:
+    """The bytes of the block at the file's position, None if it is not whole; leaves the file at its payload."""
+    head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        return None
+    mark, length, _ = _HEAD.unpack(head)
+    return _HEAD.size + int(length) if mark == _MARK and length <= room - _HEAD.size else None
+
+
 def _read_header(path: Path, header: bytes) -> int | None:
     """The life that a file belongs to, None if its header was cut short."""
     if not header.startswith(MAGIC[: len(header)]):

@@ -55,6 +55,8 @@ messages = st.one_of(
     st.builds(m.Dropped, few(st.builds(m.Drop, subscriptions, positive, positive))),
     st.builds(m.Status, positive),
     st.builds(m.Explain, positive, ids, counts, subscriptions),
+    st.builds(m.ListSubscriptions, positive, counts),
+    st.builds(m.ListReceivers, positive, few(ids)),
     st.builds(m.Reply, positive, st.dictionaries(st.text(), plain, max_size=4)),
     st.builds(m.Advertise, positive, subscriptions, few(st.binary())),
     st.builds(m.Unadvertise, positive, subscriptions),

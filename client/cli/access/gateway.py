@@ -23,6 +23,7 @@ def gateway(
     http: Annotated[str | None, typer.Option(help="HOST:PORT for HTTP, WebSocket and the live map.")] = None,
     mqtt: Annotated[str | None, typer.Option(help="HOST:PORT for MQTT 5 and 3.1.1.")] = None,
     tokens: Annotated[Path | None, typer.Option(help="The key directory: admit only its tokens.")] = None,
+    recording: Annotated[Path | None, typer.Option(help="A broker's recording, for looking back on the map.")] = None,
     insecure: Annotated[bool | None, typer.Option("--insecure", help="Allow other machines in without tokens.")] = None,
     certificate: Annotated[Path | None, typer.Option(help="TLS: the certificate chain, a PEM file.")] = None,
     private_key: Annotated[Path | None, typer.Option(help="TLS: the certificate's private key, a PEM file.")] = None,
@@ -37,6 +38,7 @@ def gateway(
         "http": http,
         "mqtt": mqtt,
         "tokens": tokens,
+        "recording": recording,
         "insecure": insecure,
         "certificate": certificate,
         "private_key": private_key,
@@ -74,6 +76,7 @@ def run_gateway(url: str, options: dict[str, Any], client: dict[str, Any], *, qu
             await stop.wait()
             say("contrada gateway: stopping") if not quiet else None
 
+    _allow_files(settings.connections)
     asyncio.run(serve())
 
 
@@ -85,3 +88,16 @@ def _require_libraries() -> None:
         raise ContradaError(
             f"the gateway needs {error.name}: install the extra, pip install 'contrada[gateway]'"
         ) from error
+
+
+def _allow_files(connections: int) -> None:
+    """As many open files as connections are allowed, if the system lets us: the usual 1,024 are fewer."""
+    try:
+        import resource
+    except ImportError:  # not Unix
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + 200
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))

@@ -81,20 +81,26 @@ class LineReader:
     def __init__(self, geometry: str, line_bytes: int) -> None:
         self._geometry = geometry
         self._limit = line_bytes
-        self._begun = b""
+        self._begun: list[bytes] = []  # of the line that has not ended
+        self._size = 0
         self.line = 0  # the number of the last line read, counted from 1
 
     def feed(self, data: bytes) -> Iterator[dict[str, Value]]:
         """Take in the next bytes; yield what is whole. A `Problem` names the line."""
-        *lines, self._begun = (self._begun + data).split(b"\n")
-        for line in lines:
-            yield from self._read(line)
-        if len(self._begun) > self._limit:
+        first, *others = data.split(b"\n")
+        self._begun.append(first)
+        self._size += len(first)
+        if others:
+            *lines, begun = b"".join(self._begun), *others
+            self._begun, self._size = [begun], len(begun)
+            for line in lines:
+                yield from self._read(line)
+        if self._size > self._limit:
             raise Problem("too-large", f"a line of more than {self._limit} bytes", {"line": self.line + 1})
 
     def end(self) -> Iterator[dict[str, Value]]:
         """Yield what the last line has, if it does not end with a line feed."""
-        line, self._begun = self._begun, b""
+        line, self._begun = b"".join(self._begun), []
         yield from self._read(line)
 
     def _read(self, line: bytes) -> Iterator[dict[str, Value]]:

@@ -3,13 +3,15 @@
 Messages are JSON objects with a `type`. `ref`, any string or number, comes back with the answer.
 
     {"type": "hello", "token": …}                                            → welcome
-    {"type": "subscribe", "id": "s1", "filter": …, "policy", "window", "queue"}  → subscribed
+    {"type": "subscribe", "id": "s1", "filter": …, "policy", "window", "queue", "bounds", "rate"}  → subscribed
     {"type": "unsubscribe", "id": "s1"}                                      → unsubscribed
     {"type": "publish", "notification": {…} or [{…}, …]}                     → published
     {"type": "explain", "notification": ID, "id": "s1"}                      → explained
     {"type": "explain", "notification": ID, "subscription": N, "session": N} → explained (role admin)
     {"type": "status"}                                                       → status (role admin)
-    notifications, dropped, interrupted, ended                               ← of a subscription, by its id
+    {"type": "view", "id": "s1", "bounds": [x1, y1, x2, y2], "rate": N}      → viewing
+    {"type": "receivers", "notifications": [ID, …]}                          → receivers (role admin)
+    notifications, dropped, skipped, interrupted, ended                               ← of a subscription, by its id
     error                                                                    ← a problem, with the ref
 """
 
@@ -18,10 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from contrada.broker.protocol.wire import Role
+from contrada.broker.protocol.wire import ASKED_AT_ONCE, Role
 from contrada.client.gateway.attributes import notifications_of
 from contrada.client.gateway.problems import Problem, problem_of
 from contrada.client.gateway.streams import Wish
+from contrada.client.gateway.views import View
 from contrada.errors import ContradaError
 from contrada.forwarding.codec.json import load_json
 
@@ -85,7 +88,24 @@ class Status:
     ref: Any
 
 
-Action = Say | Subscribe | Unsubscribe | Publish | Explain | Status
+@dataclass(frozen=True)
+class Look:
+    """Change the view of a stream, then answer."""
+
+    id: str
+    view: View
+    ref: Any
+
+
+@dataclass(frozen=True)
+class Receivers:
+    """Ask the broker who got these, then answer."""
+
+    notifications: list[str]
+    ref: Any
+
+
+Action = Say | Subscribe | Unsubscribe | Publish | Explain | Status | Look | Receivers
 
 
 class Conversation:
@@ -170,6 +190,16 @@ class Conversation:
         self.visitor.require(Role.ADMIN)
         return Status(ref)
 
+    def _view(self, message: dict[str, Any], ref: Any) -> Action:
+        return Look(self._own(message), View.of(message), ref)
+
+    def _receivers(self, message: dict[str, Any], ref: Any) -> Action:
+        self.visitor.require(Role.ADMIN)
+        ids = message.get("notifications")
+        if type(ids) is not list or not 1 <= len(ids) <= ASKED_AT_ONCE or not all(type(id) is str for id in ids):
+            raise Problem("bad-request", f"receivers needs the ids of notifications, at most {ASKED_AT_ONCE}")
+        return Receivers(ids, ref)
+
     def _own(self, message: dict[str, Any]) -> str:
         id = _id(message)
         if id not in self.ids:
@@ -183,6 +213,8 @@ class Conversation:
         "publish": _publish,
         "explain": _explain,
         "status": _status,
+        "view": _view,
+        "receivers": _receivers,
     }
 
 

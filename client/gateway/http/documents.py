@@ -61,13 +61,45 @@ def openapi() -> dict[str, Any]:
             "get": operation(
                 "Subscribe: Server-Sent Events",
                 "subscribe",
-                [*subscribe, _parameter("window", "integer"), _parameter("queue", "integer")],
+                [
+                    *subscribe,
+                    *(_parameter(name, "integer") for name in ("window", "queue", "rate")),
+                    _parameter("bounds"),
+                ],
                 {"text/event-stream": {"schema": {"type": "string"}}},
             )
         },
         "/v1/socket": {"get": operation("WebSocket: see /v1/asyncapi.json", "", [], json)},
         "/v1/status": {"get": operation("What broker and gateway are doing", "admin", [], json)},
-        "/v1/subscriptions": {"get": operation("The gateway's subscriptions", "admin", [], json)},
+        "/v1/subscriptions": {
+            "get": operation(
+                "The gateway's subscriptions, or a page of the broker's with their shapes",
+                "admin",
+                [_parameter("of", enum=["gateway", "broker"]), _parameter("after", "integer")],
+                json,
+            )
+        },
+        "/v1/receivers": {
+            "get": operation(
+                "Which interfaces notifications of late went to",
+                "admin",
+                [_parameter("notification", required=True)],
+                json,
+            )
+        },
+        "/v1/recording": {"get": operation("How far the recording goes", "admin", [], json)},
+        "/v1/recording/notifications": {
+            "get": operation(
+                "What was accepted between two times, in µs since 1970",
+                "admin",
+                [
+                    *(_parameter(name, "integer", required=True) for name in ("from", "to")),
+                    _parameter("limit", "integer"),
+                    _parameter("bounds"),
+                ],
+                json,
+            )
+        },
         "/v1/explain": {
             "get": operation(
                 "Why a notification did or did not reach a subscription",
@@ -83,6 +115,7 @@ def openapi() -> dict[str, Any]:
         "/healthz": {"get": operation("Whether the broker is there", "", [], text)},
         "/metrics": {"get": operation("Prometheus metrics", "admin", [], text)},
         "/v1/openapi.json": {"get": operation("This document", "", [], json)},
+        "/docs/problems": {"get": operation("The types of problems", "", [], text)},
         "/v1/asyncapi.json": {"get": operation("The WebSocket's messages", "", [], json)},
     }
     return {
@@ -113,7 +146,9 @@ def asyncapi() -> dict[str, Any]:
             "answer": {
                 "action": "send",
                 "channel": {"$ref": "#/channels/socket"},
-                "messages": [references[name] for name in messages if name not in sent or name == "status"],
+                "messages": [
+                    references[name] for name in messages if name not in sent or name in ("status", "receivers")
+                ],
             },
         },
     }
@@ -121,7 +156,7 @@ def asyncapi() -> dict[str, Any]:
 
 _ANSWERS = (
     "welcome", "subscribed", "unsubscribed", "published", "explained",
-    "notifications", "dropped", "interrupted", "ended", "error",
+    "viewing", "notifications", "dropped", "skipped", "interrupted", "ended", "error",
 )  # fmt: skip
 
 

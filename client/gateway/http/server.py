@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
 from contrada.broker.protocol.wire import Role
-from contrada.client.gateway.http import documents, page
+from contrada.client.gateway.http import page
+from contrada.client.gateway.http.asking import VISITOR, Asking, visitor_of
 from contrada.client.gateway.http.bodies import Form, LineReader, form_of, read_body
 from contrada.client.gateway.http.guard import SECURITY_HEADERS, bearer, check_host, check_origin
 from contrada.client.gateway.http.websocket import WebSocketConnection
@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from contrada.client.gateway.gateway import Gateway
-    from contrada.client.gateway.tokens import Visitor
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _CHUNK: Final = 256  # notifications published together, and read before others get a turn
-_VISITOR: Final = web.RequestKey("visitor", object)
+_LARGE: Final = 1 << 15  # bytes that another thread reads, so that nobody waits for it
 
 
 class HttpDoor:
@@ -48,13 +47,7 @@ class HttpDoor:
                 web.post("/v1/notifications", self._publish),
                 web.get("/v1/subscribe", self._subscribe),
                 web.get("/v1/socket", self._socket),
-                web.get("/v1/status", self._status),
-                web.get("/v1/subscriptions", self._subscriptions),
-                web.get("/v1/explain", self._explain),
-                web.get("/healthz", self._health),
-                web.get("/metrics", self._metrics),
-                web.get("/v1/openapi.json", self._openapi),
-                web.get("/v1/asyncapi.json", self._asyncapi),
+                *Asking(self._gateway).routes(),
                 *page.routes(),
             ]
         )
@@ -88,7 +81,7 @@ class HttpDoor:
             if request.method == "OPTIONS" and allowed is not None:
                 response: web.StreamResponse = web.Response(headers=_preflight())
             else:
-                request[_VISITOR] = gateway.visitor(bearer(request.headers.get("Authorization")))
+                request[VISITOR] = gateway.visitor(bearer(request.headers.get("Authorization")))
                 response = await handler(request)
         except web.HTTPRequestEntityTooLarge:
             limit = gateway.settings.body_bytes
@@ -107,7 +100,7 @@ class HttpDoor:
     # ------------------------------------------------------------------ publishing
 
     async def _publish(self, request: web.Request) -> web.Response:
-        _visitor(request).require(Role.PUBLISH)
+        visitor_of(request).require(Role.PUBLISH)
         geometry = request.query.get("geometry", "area")
         form = form_of(request.content_type, request.headers)
         published = _Published(self._gateway)
@@ -122,13 +115,14 @@ class HttpDoor:
                 raise problem_of(error, published=published.count) from None
         else:
             body = await request.read()
-            await published.checked(read_body(form, body, request.headers, geometry))
+            read = read_body(form, body, request.headers, geometry)
+            await published.checked(await asyncio.to_thread(list, read) if len(body) > _LARGE else read)
         return web.json_response(published.answer(request.query.get("ids") != "false"))
 
     # ------------------------------------------------------------------ subscribing
 
     async def _subscribe(self, request: web.Request) -> web.StreamResponse:
-        visitor = _visitor(request)
+        visitor = visitor_of(request)
         visitor.require(Role.SUBSCRIBE)
         gateway = self._gateway
         if request.headers.get("Last-Event-ID"):
@@ -165,7 +159,9 @@ class HttpDoor:
                 batch = reading.result()
                 told = [event(name, document) for name, document in stream.news()]
                 texts = "".join([notification_event(gateway.renderer, each) for each in batch])
-                await response.write(b"".join([texts.encode() or (b"" if told else b": alive\n\n"), *told]))
+                alive = b": alive\n\n" if stream.idle and not told else b""
+                if texts or told or alive:
+                    await response.write(b"".join([texts.encode(), alive, *told]))
             await response.write(event("bye", {"why": "the gateway is stopping"}))
         except ContradaError as error:
             await response.write(event("problem", problem_of(error).document()))
@@ -174,48 +170,12 @@ class HttpDoor:
 
     async def _socket(self, request: web.Request) -> web.StreamResponse:
         async with self._gateway.connection():
-            connection = WebSocketConnection(self._gateway, _visitor(request))
+            connection = WebSocketConnection(self._gateway, visitor_of(request))
             self._sockets.add(connection)
             try:
                 return await connection.serve(request)
             finally:
                 self._sockets.discard(connection)
-
-    # ------------------------------------------------------------------ asking
-
-    async def _status(self, request: web.Request) -> web.Response:
-        _visitor(request).require(Role.ADMIN)
-        return _json(await self._gateway.status())
-
-    async def _subscriptions(self, request: web.Request) -> web.Response:
-        _visitor(request).require(Role.ADMIN)
-        session = self._gateway.subscriber.session
-        return _json({"subscriptions": [stream.describe(session) for stream in self._gateway.streams.values()]})
-
-    async def _explain(self, request: web.Request) -> web.Response:
-        _visitor(request).require(Role.ADMIN)
-        query = request.query
-        numbers = [query.get("subscription", ""), query.get("session", "0")]
-        if "notification" not in query or not all(n.isascii() and n.isdecimal() and len(n) < 16 for n in numbers):
-            raise Problem(
-                "bad-request", "explain needs notification=ID and subscription=N; session=N if not the gateway's"
-            )
-        return _json(await self._gateway.explain(query["notification"], int(numbers[0]), int(numbers[1])))
-
-    async def _health(self, request: web.Request) -> web.Response:
-        wrong = self._gateway.health()
-        return web.Response(text=f"{wrong or 'ok'}\n", status=503 if wrong else 200)
-
-    async def _metrics(self, request: web.Request) -> web.Response:
-        if self._gateway.has_tokens:
-            _visitor(request).require(Role.ADMIN)
-        return web.Response(body=self._gateway.metrics.text(), content_type="text/plain", charset="utf-8")
-
-    async def _openapi(self, request: web.Request) -> web.Response:
-        return _json(documents.openapi())
-
-    async def _asyncapi(self, request: web.Request) -> web.Response:
-        return _json(documents.asyncapi())
 
 
 class _Published:
@@ -261,15 +221,6 @@ class _Published:
     def answer(self, with_ids: bool) -> dict[str, Any]:
         """What the publisher gets back."""
         return {"published": self.count, **({"ids": self._ids} if with_ids and self._ids is not None else {})}
-
-
-def _visitor(request: web.Request) -> Visitor:
-    visitor: Any = request[_VISITOR]
-    return visitor  # type: ignore[no-any-return]  # the guard put one there
-
-
-def _json(document: object) -> web.Response:
-    return web.json_response(document, dumps=lambda each: json.dumps(each, ensure_ascii=False, default=str))
 
 
 def _problem(problem: Problem, status: int | None = None) -> web.Response:

@@ -11,7 +11,9 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from contrada.client.gateway.http.conversation import (
     Conversation,
     Explain,
+    Look,
     Publish,
+    Receivers,
     Say,
     Status,
     Subscribe,
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from contrada.client.gateway.streams import Stream
     from contrada.client.gateway.tokens import Visitor
 
+_LARGE: Final = 1 << 15  # bytes of a message that another thread reads
 _OUTSTANDING: Final = 16  # publications on their way to the broker; reading waits for room
 
 
@@ -53,7 +56,11 @@ class WebSocketConnection:
                 if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
                     break
                 try:
-                    await self._perform(self._conversation.receive(message.data))
+                    large = len(message.data) > _LARGE
+                    receive = self._conversation.receive
+                    await self._perform(
+                        await asyncio.to_thread(receive, message.data) if large else receive(message.data)
+                    )
                 except (ConnectionError, RuntimeError):
                     break  # the page has left
         finally:
@@ -83,6 +90,12 @@ class WebSocketConnection:
                 await self._say({"type": "unsubscribed", "ref": action.ref, "id": action.id})
             elif isinstance(action, Explain):
                 await self._explain(action)
+            elif isinstance(action, Look):
+                self._streams[action.id].viewer.change(action.view)
+                await self._say({"type": "viewing", "ref": action.ref, "id": action.id})
+            elif isinstance(action, Receivers):
+                document = await self._gateway.list_receivers(action.notifications)
+                await self._say({"type": "receivers", "ref": action.ref, **document})
             elif isinstance(action, Status):
                 await self._say({"type": "status", "ref": action.ref, **await self._gateway.status()})
         except (ContradaError, TimeoutError) as error:

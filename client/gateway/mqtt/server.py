@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("contrada.gateway")
 _READ: Final = 1 << 16
 _FIRST: Final = 10.0  # seconds for CONNECT
+_LARGE: Final = 1 << 15  # bytes of a payload that another thread reads
 _CHUNK: Final = 256  # notifications published together
 
 
@@ -44,7 +45,7 @@ class MqttDoor:
 
     def __init__(self, gateway: Gateway) -> None:
         self.gateway = gateway
-        self.by_id: dict[str, MqttConnection] = {}
+        self.by_id: dict[tuple[str, str], MqttConnection] = {}  # by visitor and client id
         self._connections: set[MqttConnection] = set()
         self._server: asyncio.Server | None = None
 
@@ -95,6 +96,7 @@ class MqttConnection:
         self._incoming = Reader(gateway.settings.line_bytes)
         self._silence: float | None = _FIRST
         self._client_id = ""
+        self._key = "", ""
         self._waiting: list[dict[str, Any]] = []  # of quality 0, to be published together
         self._streams: dict[str, tuple[Stream, asyncio.Task[None]]] = {}
         self._closing = False
@@ -133,8 +135,10 @@ class MqttConnection:
             self._fault(str(error), Done.MALFORMED_PACKET)
             return
         self._gateway.metrics.mqtt_messages.inc(len(messages))
-        for message in messages:
-            for action in self._session.receive(message):
+        for number, message in enumerate(messages):
+            if number % _CHUNK == _CHUNK - 1:
+                await asyncio.sleep(0)  # others get a turn
+            for action in await self._receive(message):
                 if not isinstance(action, Publish) or action.number is not None:
                     await self._flush()
                 await self._perform(action)
@@ -142,6 +146,11 @@ class MqttConnection:
                     return
         await self._flush()
         await self._writer.drain()
+
+    async def _receive(self, message: mqtt5.Packet) -> list[Action]:
+        if isinstance(message, mqtt5.PublishPacket) and len(message.payload) > _LARGE:
+            return await asyncio.to_thread(self._session.receive, message)
+        return self._session.receive(message)
 
     async def _perform(self, action: Action) -> None:
         if isinstance(action, Publish):
@@ -159,11 +168,12 @@ class MqttConnection:
             self._closing = True
 
     def _admit(self, action: Admit) -> None:
-        other = self._door.by_id.get(action.client_id)
+        self._key = self._session.visitor.name, action.client_id  # nobody takes over what is another visitor's
+        other = self._door.by_id.get(self._key)
         if other is not None:
             other.leave("another connection came with the same client id", Done.SESSION_TAKEN_OVER)
         self._client_id = action.client_id
-        self._door.by_id[action.client_id] = self
+        self._door.by_id[self._key] = self
         self._silence = action.silence or None
         self._send(action.message)
 
@@ -267,8 +277,8 @@ class MqttConnection:
             self._writer.write(write(message, self._incoming.version))
 
     async def _end(self) -> None:
-        if self._door.by_id.get(self._client_id) is self:
-            del self._door.by_id[self._client_id]
+        if self._door.by_id.get(self._key) is self:
+            del self._door.by_id[self._key]
         for pattern in list(self._streams):
             await self._end_stream(pattern)
         will = self._session.take_will()

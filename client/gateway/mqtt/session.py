@@ -22,7 +22,7 @@ from contrada.client.gateway.tokens import STRANGER
 from contrada.errors import ContradaError, FilterSyntaxError, ProtocolError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from contrada.client.gateway.settings import GatewaySettings
     from contrada.client.gateway.tokens import Visitor
@@ -201,6 +201,7 @@ class Session:
         return [Publish(notification, message.packet_id, message.retain)]
 
     def _subscribe(self, message: mqtt5.SubscribePacket) -> list[Action]:
+        self._check_count(message.topic_filters)
         wanted: list[tuple[str, TopicQuery | Problem]] = []
         patterns = set(self.patterns)
         for each in message.topic_filters:
@@ -219,7 +220,14 @@ class Session:
         return [Subscribe(message.packet_id, tuple(wanted), message.subscription_id, no_local)]
 
     def _unsubscribe(self, message: mqtt5.UnsubscribePacket) -> list[Action]:
+        self._check_count(message.patterns)
         return [Unsubscribe(message.packet_id, tuple(message.patterns))]
+
+    def _check_count(self, patterns: Sequence[object]) -> None:
+        """Nobody else waits while a packet with a hundred thousand topic filters is read."""
+        if len(patterns) > self._settings.subscriptions:
+            most = self._settings.subscriptions
+            raise ProtocolError(f"{len(patterns)} topic filters in one packet; a connection has at most {most}")
 
     def _ping(self, message: mqtt5.PingReqPacket) -> list[Action]:
         return [Send(mqtt5.PingRespPacket())]

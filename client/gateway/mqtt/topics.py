@@ -101,11 +101,11 @@ def _of_topic(pattern: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _both(topic: str, text: str) -> str:
-    """The conjunction of two filter texts, of which each may be a disjunction."""
-    from contrada.forwarding.language.filter import as_filters
+    """The conjunction of two filter texts, of which each may be a disjunction; the parser bounds the outcome."""
+    from contrada.forwarding.language.parse import parse
 
-    first, second = as_filters(topic), as_filters(text)
-    return " or ".join(f"{one} and {other}" for one in first for other in second)
+    parse(text)  # by itself: "x = 1) or (y = 2" is no filter
+    return f"({topic}) and ({text})"
 
 
 def _quoted(text: str) -> str:

@@ -200,7 +200,8 @@ def test_roles_are_held_to():
     subscribe, publish = msg.Subscribe(1, 1, equals("a", 1), Policy.BLOCK, 9), msg.Publish(2, (body(a=1),))
     allowed = {A: publish, B: subscribe}
     for client, user in ((A, "p"), (B, "s"), (C, "n")):
-        for message in (subscribe, publish, msg.Status(3)):
+        ids = (msg.NotificationId("b-1", 1),)
+        for message in (subscribe, publish, msg.Status(3), msg.ListSubscriptions(4), msg.ListReceivers(5, ids)):
             top.say(client, message, user=user)
             heard = top.heard(client)
             if allowed.get(client) == message:
@@ -674,6 +675,50 @@ def test_explain_tells_every_fate():
     assert reply.document["filters"] == [{"constraint": "a = x", "held": False}]
     top.say(B, msg.Explain(1, msg.NotificationId("b-1", 2), 0, 1))
     assert [m.document["matched"] for m in top.heard(B) if isinstance(m, msg.Reply)] == [True]
+
+
+def test_subscriptions_are_listed_page_by_page():
+    top = TableTop()
+    top.connect(A, B)
+    for number in range(1, 451):
+        top.subscribe((A, B)[number % 2], number, f"x{number}")
+    top.heard(A)
+    listed, pages, after = [], 0, 0
+    while True:
+        top.say(A, msg.ListSubscriptions(1000, after))
+        (reply,) = top.heard(A)
+        listed += reply.document["subscriptions"]
+        pages, after = pages + 1, reply.document["next"]
+        if not after:
+            break
+    assert pages == 3
+    assert [each["subscription"] for each in listed] == list(range(1, 451))
+    assert [each["interface"] for each in listed] == sorted({each["interface"] for each in listed})
+    assert {(each["client"], each["session"]) for each in listed} == {("alice", 1), ("bob", 2)}
+    assert all(each["all_filters"] and len(each["filters"]) == 1 for each in listed)
+
+
+def test_receivers_are_those_that_explain_tells_of():
+    top = TableTop()
+    top.connect(A, B)
+    top.subscribe(A, 1, "x")
+    top.subscribe(B, 1, "x")
+    top.subscribe(B, 2, "y")
+    top.publish(A, 1, *"xyz")
+    top.turn()
+    top.heard(A)
+    ids = tuple(msg.NotificationId("b-1", number) for number in (1, 2, 3, 99))
+    top.say(A, msg.ListReceivers(7, ids))
+    (reply,) = top.heard(A)
+    assert reply.document["receivers"] == {
+        "b-1:1": {"interfaces": [1, 2], "count": 2},
+        "b-1:2": {"interfaces": [3], "count": 1},
+        "b-1:3": {"interfaces": [], "count": 0},
+    }
+    top.say(B, msg.Unsubscribe(8, 1))
+    top.heard(B)
+    top.say(A, msg.ListReceivers(9, ids[:1]))
+    assert top.heard(A)[0].document["receivers"]["b-1:1"]["interfaces"] == [1]
 
 
 def test_rates_are_per_second():

@@ -48,8 +48,10 @@ def test_roles_come_with_hello():
     st.text()
     | st.binary()
     | st.dictionaries(
-        st.sampled_from(["type", "id", "filter", "notification", "ref", "subscription", "session", "token", "window"]),
-        st.sampled_from(["hello", "subscribe", "publish", "explain", "unsubscribe", "status"])
+        st.sampled_from(
+            ["type", "id", "filter", "notification", "ref", "subscription", "session", "token", "bounds", "rate"]
+        ),
+        st.sampled_from(["hello", "subscribe", "publish", "explain", "unsubscribe", "status", "view", "receivers"])
         | st.none()
         | st.integers()
         | st.lists(st.integers())
