@@ -8,6 +8,7 @@
     ├── NotFound (KeyError)            no filter of that id, no interface of that name
     ├── CorruptFile                    a file that is truncated, foreign, or of another version
     ├── UnwritableFile (OSError)       a file that could not be written: where, and what the system said
+    ├── JournalFailed                  a journal takes nothing: the disk is full or fails, and the reason
     ├── ProtocolError                  the peer broke the wire protocol
     ├── Refused                        the broker said no: not authorised, over a limit, unknown subscription
     └── Disconnected (ConnectionError) the connection is closed or could not be made in time
@@ -63,6 +64,14 @@ class NotFound(ContradaError, KeyError):
 
 class UnwritableFile(ContradaError, OSError):
     """A file that could not be written. The message names the file and what the system said."""
+
+
+class JournalFailed(ContradaError):
+    """A journal could not write or sync: the message says why. `full`: there may be room later."""
+
+    def __init__(self, reason: str = "", *, full: bool = False) -> None:
+        super().__init__(reason)
+        self.full = full
 
 
 class ProtocolError(ContradaError):

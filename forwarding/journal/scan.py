@@ -1,0 +1,167 @@
+"""One file of a journal, block by block, with whatever is not whole in between.
+
+    read_beginning     header and first block: is this a file of a journal, of which life, from which number on
+    scan               Block, Block, Hole, Block, …
+
+A block is handed on when the next one has confirmed it: one that was replaced by another whole one is known only by the
+`before` of its successor. Behind a hole, the next block is searched by its mark; the salt keeps what clients wrote into
+payloads from being taken for one, so that the search costs a checksum for each block that a journal wrote, and no more.
+
+Memory: a window of a megabyte, or the longest block.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from contrada.errors import CorruptFile
+from contrada.forwarding.journal.blocks import (
+    HEAD,
+    HEADER,
+    LONGEST,
+    MAGIC,
+    MARK,
+    VERSION,
+    Block,
+    checksum_holds,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from contrada.forwarding.journal.disk import Disk
+
+_WINDOW: Final = 1 << 20
+_PAGE: Final = 4096
+
+
+class Hole(NamedTuple):
+    """Bytes that are no block, or a block that was not there when the next one was written."""
+
+    offset: int
+    end_offset: int
+    reason: str
+
+
+class Beginning(NamedTuple):
+    """How a file begins."""
+
+    block: Block | None  # the first, without entries; None when it is not whole
+    header: bool  # whether the header is
+    size: int  # of the file
+
+
+def read_beginning(disk: Disk, path: Path, file: int) -> Beginning:
+    """Look at header and first block; `CorruptFile` when it is somebody else's file, or of another version."""
+    size = disk.size(file)
+    data = _read(disk, file, 0, min(size, len(HEADER) + HEAD.size + _PAGE))
+    header = data[: len(HEADER)]
+    block = _block_at(data, len(HEADER), 0, size, None)
+    if block is None and len(header) == len(HEADER) and header != HEADER and any(header):
+        if not header.startswith(MAGIC):
+            raise CorruptFile(f"{path}: not a recording or journal (no magic number)")
+        version = int.from_bytes(header[len(MAGIC) :], "little")
+        raise CorruptFile(f"{path}: a recording or journal of format {version}, this version reads {VERSION}")
+    if block is None and not HEADER.startswith(header) and any(header):
+        raise CorruptFile(f"{path}: not a recording or journal (no magic number)")
+    return Beginning(block, header == HEADER, size)
+
+
+def scan(
+    disk: Disk, file: int, *, start: int = len(HEADER), end: int | None = None, salt: int | None, first: int = 0
+) -> Iterator[Block | Hole]:
+    """What is in a file from `start`, where a block begins, to `end`; no block has a number below `first`.
+
+    Without a salt, that of the block at `start` is taken.
+    """
+    end = disk.size(file) if end is None else end
+    buffer, base, offset = b"", start, start
+    held: Block | None = None
+    while offset < end:
+        block = _block_at(buffer, offset - base, base, end, salt)
+        if block is None:  # it may only be longer than what was read
+            buffer, base = _read_around(disk, file, offset, end), offset
+            block = _block_at(buffer, 0, base, end, salt)
+        if block is None or block.first < first:
+            if held is not None:
+                yield held
+                held = None
+            after = None if salt is None else _next_whole(disk, file, offset + 1, end, salt, first)
+            yield Hole(offset, end if after is None else after, "not a whole block")
+            if after is None:
+                return
+            offset = after
+            continue
+        if held is not None:
+            yield held if follows(held, block) else Hole(held.offset, offset, "a block that others replaced")
+        held, salt, first = block, block.salt, block.end
+        offset = block.end_offset
+    if held is not None:
+        yield held
+
+
+def follows(before: Block, block: Block) -> bool:
+    """Whether a block was written behind another."""
+    return block.before == before.checksum
+
+
+def _block_at(buffer: bytes, at: int, base: int, end: int, salt: int | None) -> Block | None:
+    """The whole block at a place of the buffer, which begins at `base` of a file that ends at `end`."""
+    if not 0 <= at <= len(buffer) - HEAD.size:
+        return None
+    mark, checksum, length, before, own, life, count, first, synced, time = HEAD.unpack_from(buffer, at)
+    payload_at = at + HEAD.size
+    if mark != MARK or length > end - base - payload_at or length > LONGEST or (salt is not None and own != salt):
+        return None
+    payload = buffer[payload_at : payload_at + length]
+    if len(payload) < length or not checksum_holds(buffer[at:payload_at], payload, checksum):
+        return None
+    return Block(base + at, checksum, length, before, own, life, count, first, synced, time, payload)
+
+
+def _read_around(disk: Disk, file: int, offset: int, end: int) -> bytes:
+    """A window from `offset` on, longer if the block that seems to begin there is."""
+    data = _read(disk, file, offset, min(_WINDOW, end - offset))
+    if len(data) >= HEAD.size and data.startswith(MARK):
+        length = HEAD.unpack_from(data)[2]
+        if _WINDOW - HEAD.size < length <= min(LONGEST, end - offset - HEAD.size):
+            return _read(disk, file, offset, HEAD.size + length)
+    return data
+
+
+def _next_whole(disk: Disk, file: int, start: int, end: int, salt: int, first: int) -> int | None:
+    """Where the first whole block at or behind `start` begins, of those from number `first` on."""
+    while end - start >= HEAD.size:
+        data = _read(disk, file, start, min(_WINDOW, end - start))
+        at = data.find(MARK)
+        while 0 <= at <= len(data) - HEAD.size:
+            if HEAD.unpack_from(data, at)[4] == salt:
+                block = _block_at(_read_around(disk, file, start + at, end), 0, start + at, end, salt)
+                if block is not None and block.first >= first:
+                    return start + at
+            at = data.find(MARK, at + 1)
+        if len(data) < HEAD.size:  # it was cut meanwhile
+            return None
+        start += len(data) - HEAD.size + 1
+    return None
+
+
+def _read(disk: Disk, file: int, offset: int, length: int) -> bytes:
+    """Read; where the disk cannot, zeros stand for what it does not give."""
+    try:
+        return disk.read(file, offset, length)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+    parts = []
+    for at in range(offset, offset + length, _PAGE):
+        part = min(_PAGE, offset + length - at)
+        try:
+            parts.append(disk.read(file, at, part))
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            parts.append(bytes(part))
+    return b"".join(parts)
