@@ -57,7 +57,11 @@ OPERATOR: Final = {
     Operator.PREFIX: layout.PREFIX,
     Operator.SUFFIX: layout.SUFFIX,
     Operator.CONTAINS: layout.CONTAINS,
+    Operator.NOT_EXISTS: layout.ABSENT,
+    Operator.NOT_SUFFIX: layout.NOT,
+    Operator.NOT_CONTAINS: layout.NOT,
 }
+_REFUSED: Final = {Operator.NOT_SUFFIX: layout.PATTERN_SUFFIX, Operator.NOT_CONTAINS: layout.PATTERN_CONTAINS}
 _PADDING: Final = "\0" * 8
 
 
@@ -260,12 +264,13 @@ def encode_constraint(
     if kind is _STRINGS:
         text: str = constraint.value  # type: ignore[assignment]  # the kind says it is a string
         writer.strings.append(text)
-        writer.rows += (name << 8 | OPERATOR[constraint.op] << 4 | _STRING, _bytes_of(text))
+        pattern = _REFUSED.get(constraint.op, 0)
+        writer.rows += (name << 8 | OPERATOR[constraint.op] << 4 | _STRING, pattern << 32 | _bytes_of(text))
     elif kind is _NUMBERS and type(constraint.value) is int:
         writer.rows += (name << 8 | OPERATOR[constraint.op] << 4 | _NUMBER, constraint.value)
     elif kind is None:
         code = name << 8 | OPERATOR[constraint.op] << 4
-        if constraint.op is Operator.EXISTS:
+        if constraint.value is None:
             writer.rows += (code, 0)
             return
         members: ValueSet = cast("ValueSet", constraint.value)

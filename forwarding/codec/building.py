@@ -26,7 +26,7 @@ def build_predicate(
     filters = []
     for index, items in enumerate(listed(document, "filters", limits.filters)):
         constraints = []
-        for item in listed(items, f"constraints in filter {index}", limits.constraints):
+        for item in listed(items, f"constraints in filter {index}", limits.constraints, least=0):
             try:
                 constraints.append(constraint_of(item, limits))
             except InvalidValue as error:
@@ -47,20 +47,20 @@ def build_constraint(name: object, word: object, operand: object, limits: Limits
     if op is Operator.IN:
         members = listed(operand, "values of in", limits.set_size)
         return Constraint(name, op, ValueSet(checked(member) for member in members))
-    if op is Operator.MATCHES:
+    if op in (Operator.MATCHES, Operator.NOT_MATCHES):
         keywords, within = parts(operand, op, 2)
         if within is not None:
             within = region(within)
         words, make = _words_of(keywords, limits), TextMatch.trusted if limits is NO_LIMITS else TextMatch
         return Constraint(name, op, make(words, within))
-    if op is Operator.SIMILAR:
+    if op in (Operator.SIMILAR, Operator.NOT_SIMILAR):
         keywords, at, alpha, tau = parts(operand, op, 4)
         if kind_of(checked(at)) is not Kind.POINT:
             raise CodecError(f"similar is at a point, not {describe(at)}")
         if limits is NO_LIMITS:
             return Constraint(name, op, Similar.trusted(_words_of(keywords, limits), at, alpha, tau))
         return Constraint(name, op, Similar(_words_of(keywords, limits), at, alpha, tau))
-    if op is Operator.CONTAINS and type(operand) is str:
+    if op in (Operator.CONTAINS, Operator.NOT_CONTAINS) and type(operand) is str:
         length = len(operand.encode(errors="replace"))  # a lone surrogate is refused below
         if length > limits.pattern_length:
             raise CodecError(f"contains a string of {length} bytes, more than the limit of {limits.pattern_length}")
@@ -69,11 +69,11 @@ def build_constraint(name: object, word: object, operand: object, limits: Limits
     return Constraint(name, op, operand)
 
 
-def listed(items: object, what: str, most: int) -> list[Any]:
-    """A decoded array of at least one and at most so many items."""
+def listed(items: object, what: str, most: int, least: int = 1) -> list[Any]:
+    """A decoded array of at least one, or `least`, and at most so many items."""
     if type(items) is not list:
         raise CodecError(f"{what}: an array is needed, not {describe(items)}")
-    if not items:
+    if len(items) < least:
         raise CodecError(f"{what}: none, and at least one is needed")
     if len(items) > most:
         raise CodecError(f"{what}: {len(items)}, more than the limit of {most}")

@@ -5,8 +5,8 @@
     Point, Region          GeoJSON geometries; a Box is the Polygon of its corners with a "bbox" member
     GeoText                a GeoJSON Feature: its place as geometry, {"keywords": [...]} as properties
     filter                 an array of filters, each an array of {"name": ..., "op": ..., "value": ...}
-    operand of matches     {"keywords": [...], "within": geometry or null}
-    operand of similar     {"keywords": [...], "at": point, "alpha": number, "tau": number}
+    operand of matches     (and of not matches) {"keywords": [...], "within": geometry or null}
+    operand of similar     (and of not similar) {"keywords": [...], "at": point, "alpha": number, "tau": number}
 
 Decoding is as strict as that of `codec`, under the same `Limits`: unknown and repeated members are refused, and
 whatever is wrong raises `CodecError`. Python's parser guards its own recursion, so nesting needs no limit here.
@@ -23,7 +23,7 @@ from contrada.forwarding.codec.building import build_constraint, build_predicate
 from contrada.forwarding.codec.limits import DEFAULT_LIMITS, Limits
 from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.language.formatting import format_time
-from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet
+from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet
 from contrada.forwarding.language.values import Kind, check_name, check_notification, check_value, kind_of
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ def _to_plain(value: Value) -> object:
 def _constraint_object(constraint: Constraint) -> dict[str, object]:
     value = constraint.value
     plain: object
+    if isinstance(value, Negated):
+        value = value.operand
     if value is None:
         return {"name": constraint.name, "op": constraint.op.value}
     if isinstance(value, ValueSet):
@@ -231,10 +233,10 @@ def _constraint_of(item: object, limits: Limits) -> Constraint:
     operand: object
     if op == "in" and type(plain) is list and len(plain) <= limits.set_size:
         operand = [_from_plain(member, limits) for member in plain]
-    elif op == "matches":
+    elif op in ("matches", "not matches"):
         keywords, within = _members(plain, "keywords", "within")
         operand = [keywords, None if within is None else _geometry(within, limits)]
-    elif op == "similar":
+    elif op in ("similar", "not similar"):
         keywords, at, alpha, tau = _members(plain, "keywords", "at", "alpha", "tau")
         operand = [keywords, _geometry(at, limits), alpha, tau]
     else:

@@ -1,10 +1,10 @@
 """Values, notifications and filters to and from msgpack: what goes over the wire and into durable storage.
 
     notification  map of name to value
-    filter        array of constraints; predicate: array of filters. `encode_filter` always writes a predicate
-    constraint    [name, operator, operand], or [name, "exists"]
-    operand       a value; for `in` an array of values; for `matches` [keywords, region or nil]; for `similar`
-                  [keywords, point, alpha, tau]
+    filter        array of constraints, none for `true`; predicate: array of filters, what `encode_filter` always writes
+    constraint    [name, operator, operand], or [name, "exists"], [name, "not exists"]
+    operand       a value; for `in` an array of values; for `matches` and `not matches` [keywords, region or nil];
+                  for `similar` and `not similar` [keywords, point, alpha, tau]
     value         msgpack's own bool, int, float64 and str; and ext types, doubles little-endian:
                   -1 time      msgpack's timestamp
                    1 point     x y
@@ -41,7 +41,7 @@ from contrada.forwarding.codec.building import (
 )
 from contrada.forwarding.codec.limits import DEFAULT_LIMITS, Limits
 from contrada.forwarding.language.filter import as_filters
-from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet
+from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet
 from contrada.forwarding.language.values import (
     INT_MAX,
     INT_MIN,
@@ -198,6 +198,8 @@ def _encode_ext(value: object) -> msgpack.ExtType:
 
 def _constraint_array(constraint: Constraint) -> list[object]:
     value: object = constraint.value
+    if isinstance(value, Negated):
+        value = value.operand
     if value is None:
         return [constraint.name, constraint.op.value]
     if isinstance(value, ValueSet):

@@ -24,7 +24,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from contrada.forwarding.covering.budget import UNLIMITED, OutOfBudget
-from contrada.forwarding.covering.domains import bool_domain, finite_domain
+from contrada.forwarding.covering.domains import AbsentDomain, bool_domain, finite_domain
 from contrada.forwarding.covering.ordered_domain import ordered_domain
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.values import Kind
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.operands import ValueSet
 
 _ALL_KINDS = frozenset(Kind)
+_ABSENT: Final = [(None, AbsentDomain())]
 _ONE_KIND = {kind: frozenset((kind,)) for kind in Kind} | {Kind.REGION: frozenset((Kind.POINT, Kind.REGION))}
 
 
@@ -78,7 +79,7 @@ def is_satisfiable(f: Filter, budget: CoveringBudget = UNLIMITED) -> bool:
         return True
 
 
-_Allowed: TypeAlias = "dict[str, list[tuple[Kind, Domain]]]"
+_Allowed: TypeAlias = "dict[str, list[tuple[Kind | None, Domain]]]"
 _REMEMBERED: Final = 256  # few: a remembered filter may be megabytes of hostile strings and regions
 _remembered: OrderedDict[Filter, _Allowed] = OrderedDict()
 
@@ -97,7 +98,9 @@ def _allowed(f: Filter, budget: CoveringBudget) -> _Allowed:
     return known
 
 
-def _implied(constraint: Constraint, kind: Kind, domain: Domain, budget: CoveringBudget) -> bool:
+def _implied(constraint: Constraint, kind: Kind | None, domain: Domain, budget: CoveringBudget) -> bool:
+    if kind is None or constraint.op is Operator.NOT_EXISTS:
+        return kind is None and constraint.op is Operator.NOT_EXISTS
     if constraint.op is Operator.EXISTS:
         return True
     if constraint.kind is not None and kind not in _ONE_KIND[constraint.kind]:
@@ -105,8 +108,11 @@ def _implied(constraint: Constraint, kind: Kind, domain: Domain, budget: Coverin
     return domain.implies(constraint, budget)
 
 
-def _domains(constraints: Sequence[Constraint], budget: CoveringBudget) -> list[tuple[Kind, Domain]]:
-    """The non-empty domains of constraints on one name."""
+def _domains(constraints: Sequence[Constraint], budget: CoveringBudget) -> list[tuple[Kind | None, Domain]]:
+    """The non-empty domains of constraints on one name; of kind None if they ask for absence."""
+    absent = [constraint.op is Operator.NOT_EXISTS for constraint in constraints]
+    if any(absent):
+        return list(_ABSENT) if all(absent) else []
     kinds = _ALL_KINDS
     for constraint in constraints:
         kinds = kinds & _kinds(constraint)

@@ -26,6 +26,14 @@ class Domain(Protocol):
         ...
 
 
+class AbsentDomain:
+    """No value at all: what `not exists` allows."""
+
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
+        """Whether the constraint holds on absence."""
+        return constraint.op is Operator.NOT_EXISTS
+
+
 class FiniteDomain:
     """Values one by one: complete, whatever it is asked."""
 

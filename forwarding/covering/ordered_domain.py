@@ -4,8 +4,8 @@ Each of the three kinds is a chain in which every value but the last has an imme
 with U+0000 appended; a time's is a microsecond later; a number's is the next double or the next 64-bit integer,
 whichever comes first. So every order constraint is a half-open interval [lo, hi) of *keys*, without open and closed
 ends to tell apart, and `x > "a" and x < "a\0"` is seen to be empty. A prefix is an interval too: strings with prefix p
-are those from p up to, not including, p with its last character incremented. Suffixes and substrings are kept as they
-are.
+are those from p up to, not including, p with its last character incremented. Suffixes and substrings, wanted or
+not, are kept as they are.
 
 Keys are the values themselves for numbers, microseconds for times, and (0, string) for strings, with (1,) as the top.
 """
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 _FEW: Final = 3
 """How many values an interval may have to be listed one by one: `x >= 5 and x <= 5` is `x = 5`."""
+
+
+_PATTERNS: Final = (Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
+_UNWANTED: Final = (Operator.NOT_SUFFIX, Operator.NOT_CONTAINS)
 
 
 class _Chain(NamedTuple):
@@ -72,9 +76,21 @@ class OrderedDomain:
         if op is Operator.SUFFIX:
             return value == "" or any(suffix.endswith(cast("str", value)) for suffix in self._patterns(op))
         if op is Operator.CONTAINS:
-            patterns = self._patterns(Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
+            patterns = self._patterns(*_PATTERNS)
             return value == "" or any(cast("str", value) in pattern for pattern in patterns)
+        if op in (Operator.NOT_SUFFIX, Operator.NOT_CONTAINS):
+            return self._excludes(op, cast("str", value))
         return False  # = and in: a domain that is not known to be finite holds more than they allow
+
+    def _excludes(self, op: Operator, text: str) -> bool:
+        """Whether no string of the domain ends with, or contains, a text."""
+        if any(unwanted in text for unwanted in self._patterns(Operator.NOT_CONTAINS)):
+            return True
+        if op is Operator.NOT_CONTAINS:
+            return False
+        if any(text.endswith(unwanted) for unwanted in self._patterns(Operator.NOT_SUFFIX)):
+            return True
+        return not all(_compatible([text, suffix]) for suffix in self._patterns(Operator.SUFFIX))
 
     def _patterns(self, *ops: Operator) -> list[str]:
         return [cast("str", mine.value) for mine in self._constraints if mine.op in ops]
@@ -91,6 +107,8 @@ def ordered_domain(kind: Kind, constraints: list[Constraint]) -> Domain | None:
     excluded = {chain.key(c.value) for c in constraints if c.op is Operator.NE}
     lo, hi = _tighten(chain, lo, hi, excluded)
     if not lo < hi or not _compatible([cast("str", c.value) for c in constraints if c.op is Operator.SUFFIX]):
+        return None
+    if any(_contradicts(one, other) for one in constraints if one.op in _UNWANTED for other in constraints):
         return None
     few = _few(chain, lo, hi)
     return OrderedDomain(chain, _Interval(lo, hi), constraints) if few is None else listed_domain(few, constraints)
@@ -137,6 +155,14 @@ def _compatible(suffixes: list[str]) -> bool:
     """Whether one string can end with all of them: each must be a suffix of the longest."""
     longest = max(suffixes, key=len, default="")
     return all(longest.endswith(suffix) for suffix in suffixes)
+
+
+def _contradicts(unwanted: Constraint, other: Constraint) -> bool:
+    """Whether a pattern asks for what `not suffix` or `not contains` refuses."""
+    text = cast("str", unwanted.value)
+    if unwanted.op is Operator.NOT_SUFFIX:
+        return other.op is Operator.SUFFIX and cast("str", other.value).endswith(text)
+    return other.op in _PATTERNS and text in cast("str", other.value)
 
 
 def _after_number(number: float) -> float:

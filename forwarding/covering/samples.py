@@ -17,7 +17,7 @@ import numpy as np
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint, Operator
-from contrada.forwarding.language.operands import TextMatch, ValueSet
+from contrada.forwarding.language.operands import Negated, TextMatch, ValueSet
 from contrada.forwarding.language.values import Kind
 
 if TYPE_CHECKING:
@@ -30,15 +30,17 @@ if TYPE_CHECKING:
 
 
 def witnesses(f: Filter) -> dict[str, list[Value]] | None:
-    """For each name, values on which all the filter's constraints hold; None when some name has none.
+    """For each name that must be there, values on which all constraints hold; None when some name has none.
 
-    A notification that takes any of them for each name matches the filter.
+    A notification that takes any of them for each name, and has no other attribute, matches the filter.
     """
     by_name: dict[str, list[Constraint]] = {}
     for constraint in f.constraints:
         by_name.setdefault(constraint.name, []).append(constraint)
     found: dict[str, list[Value]] = {}
     for name, constraints in by_name.items():
+        if all(constraint.op is Operator.NOT_EXISTS for constraint in constraints):
+            continue
         values = _satisfying(constraints)
         if not values:
             return None
@@ -47,7 +49,7 @@ def witnesses(f: Filter) -> dict[str, list[Value]] | None:
 
 
 def _satisfying(constraints: list[Constraint]) -> list[Value]:
-    if any(constraint.op is Operator.SIMILAR for constraint in constraints):
+    if any(constraint.op in (Operator.SIMILAR, Operator.NOT_SIMILAR) for constraint in constraints):
         return []
     for candidates in (_candidates(constraints), _last_resort(constraints)):
         values = [each for each in candidates if all(constraint.holds(each) for constraint in constraints)]
@@ -64,6 +66,8 @@ def _candidates(constraints: list[Constraint]) -> Iterator[Value]:
             yield from value
         elif isinstance(value, TextMatch):
             yield from _texts(value)
+        elif isinstance(value, Negated):
+            yield _silence()
         elif constraint.kind is Kind.REGION:
             yield from _points(cast("Region", value))
         elif value is not None:
@@ -113,6 +117,13 @@ def _texts(match: TextMatch) -> Iterator[Value]:
     else:
         for point in _points(match.within):
             yield GeoText(sorted(match.keywords), at=(point.x, point.y))
+
+
+def _silence() -> Value:
+    """A text without words, which matches nothing."""
+    from contrada.spatial.textual.geotext import GeoText
+
+    return GeoText([], at=(0.0, 0.0))
 
 
 def _points(region: Region) -> Iterator[Point]:

@@ -7,7 +7,8 @@ complete. What several constraints leave possible is the intersection of what ea
 
 Geotext: `matches` asks for all of its keywords and for places that intersect, so it is implied by constraints that
 together ask for as many keywords, and one of which has a region within its own. Two `matches` never conflict: a message
-may have many words, and its box may intersect any two regions.
+may have many words, and its box may intersect any two regions. `not matches` is implied by one that refuses as much or
+more, and contradicts a `matches` that asks for what it refuses.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from contrada.forwarding.covering.budget import OF_REGIONS
 from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.operands import Similar
 from contrada.forwarding.language.values import Kind
 from contrada.spatial.geometry.region import Box
 from contrada.spatial.relations import mbr, rcc8, relation
@@ -26,17 +28,20 @@ if TYPE_CHECKING:
     from contrada.forwarding.covering.budget import CoveringBudget
     from contrada.forwarding.covering.domains import Domain
     from contrada.forwarding.language.constraint import Constraint
-    from contrada.forwarding.language.operands import Similar, TextMatch
+    from contrada.forwarding.language.operands import Negated, TextMatch
     from contrada.spatial.geometry.region import Region
 
 _OF_POINTS: Final = Relation.INSIDE.mask | Relation.MEETS.mask | Relation.DISJOINT.mask
+_REFUSALS: Final = (Operator.NOT_MATCHES, Operator.NOT_SIMILAR)
 _WITHIN: Final = Relation.INSIDE.mask | Relation.COVERED_BY.mask | Relation.EQUALS.mask
 
 
 def spatial_domain(kind: Kind, constraints: list[Constraint], budget: CoveringBudget) -> Domain | None:
     """The domain of constraints on points, regions or geotext, none of them `=` or `in`."""
     if kind is Kind.GEOTEXT:
-        return GeotextDomain(constraints)
+        domain_of_texts = GeotextDomain(constraints)
+        refused = [cast("Negated", c.value).operand for c in constraints if c.op in _REFUSALS]
+        return None if any(domain_of_texts.asks(each, budget) for each in refused) else domain_of_texts
     possible = _OF_POINTS if kind is Kind.POINT else relation.ALL
     masks: dict[Region, int] = {}
     for constraint in constraints:
@@ -108,27 +113,34 @@ class RelationDomain:
 
 
 class GeotextDomain:
-    """Geotext that satisfies `matches` and `similar` constraints; never known to be empty."""
+    """Geotext that satisfies `matches` and `similar` constraints, and not others."""
 
-    __slots__ = ("_matches", "_similar")
+    __slots__ = ("_matches", "_refused", "_similar")
 
     def __init__(self, constraints: list[Constraint]) -> None:
         self._matches = [cast("TextMatch", c.value) for c in constraints if c.op is Operator.MATCHES]
         self._similar = [cast("Similar", c.value) for c in constraints if c.op is Operator.SIMILAR]
+        self._refused = [c.opposite for c in constraints if c.op in _REFUSALS]
 
     def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
         """Whether every geotext of the domain satisfies the constraint."""
         budget.spend(1)
-        if constraint.op is Operator.SIMILAR:
-            wanted = cast("Similar", constraint.value)
+        if constraint.kind is not Kind.GEOTEXT:
+            return False
+        if constraint.op in _REFUSALS:
+            refused = GeotextDomain([constraint.opposite])  # what satisfies this must not satisfy what is refused here
+            return any(refused.asks(cast("TextMatch | Similar", mine.value), budget) for mine in self._refused)
+        return self.asks(cast("TextMatch | Similar", constraint.value), budget)
+
+    def asks(self, match: TextMatch | Similar, budget: CoveringBudget) -> bool:
+        """Whether every geotext of the domain satisfies `matches` or `similar` with this operand."""
+        budget.spend(1)
+        if isinstance(match, Similar):
             return any(
-                (mine.keywords, mine.at, mine.alpha) == (wanted.keywords, wanted.at, wanted.alpha)
-                and mine.tau >= wanted.tau
+                (mine.keywords, mine.at, mine.alpha) == (match.keywords, match.at, match.alpha)
+                and mine.tau >= match.tau
                 for mine in self._similar
             )
-        if constraint.op is not Operator.MATCHES:
-            return False
-        match = cast("TextMatch", constraint.value)
         if not match.keywords.issubset(word for mine in self._matches for word in mine.keywords):
             return False
         if match.within is None:

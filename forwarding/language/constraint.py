@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet, check_scalar, scalar_order
+from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet, check_scalar, scalar_order
 from contrada.forwarding.language.values import Kind, check_name, check_time, check_value, kind_of
 from contrada.spatial.relations import relation
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from contrada.spatial.relations.relate import Discretization
     from contrada.spatial.textual.geotext import GeoText
 
-    Operand: TypeAlias = Scalar | Region | ValueSet | TextMatch | Similar | None
+    Operand: TypeAlias = Scalar | Region | ValueSet | TextMatch | Similar | Negated | None
 
 
 class Operator(StrEnum):
@@ -56,12 +56,21 @@ class Operator(StrEnum):
     INTERSECTS = "intersects"
     MATCHES = "matches"
     SIMILAR = "similar"
+    NOT_EXISTS = "not exists"
+    NOT_SUFFIX = "not suffix"
+    NOT_CONTAINS = "not contains"
+    NOT_MATCHES = "not matches"
+    NOT_SIMILAR = "not similar"
 
     @property
     def mask(self) -> int:
         """The set of relations that satisfy a region operator (bits as in `spatial.relation`); 0 for the others."""
         return _MASK.get(self, 0)
 
+
+NEGATED: Final = {Operator(op.removeprefix("not ")): op for op in Operator if op.startswith("not ")}
+"""Operators whose negation is one of its own. That of the others is another of them: `not x > 5` is `x <= 5`."""
+_POSITIVE: Final = {negated: op for op, negated in NEGATED.items()}
 
 RANK: Final = {op: rank for rank, op in enumerate(Operator)}
 _MASK: Final = {Operator(r.value): r.mask for r in relation.RELATIONS} | {Operator.INTERSECTS: relation.INTERSECTS}
@@ -108,8 +117,8 @@ _ORDERED: Final = (Kind.NUMBER, Kind.STRING, Kind.TIME)
 class Constraint:
     """`name op value`, checked and immutable. `attr(name)` and `parse` are the comfortable ways to make one.
 
-    `kind` is the kind of value the constraint speaks of; `None` for `exists` and `in`, which may hold on several. A
-    constraint of kind REGION also holds on points, which are inside, meet or are disjoint from a region.
+    `kind` is the kind of value the constraint speaks of; `None` for `exists`, `not exists` and `in`, which may hold on
+    several. A constraint of kind REGION also holds on points, which are inside, meet or are disjoint from a region.
     """
 
     __slots__ = ("kind", "name", "op", "value")
@@ -139,12 +148,16 @@ class Constraint:
         """The relations that satisfy this constraint, when it is one on regions; else 0."""
         return self.op.mask if self.kind is Kind.REGION else 0
 
-    def holds(self, value: Value, *, discretization: Discretization | None = None, roads: Roads | None = None) -> bool:
-        """Whether a present value satisfies this: the definition, without any index.
+    def holds(
+        self, value: Value | None, *, discretization: Discretization | None = None, roads: Roads | None = None
+    ) -> bool:
+        """Whether a present value satisfies this: the definition, without any index. None stands for absence.
 
         `discretization` is that of `relate` (exact by default); `roads` is needed for `similar` alone.
         """
         op = self.op
+        if value is None or op is Operator.NOT_EXISTS:
+            return value is None and op is Operator.NOT_EXISTS
         if op is Operator.EXISTS:
             return True
         if op is Operator.IN:
@@ -152,6 +165,8 @@ class Constraint:
         kind = kind_of(value)
         if kind is not self.kind and not (kind is Kind.POINT and self.kind is Kind.REGION):
             return False
+        if op in _POSITIVE:
+            return not self.opposite.holds(value, discretization=discretization, roads=roads)
         if self.kind is Kind.REGION:
             from contrada.spatial.relations.relate import EXACT, relate
 
@@ -169,6 +184,12 @@ class Constraint:
         if kind is Kind.TIME:
             value = check_time(cast("datetime", value))  # or Python would refuse to compare one without a zone
         return _COMPARE[op](value, self.value)
+
+    @property
+    def opposite(self) -> Constraint:
+        """The constraint that this one negates, or that negates it, where the two are operators of their own."""
+        op = _POSITIVE.get(self.op) or NEGATED[self.op]
+        return Constraint(self.name, op, self.value.operand if isinstance(self.value, Negated) else self.value)
 
     def covers(self, other: Constraint | Filter) -> bool:
         """Whether whatever satisfies `other` satisfies this. Never wrong when true; may miss some."""
@@ -287,6 +308,20 @@ def _similar(op: Operator, value: object) -> tuple[Kind, Operand]:
     return Kind.GEOTEXT, value
 
 
+def _negated(op: Operator, value: object) -> tuple[Kind, Operand]:
+    if isinstance(value, Negated):
+        value = value.operand
+    kind, operand = _OPERANDS[_POSITIVE[op]](op, value)
+    return cast("Kind", kind), Negated(cast("TextMatch | Similar", operand))
+
+
+def _without_text(op: Operator, value: object) -> tuple[Kind, Operand]:
+    kind, text = _text(op, value)
+    if not text:
+        raise InvalidValue("every string has the empty one in it")
+    return kind, text
+
+
 _OPERANDS: Final[dict[Operator, Callable[[Operator, object], tuple[Kind | None, Operand]]]] = {
     Operator.EQ: _comparable,
     Operator.NE: _comparable,
@@ -301,6 +336,11 @@ _OPERANDS: Final[dict[Operator, Callable[[Operator, object], tuple[Kind | None, 
     Operator.CONTAINS: _text_or_region,
     Operator.MATCHES: _text_match,
     Operator.SIMILAR: _similar,
+    Operator.NOT_EXISTS: _nothing,
+    Operator.NOT_SUFFIX: _without_text,
+    Operator.NOT_CONTAINS: _without_text,
+    Operator.NOT_MATCHES: _negated,
+    Operator.NOT_SIMILAR: _negated,
     **{op: _region for op in _MASK if op is not Operator.CONTAINS},
 }
 
@@ -308,6 +348,8 @@ _OPERANDS: Final[dict[Operator, Callable[[Operator, object], tuple[Kind | None, 
 def _operand_order(constraint: Constraint) -> tuple[object, ...]:
     """Orders operands of one operator and kind."""
     value = constraint.value
+    if isinstance(value, Negated):
+        value = value.operand
     if isinstance(value, ValueSet):
         return tuple(scalar_order(kind_of(member), member) for member in value)
     if isinstance(value, TextMatch):

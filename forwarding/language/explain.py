@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.operands import Negated
 from contrada.forwarding.language.values import Kind, check_notification, kind_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Explanation:
 
     def __str__(self) -> str:
         head = f"{'matches' if self.matches else 'does not match'} the filter of {self.interface!r}:"
-        return "\n".join([head, *(f"  {verdict}" for verdict in self.verdicts)])
+        return "\n".join([head, *(f"  {verdict}" for verdict in self.verdicts or ("yes true: everything matches",))])
 
 
 def explain(
@@ -67,7 +68,8 @@ def _verdict(
 ) -> Verdict:
     value = notification.get(constraint.name)
     if value is None:
-        return Verdict(constraint, False, f"the notification has no attribute {constraint.name!r}")
+        absent = constraint.op is Operator.NOT_EXISTS
+        return Verdict(constraint, absent, f"the notification has no attribute {constraint.name!r}")
     kind = kind_of(value)
     held = constraint.holds(value, discretization=discretization, roads=roads)
     wanted = constraint.kind
@@ -78,9 +80,10 @@ def _verdict(
 
         found = relate(value, constraint.value, discretization)  # type: ignore[arg-type]  # the kinds say that both are shapes
         return Verdict(constraint, held, f"the relation of the {_word(kind)} is {found.value}")
-    if constraint.op is Operator.SIMILAR and roads is not None:
-        return Verdict(constraint, held, _likeness(cast("Similar", constraint.value), cast("GeoText", value), roads))
-    if constraint.op is Operator.EXISTS:
+    if constraint.op in (Operator.SIMILAR, Operator.NOT_SIMILAR) and roads is not None:
+        wanted_text = constraint.value.operand if isinstance(constraint.value, Negated) else constraint.value
+        return Verdict(constraint, held, _likeness(cast("Similar", wanted_text), cast("GeoText", value), roads))
+    if constraint.op in (Operator.EXISTS, Operator.NOT_EXISTS):
         return Verdict(constraint, held, f"the value is {value!r}")
     return Verdict(constraint, held, f"the value {value!r} {'satisfies' if held else 'does not satisfy'} it")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint
+from contrada.forwarding.language.formatting import EVERYTHING
 from contrada.forwarding.language.negation import MAX_FILTERS, negate
 from contrada.forwarding.language.values import Kind, check_notification
 
@@ -43,7 +44,10 @@ class _Unchangeable:
 
 
 class Filter(_Unchangeable):
-    """A conjunction of one or more constraints. A notification matches when every constraint holds on its attribute."""
+    """A conjunction of constraints. A notification matches when every constraint holds on its attribute.
+
+    The filter without constraints is `true`: everything matches.
+    """
 
     __slots__ = ("constraints",)
 
@@ -69,7 +73,7 @@ class Filter(_Unchangeable):
 
     @property
     def names(self) -> frozenset[str]:
-        """The attributes a notification must have."""
+        """The attributes that the constraints speak of."""
         return frozenset(constraint.name for constraint in self.constraints)
 
     def matches(
@@ -79,7 +83,7 @@ class Filter(_Unchangeable):
         discretization: Discretization | None = None,
         roads: Roads | None = None,
     ) -> bool:
-        """Whether every constraint holds: the definition, without any index. An absent attribute satisfies nothing.
+        """Whether every constraint holds: the definition, without any index. Absence satisfies `not exists` alone.
 
         `InvalidValue` for what is no notification, whether or not a constraint speaks of the attribute at fault.
         """
@@ -87,8 +91,7 @@ class Filter(_Unchangeable):
 
     def _matches(self, checked: Notification, discretization: Discretization | None, roads: Roads | None) -> bool:
         for constraint in self.constraints:
-            value = checked.get(constraint.name)
-            if value is None or not constraint.holds(value, discretization=discretization, roads=roads):
+            if not constraint.holds(checked.get(constraint.name), discretization=discretization, roads=roads):
                 return False
         return True
 
@@ -128,7 +131,7 @@ class Filter(_Unchangeable):
         return hash(self.constraints)
 
     def __str__(self) -> str:
-        return " and ".join(map(str, self.constraints))
+        return " and ".join(map(str, self.constraints)) or EVERYTHING
 
     def __reduce__(self) -> tuple[object, ...]:
         return (Filter, (self.constraints,))
@@ -221,7 +224,10 @@ def as_filters(expression: Expression | str) -> tuple[Filter, ...]:
 
 
 def _negated(filters: Iterable[Filter]) -> Filter | Predicate:
-    predicate = Predicate(map(Filter, negate([each.constraints for each in filters])))
+    alternatives = negate([each.constraints for each in filters])
+    if not alternatives:
+        raise InvalidValue("not true: nothing matches that")
+    predicate = Predicate(map(Filter, alternatives))
     return predicate if len(predicate) > 1 else predicate.filters[0]
 
 
@@ -231,7 +237,7 @@ def vertices_of(filter: Filter) -> int:
     for constraint in filter.constraints:
         value: Any = constraint.value
         if constraint.kind is Kind.GEOTEXT:
-            value = getattr(value, "within", None)
+            value = getattr(getattr(value, "operand", value), "within", None)
         elif constraint.kind is not Kind.REGION:
             continue
         vertices += 0 if value is None else len(value)
@@ -254,8 +260,6 @@ def _as_filter(expression: object) -> Filter:
 
 
 def _sorted(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
-    if not constraints:
-        raise InvalidValue("a filter needs at least one constraint")
     try:
         names = {constraint.name for constraint in constraints}
     except AttributeError:

@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, cast
 
-from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet
+from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet
 from contrada.forwarding.language.values import Kind
 
 if TYPE_CHECKING:
@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
 PLAIN_NAME: Final = re.compile(r"[^\W\d][\w.-]*")
 RESERVED: Final = frozenset(("and", "or", "not"))
+EVERYTHING: Final = "true"
+"""The filter without constraints."""
 
 
 def format_constraint(constraint: Constraint) -> str:
     """`name op operand` in the text language."""
     name, op, value = format_name(constraint.name), constraint.op.value, constraint.value
+    if isinstance(value, Negated):
+        value = value.operand
     if value is None:
         return f"{name} {op}"
     if isinstance(value, ValueSet):

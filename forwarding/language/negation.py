@@ -6,6 +6,8 @@ of the language again:
     not x = 5            x != 5                          not x in [1, 2, "a"]     x != 1 and x != 2, or x != "a"
     not x > 5            x <= 5                          not s prefix "ab"        s < "ab" or s >= "ac"
     not area inside R    area in one of the seven other relations to R
+    not s suffix "b"     s not suffix "b", an operator of its own; so with contains a string, matches and similar
+    not x exists         x not exists, which alone holds where there is no value
 
 Alternatives are lists of conjunctions, each a tuple of constraints.
 """
@@ -15,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
+from contrada.forwarding.language.constraint import NEGATED, Constraint, Operator, relations_operator
 from contrada.forwarding.language.values import Kind
 from contrada.spatial.relations import relation
 
@@ -60,9 +62,9 @@ def negate_constraint(constraint: Constraint) -> Alternatives:
         if constraint.mask == relation.ALL:
             raise InvalidValue(f"not {name} {op}: nothing is in none of the relations")
         return [(Constraint(name, relations_operator(relation.ALL & ~constraint.mask), value),)]
-    raise InvalidValue(
-        f"not before {op} is not supported: it negates = != < <= > >= in prefix and relations of regions"
-    )
+    if op in NEGATED and value == "":
+        raise InvalidValue(f'not {name} {op} "": every string has the empty one in it')
+    return [(constraint.opposite,)]
 
 
 def negate(filters: Sequence[Sequence[Constraint]]) -> Alternatives:
@@ -71,12 +73,14 @@ def negate(filters: Sequence[Sequence[Constraint]]) -> Alternatives:
 
 
 def all_of(factors: Sequence[Alternatives]) -> Alternatives:
-    """The alternatives of a conjunction of alternatives; `InvalidValue` when they are too many."""
+    """The alternatives of a conjunction of alternatives, none when one has none; `InvalidValue` when too many."""
     common = tuple(c for factor in factors if len(factor) == 1 for c in factor[0])
     filters = [common]
     for choice in factors:
         if len(choice) == 1:
             continue
+        if not choice:
+            return []
         size = len(filters) * len(choice)
         longest = max(map(len, filters)) + max(map(len, choice))
         if size > MAX_FILTERS or size * longest > MAX_EXPANSION:

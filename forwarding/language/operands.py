@@ -1,5 +1,8 @@
 """Right-hand sides of constraints that are more than one value: `in` sets, geotext matches, road-network similarity.
 
+`not matches` and `not similar` have a `Negated` one, so that whoever looks for a `TextMatch` does not take one for the
+other.
+
 All are immutable and hashable, and have one canonical form, so that equal constraints are equal objects.
 """
 
@@ -172,6 +175,13 @@ class Similar:
         for name, part in (("keywords", keywords), ("at", at), ("alpha", alpha), ("tau", tau)):
             object.__setattr__(made, name, part)
         return made
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """Operand of `not matches` and `not similar`: what must not hold."""
+
+    operand: TextMatch | Similar
 
 
 class Roads(Protocol):

@@ -2,7 +2,7 @@
 
     expression = term { "or" term } ;
     term       = factor { "and" factor } ;
-    factor     = { "not" } ( "(" expression ")" | constraint ) ;
+    factor     = { "not" } ( "(" expression ")" | "true" | constraint ) ;
     constraint = name { "not" } ( compare scalar | "exists" | "in" "[" scalar { "," scalar } "]"
                | "between" scalar "and" scalar | ( "prefix" | "suffix" ) string | "contains" ( string | region )
                | relation { "or" relation } region | "matches" keywords [ "within" region ]
@@ -29,7 +29,7 @@ from contrada.errors import FilterSyntaxError, InvalidValue
 from contrada.forwarding.language import tokens
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
 from contrada.forwarding.language.filter import Filter, Predicate
-from contrada.forwarding.language.formatting import RESERVED
+from contrada.forwarding.language.formatting import EVERYTHING, RESERVED
 from contrada.forwarding.language.negation import all_of, negate_constraint
 from contrada.forwarding.language.operands import Similar, TextMatch
 
@@ -48,7 +48,8 @@ MAX_DEPTH: Final = 64
 _OPERATORS: Final = {op.value: op for op in Operator}
 _MASKED: Final = frozenset(op for op in Operator if op.mask)
 _COMPARE: Final = ("=", "!=", "<", "<=", ">", ">=")
-_WORDS: Final = tuple(op.value for op in Operator if op.value not in _COMPARE)
+_WORDS: Final = tuple(op.value for op in Operator if op.value not in _COMPARE and " " not in op.value)
+_AFTER_TRUE: Final = frozenset(("", ")", "and", "or"))
 
 
 def parse(text: str) -> Filter | Predicate:
@@ -86,6 +87,8 @@ class _Parser:
         filters = self._expression(False)
         if self._tokens[self._at]:
             self._fail('"and", "or" or the end')
+        if not filters:
+            self._show("not true: nothing matches that", 0)
         if len(filters) == 1:
             return Filter(filters[0])
         predicate = Predicate(map(Filter, filters))
@@ -121,7 +124,11 @@ class _Parser:
     def _factor(self, negated: bool) -> Alternatives:
         while self._accept("not"):
             negated = not negated
-        if self._tokens[self._at] != "(":
+        token = self._tokens[self._at]
+        if token != "(":
+            if token.lower() == EVERYTHING and self._tokens[self._at + 1].lower() in _AFTER_TRUE:
+                self._at += 1
+                return [] if negated else [()]
             return self._constraint(negated)
         self._at += 1
         self._depth += 1

@@ -5,6 +5,9 @@ on a place the box that the attribute's place must meet. A gate is the union of 
 box around all places, or no box where some filter takes the attribute wherever it is. A notification that no anchor
 admits matches nothing behind the gate, so whole segments need not be looked at, nor be in memory.
 
+A filter that asks for no attribute to be there (`true`, `not x exists`) has the anchor without a name, and its gate
+stands open.
+
 A constraint speaks of a place when it holds only on values whose bounding box meets its own: the relations except
 `disjoint`, which holds on everything far away, and `matches … within`. Relations must be exact, since sampled ones
 (`Uniform`) may differ.
@@ -38,7 +41,7 @@ _RANK: Final = {Operator.EQ: 2, Operator.IN: 3, Operator.PREFIX: 4, Operator.SUF
 class Anchor:
     """What a notification must have to match a filter: an attribute and, if `box` is given, with a place meeting it."""
 
-    name: str
+    name: str  # empty when it need have none
     box: Bounds | None = None
     kind: Kind | None = None  # REGION or GEOTEXT where the box is one of such a constraint
 
@@ -59,6 +62,8 @@ def anchor_of(filter: Filter) -> Anchor:
     best: tuple[float, float, str] | None = None
     found: Anchor | None = None
     for constraint in filter.constraints:
+        if constraint.op is Operator.NOT_EXISTS:
+            continue
         box = place_of(constraint)
         if box is not None:
             key = (0.0, (box[2] - box[0]) * (box[3] - box[1]), constraint.name)
@@ -69,8 +74,7 @@ def anchor_of(filter: Filter) -> Anchor:
         if best is None or key < best:
             best = key
             found = Anchor(constraint.name, box, constraint.kind if box is not None else None)
-    assert found is not None
-    return found
+    return Anchor("") if found is None else found
 
 
 class Gate:
@@ -87,6 +91,8 @@ class Gate:
         attributes: dict[str, Bounds | None] = {}
         for anchor in anchors:
             name, box = anchor.name, anchor.box
+            if not name:
+                return cls(None)
             if name not in attributes:
                 attributes[name] = box
             else:

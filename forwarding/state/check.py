@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LOW_HALF = (1 << 32) - 1
 _FIELD_LISTS = {  # operators and accesses of the filters in each list of a field
-    "wide": {(op, at.POSTED_WIDE) for op in (at.NE, at.IS, at.EXISTS)},
+    "wide": {(op, at.POSTED_WIDE) for op in (at.NE, at.IS, at.EXISTS, at.NOT, at.LIKE)},
     "below": {(op, at.POSTED_BELOW) for op in (at.LT, at.LE)},
     "above": {(op, at.POSTED_ABOVE) for op in (at.GT, at.GE)},
 }
@@ -64,6 +64,16 @@ class _Checker:
         assert place == end
         return found
 
+    def _operators(self, row: list[int]) -> list[int]:
+        """The operators of a filter's constraints that are looked at."""
+        place, end = row[at.F_CODE], row[at.F_CODE] + (row[at.F_SIZE] & _LOW_HALF)
+        found = []
+        while place < end:
+            word = self.words[place]
+            found.append(word & 15)
+            place += 1 + (word >> 4) if word & 15 == at.IN else 1
+        return found
+
     def _filters(self, interfaces: Numbering[Hashable]) -> None:
         states: Counter[int] = Counter()
         owned: Counter[int] = Counter()
@@ -75,8 +85,9 @@ class _Checker:
             owned[row[at.F_INTERFACE]] += state != at.GHOST
             operands = self._codes(row)
             self.refs.update(operands)
-            for operand in operands:
-                assert row[at.F_MASK] >> (self.operands[operand][at.O_TAG] >> 8 & 63) & 1, "a bit for each name"
+            if at.ABSENT not in self._operators(row):
+                for operand in operands:
+                    assert row[at.F_MASK] >> (self.operands[operand][at.O_TAG] >> 8 & 63) & 1, "a bit for each name"
             assert (row[at.F_ACCESS] & 255 != at.POSTED_NOWHERE) == (state in (at.ACTIVE, at.GHOST))
             assert (row[at.F_PARENT] != 0) == (state == at.COVERED)
             if state != at.ACTIVE:
@@ -187,7 +198,10 @@ class _Checker:
                     if directory:
                         crossed += self._directory(directory, number * at.KINDS + kind, order)
             assert fields[number * at.KINDS][at.N_USES] > 0
-        total += len(self._entries(self.state[at.S_ALWAYS]))
+        for entry in self._entries(self.state[at.S_ALWAYS]):
+            self._posting(*entry)
+            assert all(op == at.ABSENT for op in self._operators(self.filters[entry[2] >> 33]))
+            total += 1
         assert total == self.state[at.S_POSTING_COUNT]
         assert crossed == self.state[at.S_THRESHOLD_COUNT]
         for f, row in enumerate(self.filters):

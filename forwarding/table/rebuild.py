@@ -34,6 +34,10 @@ _OPERATORS: Final = (
 )
 
 
+_PRESENCE: Final = {layout.EXISTS: Operator.EXISTS, layout.ABSENT: Operator.NOT_EXISTS}
+_REFUSED: Final = {layout.PATTERN_SUFFIX: Operator.NOT_SUFFIX, layout.PATTERN_CONTAINS: Operator.NOT_CONTAINS}
+
+
 def key_float(key: int) -> float:
     """The float whose order-preserving key this is (kernels/memory/keys.py)."""
     number: float = struct.unpack("<d", struct.pack("<q", key if key >= 0 else key ^ (2**63 - 1)))[0]
@@ -76,8 +80,12 @@ class Rebuilder:
         if op == layout.PLUG:
             kind = int(self._index.operands[operand, layout.O_TAG]) & 255
             return self._types[kind].constraint(int(self._index.operands[operand, layout.O_KEY]), name)
-        if op == layout.EXISTS:
-            return Constraint(name, Operator.EXISTS)
+        if op in _PRESENCE:
+            return Constraint(name, _PRESENCE[op])
+        if op == layout.NOT:
+            return Constraint(
+                name, _REFUSED[int(self._index.operands[operand, layout.O_TAG]) & 255], self._value(operand)
+            )
         if op == layout.IS:
             return Constraint(name, _OPERATORS[int(self._index.operands[operand, layout.O_KEY])], "")
         return Constraint(name, _OPERATORS[op], self._value(operand))

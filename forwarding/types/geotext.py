@@ -3,6 +3,9 @@
 Which index is the table's `geotext_index` (spatial/textual/registry.py). It is given each posted constraint's keywords
 and the box around its region, and what it finds is checked against the region itself where that is not a box.
 `similar` is in similar.py; what is pending of it is decided by one expansion per value.
+
+`not matches` is found by what it refuses: the constraints that it negates are in a second index, and all posted under
+the name but those are found. Indexes are known by the number of the name, or, of what is refused, by ~number.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 from contrada.errors import InvalidValue
 from contrada.forwarding.batches.packed_columns import distinct, match_texts
 from contrada.forwarding.language.constraint import Operator
-from contrada.forwarding.language.operands import TextMatch
+from contrada.forwarding.language.operands import Negated, TextMatch
 from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
 from contrada.forwarding.types.records import FIRST_MARK, NAME_BITS, POSTED, Records
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 # Marks of constraints (records.py).
 _SIMILAR: Final = FIRST_MARK
 _SHAPED: Final = FIRST_MARK << 1  # within a region that is no box: what the index finds must be checked
+_REFUSED: Final = FIRST_MARK << 2  # `not matches`, `not similar`
 _EVERYWHERE: Final = (-1e100, -1e100, 1e100, 1e100)  # as far as coordinates go
 
 
@@ -50,7 +54,8 @@ class GeotextType(PlainType):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._index = textual_index(settings.geotext_index)
-        self._indexes: dict[int, StoredIndex] = {}  # by name, of posted `matches`
+        self._indexes: dict[int, StoredIndex] = {}  # by name, of posted `matches`; by ~name of `not matches`
+        self._refused: dict[int, set[int]] = {}  # by name, posted handles of what is refused
         self._signs = GrowableArray(0, 256)  # by handle: a bit for each keyword
         self._similar = SimilarIndexes(settings.road_network)  # of posted `similar`
         self._filled: Matches | None = None  # what `fill` took in, by handle, until it is posted
@@ -74,13 +79,16 @@ class GeotextType(PlainType):
 
     def handle(self, name: int, constraint: Constraint) -> int:
         """The handle of a constraint; `similar` is refused without a road network."""
-        if constraint.op is Operator.SIMILAR and self.settings.road_network is None:
+        similar = constraint.op in (Operator.SIMILAR, Operator.NOT_SIMILAR)
+        if similar and self.settings.road_network is None:
             raise InvalidValue(
                 f"{constraint}: the table has no road network; make it with ForwardingTable(road_network=…)"
             )
         handle = super().handle(name, constraint)
-        if constraint.op is Operator.SIMILAR:
+        if similar:
             self._records.mark(handle, _SIMILAR)
+        if isinstance(constraint.value, Negated):
+            self._records.mark(handle, _REFUSED)
         return handle
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -100,25 +108,38 @@ class GeotextType(PlainType):
         for name in numbered("index", arrays):
             self._indexes[name] = index = self._index.from_arrays(within(f"index.{name}", arrays))
             check_rows("geotext: handles", index.store.rows.ids, self._records.top, -1)
-        posted = [h for h in self._records.marked(_SIMILAR).tolist() if self._records.flags[h] & POSTED]
+        marks = POSTED | _REFUSED
+        for handle in self._records.marked(_REFUSED).tolist():
+            if self._records.flags[handle] & marks == marks:
+                self._refused.setdefault(self._records.name(handle), set()).add(handle)
+        marks |= _SIMILAR
+        similar = self._records.marked(_SIMILAR).tolist()
+        posted = [h for h in similar if self._records.flags[h] & marks == _SIMILAR | POSTED]
         self._similar.restore(within("roads", arrays), posted, self._asked)
 
     def _made(self, handle: int, constraint: Constraint) -> None:
         sign = 0
-        for word in cast("TextMatch | Similar", constraint.value).keywords:
+        for word in _wanted(constraint.value).keywords:
             sign |= 1 << (crc32(word.encode()) % 63)
         self._signs.reserve(handle + 1)
         self._signs.array[handle] = sign
 
     def promise(self, handle: int, others: Ints, *, above: bool) -> NDArray[np.float64]:
-        """Whether all keywords of the coverer might be among the other's."""
+        """Whether all keywords of the coverer might be among the other's; of what is refused, the other way round."""
         mine, theirs = self._signs.array[handle], self._signs.array[others]
-        return np.where((theirs & ~mine if above else mine & ~theirs) == 0, 1.0, 0.0)
+        refused, likewise = self._records.flags[handle] & _REFUSED, self._records.flags[others] & _REFUSED
+        missing = theirs & ~mine if above != bool(refused) else mine & ~theirs
+        return np.where((missing == 0) & (likewise == refused), 1.0, 0.0)
 
     def post(self, handle: int) -> None:
         """Put a constraint into the index of its name."""
         super().post(handle)
         name, _, value = self._records.get(handle)
+        if isinstance(value, Negated):
+            self._refused.setdefault(name, set()).add(handle)
+            if not isinstance(value.operand, TextMatch):
+                return
+            name, value = ~name, value.operand
         if not isinstance(value, TextMatch):
             self._similar.post(name, [(handle, cast("Similar", value))])
             return
@@ -139,7 +160,9 @@ class GeotextType(PlainType):
             handles = [handle for handle in handles if handle >= known]
         for handle in handles:
             name, _, value = self._records.get(handle)
-            if not isinstance(value, TextMatch):
+            if isinstance(value, Negated):
+                self.post(handle)
+            elif not isinstance(value, TextMatch):
                 super().post(handle)
                 similar.setdefault(name, []).append((handle, cast("Similar", value)))
             elif name not in self._indexes:
@@ -182,13 +205,21 @@ class GeotextType(PlainType):
         """Take a constraint out of its index."""
         super().unpost(handle)
         name = self._records.name(handle)
+        refused = self._records.flags[handle] & _REFUSED
+        if refused:
+            self._refused[name].remove(handle)
+            if not self._refused[name]:
+                del self._refused[name]
         if self._records.flags[handle] & _SIMILAR:
+            if refused:
+                return
             self._similar.unpost(name, handle)
             return
         self._records.unmark(handle, _SHAPED)
-        self._indexes[name].remove(handle)
-        if not len(self._indexes[name]):
-            del self._indexes[name]
+        key = ~name if refused else name
+        self._indexes[key].remove(handle)
+        if not len(self._indexes[key]):
+            del self._indexes[key]
             self._traffic.pop(name, None)  # the number may become another name's
 
     def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
@@ -221,23 +252,52 @@ class GeotextType(PlainType):
             shares[bounded] = traffic.touching(boxes[bounded])
         for place, handle in enumerate(handles.tolist()):
             name, _, value = self._records.get(handle)
+            if isinstance(value, Negated):
+                continue
             # About roads nothing is guessed.
             shares[place] *= self._traffic_of(name).having(value.keywords) if isinstance(value, TextMatch) else 0.0
         return shares
 
     def _found(self, name: int, value: Any) -> Ints | None:
-        found = None
-        index = self._indexes.get(name)
-        if index is not None:
-            found = index.search(value.keywords, value.box)
-            shaped = self._records.flags[found] & _SHAPED != 0
-            if shaped.any():
-                fits = [not check or self._holds(h, value) for h, check in zip(found.tolist(), shaped, strict=True)]
-                found = found[fits]
-        similar = self._similar.search(name, value)
-        if similar is None:
-            return found
-        return similar if found is None else np.concatenate((found, similar))
+        parts = [self._matching(name, value), self._similar.search(name, value), self._not_refused(name, value)]
+        some = [part for part in parts if part is not None]
+        if len(some) < 2:
+            return some[0] if some else None
+        return np.concatenate(some)
+
+    def _matching(self, key: int, value: Any) -> Ints | None:
+        """Of an index, the handles of the `matches` that hold, or of those that are negated."""
+        index = self._indexes.get(key)
+        if index is None:
+            return None
+        found = index.search(value.keywords, value.box)
+        shaped = self._records.flags[found] & _SHAPED != 0
+        if shaped.any():
+            refused = key < 0
+            checks = zip(found.tolist(), shaped, strict=True)
+            found = found[[not check or self._holds(h, value) != refused for h, check in checks]]
+        return found
+
+    def _not_refused(self, name: int, value: Any) -> Ints | None:
+        """The posted `not matches` and `not similar` that hold: all but those whose opposite does."""
+        posted = self._refused.get(name)
+        if posted is None:
+            return None
+        handles = np.array(sorted(posted), np.int64)
+        found = self._matching(~name, value)
+        if found is not None:
+            handles = np.setdiff1d(handles, found, assume_unique=True)
+        similar = self._records.flags[handles] & _SIMILAR != 0
+        if not similar.any():
+            return handles
+        held = np.ones(len(handles), np.bool_)
+        held[similar] = [not self._is_similar(handle, value) for handle in handles[similar].tolist()]
+        return handles[held]
+
+    def _is_similar(self, handle: int, value: Any) -> bool:
+        wanted, network = self._asked(handle)[1], self.settings.road_network
+        assert network is not None
+        return network.similar(wanted.keywords, wanted.at, wanted.alpha, wanted.tau, value)
 
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Evaluate pairs; those of `similar` together for each value."""
@@ -252,22 +312,31 @@ class GeotextType(PlainType):
         for number in np.unique(numbers[similar]).tolist():
             mine = np.flatnonzero(similar & (numbers == number))
             wanted = [self._asked(handle)[1] for handle in handles[mine].tolist()]
-            held[mine] = network.similar_many(((w.keywords, w.at, w.alpha, w.tau) for w in wanted), values[number])
+            alike = network.similar_many(((w.keywords, w.at, w.alpha, w.tau) for w in wanted), values[number])
+            held[mine] = np.asarray(alike) != (self._records.flags[handles[mine]] & _REFUSED != 0)
         return held
 
     def _asked(self, handle: int) -> tuple[int, Similar]:
         """The name and the operand of a `similar` constraint."""
         name, _, value = self._records.get(handle)
-        return name, cast("Similar", value)
+        return name, cast("Similar", _wanted(value))
 
     def _check(self) -> None:
         super()._check()
         assert len(self._signs.array) >= len(self._records)
-        similar = set(self._records.marked(_SIMILAR).tolist())
+        similar, refused = (set(self._records.marked(mark).tolist()) for mark in (_SIMILAR, _REFUSED))
         posted = self._posted()
-        self._similar._check({name: handles & similar for name, handles in posted.items() if handles & similar})
-        assert {name: len(handles - similar) for name, handles in posted.items() if handles - similar} == {
-            name: len(index) for name, index in self._indexes.items()
+        assert self._refused == {name: handles & refused for name, handles in posted.items() if handles & refused}
+        wanted = {name: handles - refused for name, handles in posted.items()}
+        self._similar._check({name: handles & similar for name, handles in wanted.items() if handles & similar})
+        indexed = wanted | {~name: handles for name, handles in self._refused.items()}
+        assert {key: len(handles - similar) for key, handles in indexed.items() if handles - similar} == {
+            key: len(index) for key, index in self._indexes.items()
         }
         for index in self._indexes.values():
             index._check()
+
+
+def _wanted(operand: object) -> TextMatch | Similar:
+    """What a constraint asks for, or refuses."""
+    return cast("TextMatch | Similar", operand.operand if isinstance(operand, Negated) else operand)

@@ -110,7 +110,7 @@ def attribute_counts(rows: pa.Table) -> Counter[tuple[str, str]]:
         [chunk.flatten() for chunk in rows.column("uses").filter(pa.array(shapes == OTHER)).chunks]
         or [pa.array([], pa.string())]
     ).to_pylist():
-        operator, _, name = text.partition(" ")
+        operator, _, name = text.partition("\t")
         uses[name, operator] += 1
     counted = rows.select(["name", "op", "shape"]).filter(pa.array(shapes != OTHER))
     for row in counted.group_by(["name", "op", "shape"]).aggregate([([], "count_all")]).to_pylist():

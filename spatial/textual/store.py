@@ -166,6 +166,8 @@ def _compact(rows: Rows, used: int, keywords: NDArray[np.int32]) -> int:
                 keywords[written + i] = rows.keywords[first + i]
             rows.start[slot] = written
             written += rows.length[slot]
+        else:
+            rows.start[slot] = rows.length[slot] = 0  # its run is gone: a saved store must not speak of it
     return written
 
 

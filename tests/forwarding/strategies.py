@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
 from contrada.forwarding.language.filter import Filter, Predicate
-from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet
+from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet
 from contrada.forwarding.language.values import INT_MAX, INT_MIN
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
@@ -54,6 +54,7 @@ RELATIONS = (
 )
 ORDERS = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
 PATTERNS = (Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
+REFUSALS = (Operator.NOT_SUFFIX, Operator.NOT_CONTAINS)
 
 names = st.sampled_from(NAMES)
 keywords = st.frozensets(st.sampled_from(WORDS), min_size=1, max_size=3)
@@ -93,23 +94,34 @@ def constraints(
     kinds = [
         st.builds(Constraint, names, st.sampled_from((Operator.EQ, Operator.NE)), scalars),
         st.builds(Constraint, names, st.sampled_from(ORDERS), ordered),
-        st.builds(Constraint, names, st.just(Operator.EXISTS)),
+        st.builds(Constraint, names, st.sampled_from((Operator.EXISTS, Operator.NOT_EXISTS))),
         st.builds(Constraint, names, st.just(Operator.IN), st.lists(scalars, min_size=1, max_size=4).map(ValueSet)),
         st.builds(Constraint, names, st.sampled_from(PATTERNS), strings),
+        st.builds(Constraint, names, st.sampled_from(REFUSALS), strings.filter(bool)),
         st.builds(Constraint, names, st.sampled_from((*RELATIONS, Operator.CONTAINS)), regions),
-        st.builds(Constraint, names, st.just(Operator.MATCHES), st.builds(TextMatch, keywords, st.none() | regions)),
+        st.builds(
+            Constraint,
+            names,
+            st.sampled_from((Operator.MATCHES, Operator.NOT_MATCHES)),
+            st.builds(TextMatch, keywords, st.none() | regions),
+        ),
     ]
     if similar:
         unit = st.floats(0, 1)
         kinds.append(
-            st.builds(Constraint, names, st.just(Operator.SIMILAR), st.builds(Similar, keywords, points, unit, unit))
+            st.builds(
+                Constraint,
+                names,
+                st.sampled_from((Operator.SIMILAR, Operator.NOT_SIMILAR)),
+                st.builds(Similar, keywords, points, unit, unit),
+            )
         )
     return st.one_of(kinds)
 
 
 def filters(constraints: st.SearchStrategy[Constraint] | None = None, most: int = 4) -> st.SearchStrategy[Filter]:
-    """Conjunctions of one to `most` constraints."""
-    return st.lists(constraints if constraints is not None else _constraints, min_size=1, max_size=most).map(Filter)
+    """Conjunctions of up to `most` constraints, `true` among them."""
+    return st.lists(constraints if constraints is not None else _constraints, max_size=most).map(Filter)
 
 
 def predicates(filters_: st.SearchStrategy[Filter] | None = None) -> st.SearchStrategy[Predicate]:
@@ -160,6 +172,8 @@ def neighbours(value: object) -> Iterator[Value]:
         yield Box(x2, y1, x2 + width, y2)
         yield from (Point(*corner) for corner in value.coords.tolist())
         yield Point(x1 + width / 4, y1 + height / 4)
+    elif isinstance(value, Negated):
+        yield from neighbours(value.operand)
     elif isinstance(value, TextMatch):
         yield GeoText(value.keywords, at=(0, 0))
         yield GeoText(WORDS, within=Box(0, 0, 1, 1))

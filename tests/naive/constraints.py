@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import shapely
 
 from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.operands import Negated, TextMatch
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region
 from contrada.spatial.textual.geotext import GeoText
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from contrada.forwarding.language.filter import Filter
 
@@ -46,6 +47,10 @@ def kind(value: object) -> str:
 
 def holds(constraint: Constraint, value: object) -> bool:
     op, wanted = constraint.op, constraint.value
+    if op is Operator.NOT_EXISTS:
+        return False
+    if op.startswith("not "):
+        return denies(positive(constraint), value)
     if op is Operator.EXISTS:
         return True
     if op is Operator.IN:
@@ -75,15 +80,42 @@ def holds(constraint: Constraint, value: object) -> bool:
     }[op](value, wanted)
 
 
+def positive(constraint: Constraint) -> Constraint:
+    """The constraint that one with `not` in its operator negates."""
+    operand = constraint.value
+    operand = operand.operand if isinstance(operand, Negated) else operand
+    return Constraint(constraint.name, constraint.op.removeprefix("not "), operand)
+
+
 def denies(constraint: Constraint, value: object) -> bool:
     """Whether the constraint is false of a value of its own type: what `not` asks for."""
+    if constraint.op.startswith("not "):
+        return holds(positive(constraint), value)
+    if constraint.op is Operator.EXISTS:
+        return False
+    if isinstance(constraint.value, TextMatch):
+        return kind(value) == "geotext" and not holds(constraint, value)
     wanted = constraint.value.values if constraint.op is Operator.IN else [constraint.value]
     kinds = {kind(each) for each in wanted} | ({"point"} if kind(wanted[0]) == "region" else set())
     return kind(value) in kinds and not holds(constraint, value)
 
 
 def matches(filter_: Filter, notification: Mapping[str, object]) -> bool:
-    return all(c.name in notification and holds(c, notification[c.name]) for c in filter_.constraints)
+    return all(
+        holds(c, notification[c.name]) if c.name in notification else c.op is Operator.NOT_EXISTS
+        for c in filter_.constraints
+    )
+
+
+def matches_none(filters: Iterable[Filter], notification: Mapping[str, object]) -> bool:
+    """What `not` of alternatives asks for: of each, one constraint is false of a value of its type."""
+    return all(any(_is_denied(c, notification) for c in each.constraints) for each in filters)
+
+
+def _is_denied(constraint: Constraint, notification: Mapping[str, object]) -> bool:
+    if constraint.name not in notification:
+        return constraint.op is Operator.EXISTS
+    return constraint.op is Operator.NOT_EXISTS or denies(constraint, notification[constraint.name])
 
 
 def shape(place: object) -> shapely.Geometry:

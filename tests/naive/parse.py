@@ -74,8 +74,14 @@ class Reader:
             found = self.either()
             self.take(")")
             return found
+        if self.next("true") and self.tokens[1].lower() in ("", ")", "and", "or"):
+            self.take()
+            return [Filter(())]
         name = self.string() if self.tokens[0].startswith('"') else self.take()
-        words = [self.take().lower()]
+        negated = "not " if self.next("not") else ""
+        if negated:
+            self.take()
+        words = [negated + self.take().lower()]
         while self.next("or"):  # a set of relations, written in the order in which it is printed
             self.take()
             words.append(self.take().lower())
@@ -83,17 +89,17 @@ class Reader:
         return [Filter(Constraint(name, op, self.operand(op)))]
 
     def operand(self, op: Operator) -> object:
-        if op is Operator.EXISTS:
+        if op in (Operator.EXISTS, Operator.NOT_EXISTS):
             return None
         if op is Operator.IN:
             return self.many("[", self.scalar, "]")
-        if op is Operator.MATCHES:
+        if op in (Operator.MATCHES, Operator.NOT_MATCHES):
             keywords = frozenset(self.many("{", self.string, "}"))
             if not self.next("within"):
                 return TextMatch(keywords)
             self.take()
             return TextMatch(keywords, self.region())
-        if op is Operator.SIMILAR:
+        if op in (Operator.SIMILAR, Operator.NOT_SIMILAR):
             keywords = frozenset(self.many("{", self.string, "}"))
             self.take("at")
             at = self.scalar()

@@ -32,7 +32,7 @@ from contrada.forwarding.kernels.memory.layout import (
     IN,
     NUMBER,
     O_TAG,
-    PLUG,
+    OPERATORS,
     POSTED_NOWHERE,
     S_CONSTRAINTS,
     S_FILTER_COUNT,
@@ -95,7 +95,8 @@ def read_filter(index: Index, batch: Batch, first: int, last: int, start: int, i
             length = 0
             key, low = 0, 0
             if kind == STRING:
-                length = value
+                length = value & LOW_HALF
+                key = value >> 32  # of NOT: which pattern
             else:
                 key, low = read_scalar(kind, value, batch.floats)
                 if kind == FLOAT:
@@ -137,7 +138,7 @@ def add_rows(index: Index, interfaces: Ints, batch: Batch, needed: Ints, owners:
         at = code
         mask = 0
         constraints = 0
-        for op in range(PLUG + 1):
+        for op in range(OPERATORS):
             w = 0
             while w < active:
                 span = word_span(room[w])

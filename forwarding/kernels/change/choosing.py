@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contrada.forwarding.kernels.memory.interning import find_scalar
 from contrada.forwarding.kernels.memory.layout import (
+    ABSENT,
     CELL,
     CONTAINS,
     EQ,
@@ -16,6 +17,7 @@ from contrada.forwarding.kernels.memory.layout import (
     IN,
     KINDS,
     LE,
+    LIKE,
     LT,
     N_USES,
     NUMBER,
@@ -36,6 +38,7 @@ from contrada.spatial.storage.jit import bare_kernel
 
 _WIDEST_CELL = 61
 _LATE = 2.0  # what deciding a constraint of a plugged-in type costs, in filters met, when most fail by their boxes
+_NEVER = 1e18  # of what nothing that is there leads to; more than any other
 _ANY_LATE = 8.0  # and what a notification costs for which some are left to be decided, however few
 
 
@@ -92,6 +95,8 @@ def expected_hits(index: Index, code: int, size: int, at: int) -> float:
         return total
     operand = words[at] >> 4
     tag = operands[operand, O_TAG]
+    if op == ABSENT:
+        return _NEVER
     shared = float(operands[operand, O_REFS])
     uses = float(fields[(tag >> 8) * KINDS + value_kind(tag & 255), N_USES])
     if op == EQ:
@@ -126,7 +131,7 @@ def _passing(index: Index, at: int) -> float:
     op = words[at] & 15
     if LT <= op <= GE:
         return 0.5
-    if op >= PREFIX:
+    if PREFIX <= op <= CONTAINS or op == LIKE:
         return 0.0625
     if op not in (EQ, IN):
         return 1.0

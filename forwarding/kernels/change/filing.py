@@ -23,6 +23,7 @@ from contrada.forwarding.kernels.match.thresholds import insert_threshold, remov
 from contrada.forwarding.kernels.memory.interning import free_operand, intern_scalar, intern_text
 from contrada.forwarding.kernels.memory.keys import reversed_hash, text_hash, text_key
 from contrada.forwarding.kernels.memory.layout import (
+    ABSENT,
     ACTIVE,
     ANY,
     CELL,
@@ -43,6 +44,7 @@ from contrada.forwarding.kernels.memory.layout import (
     IS,
     KINDS,
     LE,
+    LIKE,
     LT,
     N_ABOVE,
     N_BELOW,
@@ -50,12 +52,15 @@ from contrada.forwarding.kernels.memory.layout import (
     N_USES,
     N_WIDE,
     NE,
+    NOT,
     O_KEY,
     O_LEN,
     O_POSTED,
     O_REFS,
     O_TAG,
+    PATTERN_LIKE,
     PATTERN_PREFIX,
+    PATTERN_SUFFIX,
     PLUGGED,
     POSTED_ABOVE,
     POSTED_ALWAYS,
@@ -67,7 +72,6 @@ from contrada.forwarding.kernels.memory.layout import (
     PREFIX,
     S_ALWAYS,
     STRING,
-    SUFFIX,
     WHOLE_KIND,
     Bytes,
     Index,
@@ -87,16 +91,17 @@ _WORTH_MOVING = 2.0  # how many times fewer hits make another access worth the m
 def intern_constraint(
     index: Index, name: int, op: int, kind: int, key: int, low: int, text: Bytes, start: int, length: int
 ) -> int:
-    """The word of a constraint, its operand interned and held once more."""
+    """The word of a constraint, its operand interned and held once more. The key of NOT is the kind of its pattern."""
     fields = index.fields
-    if op == EXISTS:
+    if op in (EXISTS, ABSENT):
         operand = intern_scalar(index, name << 8 | ANY, 0, 0)
     elif PREFIX <= op <= CONTAINS and length == 0:
         operand = intern_scalar(index, name << 8 | WHOLE_KIND, op, 0)  # the operator, to give it back as it came
         op = IS
-    elif PREFIX <= op <= CONTAINS:
-        pattern = PATTERN_PREFIX + op - PREFIX
-        h = reversed_hash(text, start, length) if op == SUFFIX else text_hash(text, start, length)
+    elif PREFIX <= op <= CONTAINS or op in (NOT, LIKE):
+        pattern = key if op == NOT else PATTERN_LIKE if op == LIKE else PATTERN_PREFIX + op - PREFIX
+        suffix = pattern == PATTERN_SUFFIX
+        h = reversed_hash(text, start, length) if suffix else text_hash(text, start, length)
         operand = intern_text(index, name << 8 | pattern, h, 0, text, start, length)
         if index.operands[operand, O_REFS] == 0:
             keep_pattern(index, operand)
@@ -254,11 +259,13 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
     words, filters, operands, fields = index.words, index.filters, index.operands, index.fields
     code = filters[f, F_CODE]
     size = filters[f, F_SIZE] & LOW_HALF
-    if size == 0:
+    best = code
+    if size != 0:
+        best, _ = best_access(index, code, size, late_share(index, code, size))
+    if size == 0 or words[best] & 15 == ABSENT:
         filters[f, F_ACCESS] = POSTED_ALWAYS
         index.state[S_ALWAYS], filters[f, F_BACK] = push_posting(index, index.state[S_ALWAYS], 0, payload_of(index, f))
         return
-    best, _ = best_access(index, code, size, late_share(index, code, size))
     level, first, last = -1, 0, 0
     if words[best] & 15 == GT or words[best] & 15 == GE:
         level, first, last = cells_of(index, code, size, best)
@@ -299,8 +306,8 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
         fields[field, N_ABOVE] = insert_threshold(
             index, fields[field, N_ABOVE], operand, GE - op, filters[f, F_MASK], payload_of(index, f)
         )
-    elif op in (NE, IS, EXISTS):
-        filters[f, F_ACCESS] = POSTED_WIDE | (0 if op == NE else 1) << 8
+    elif op in (NE, IS, EXISTS, NOT, LIKE):
+        filters[f, F_ACCESS] = POSTED_WIDE | (1 if op in (IS, EXISTS) else 0) << 8
         field = name * KINDS + value_kind(kind)
         fields[field, N_WIDE], filters[f, F_BACK] = push_posting(
             index, fields[field, N_WIDE], filters[f, F_MASK], payload_of(index, f)

@@ -155,7 +155,7 @@ def find_coverers(index: Index, f: int, outcome: int, room: Ints, found: Ints) -
     interface = index.filters[f, F_INTERFACE]
     count = 0
     if known <= _SUBSETS:
-        for chosen in range(1, 1 << known):
+        for chosen in range(1 << known):  # with none of them: `true`
             group = find_scalar(index, GROUP, _names_hash(room, chosen, known), interface)
             count = _weigh_group(index, f, group, outcome, found, count)
         return count
@@ -165,6 +165,8 @@ def find_coverers(index: Index, f: int, outcome: int, room: Ints, found: Ints) -
         count = _weigh_group(index, f, group, outcome, found, count)
         group = find_scalar(index, GROUP, _names_hash(room, every & ~(1 << i), known), interface)
         count = _weigh_group(index, f, group, outcome, found, count)
+    group = find_scalar(index, GROUP, 0, interface)
+    count = _weigh_group(index, f, group, outcome, found, count)
     group = find_scalar(index, GROUP, _names_hash(room, every, known), interface)
     return _weigh_group(index, f, group, outcome, found, count)
 

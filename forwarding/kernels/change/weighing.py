@@ -10,6 +10,7 @@ from __future__ import annotations
 from contrada.forwarding.kernels.change.choosing import value_kind, word_span
 from contrada.forwarding.kernels.change.filing import LOW_HALF
 from contrada.forwarding.kernels.memory.layout import (
+    ABSENT,
     CONTAINS,
     EQ,
     EXISTS,
@@ -20,12 +21,15 @@ from contrada.forwarding.kernels.memory.layout import (
     IN,
     IS,
     LE,
+    LIKE,
     LT,
     NE,
+    NOT,
     O_KEY,
     O_LEN,
     O_LOW,
     O_TAG,
+    PATTERN_PREFIX,
     PLUG,
     PREFIX,
     STRING,
@@ -78,6 +82,19 @@ def has_pattern(index: Index, text: int, op: int, pattern: int) -> bool:
 
 
 @bare_kernel
+def _pattern_operator(index: Index, pattern: int) -> int:
+    """The operator that asks for a pattern: what NOT refuses."""
+    return PREFIX + (index.operands[pattern, O_TAG] & 255) - PATTERN_PREFIX
+
+
+@bare_kernel
+def _refuses_as_much(index: Index, a: int, b: int) -> bool:
+    """Whether strings without the pattern b are without the pattern a."""
+    wider, narrower = _pattern_operator(index, b), _pattern_operator(index, a)
+    return wider in (narrower, CONTAINS) and has_pattern(index, a, wider, b)
+
+
+@bare_kernel
 def value_satisfies(index: Index, value: int, at: int) -> bool:
     """Whether the constraint at `words[at]` holds on an operand that is a value, of the same name."""
     word = index.words[at]
@@ -100,7 +117,11 @@ def value_satisfies(index: Index, value: int, at: int) -> bool:
     if op == PLUG:
         return False
     if op >= IS:
-        return kind == STRING and (op == IS or has_pattern(index, value, op, operand))
+        if kind != STRING or op in (ABSENT, LIKE):
+            return False
+        if op == NOT:
+            return not has_pattern(index, value, _pattern_operator(index, operand), operand)
+        return op == IS or has_pattern(index, value, op, operand)
     if kind != index.operands[operand, O_TAG] & 255:
         return False
     if op == NE:
@@ -133,6 +154,8 @@ def covers_word(index: Index, a: int, b: int) -> int:
     words, operands = index.words, index.operands
     one, two = words[a], words[b]
     op, other = one & 15, two & 15
+    if op == ABSENT or other == ABSENT:
+        return YES if op == other else NO
     if op == EXISTS:
         return YES
     if other == EQ:
@@ -155,6 +178,10 @@ def covers_word(index: Index, a: int, b: int) -> int:
         return YES if value_kind(kind) == STRING else NO
     if kind == WHOLE_KIND:
         return NO
+    if op >= NOT or other >= NOT:
+        if one == two:
+            return YES
+        return YES if op == NOT and other == NOT and _refuses_as_much(index, x, y) else NO
     if other >= PREFIX:
         string = value_kind(operands[x, O_TAG] & 255) == STRING
         return YES if string and _implied_by_pattern(index, op, x, other, y) else NO
@@ -181,7 +208,7 @@ def covers_word(index: Index, a: int, b: int) -> int:
 def covers_filter(index: Index, g: int, f: int) -> int:
     """Whether filter g covers filter f: each constraint of g covers one of f's."""
     words, filters = index.words, index.filters
-    if filters[g, F_CODE] == filters[f, F_CODE]:
+    if g == f:
         return NO
     a = filters[g, F_CODE]
     a_end = a + (filters[g, F_SIZE] & LOW_HALF)

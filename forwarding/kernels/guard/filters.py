@@ -38,6 +38,12 @@ def _fits(op: int, kind: int) -> bool:
         return kind == layout.WHOLE_KIND
     if op <= layout.CONTAINS:
         return kind == layout.PATTERN_PREFIX + op - layout.PREFIX
+    if op == layout.NOT:
+        return kind in (layout.PATTERN_SUFFIX, layout.PATTERN_CONTAINS, layout.PATTERN_LIKE)
+    if op == layout.LIKE:
+        return kind == layout.PATTERN_LIKE
+    if op == layout.ABSENT:
+        return kind == layout.ANY
     return op == layout.PLUG and layout.PLUGGED <= kind < layout.KINDS
 
 
@@ -148,12 +154,13 @@ def _guard_access(index: Index, f: int, marks: m.Marks) -> bool:
         return False
     if access == layout.POSTED_NOWHERE:
         return skip == 0
-    if access == layout.POSTED_ALWAYS:
-        return active == 0 and _claim(marks.owners, marks.sums, row[F_BACK], m.ALWAYS)
-    if active == 0:
-        return False
     word = index.words[row[F_CODE]]
     op = word_operator(word)
+    if access == layout.POSTED_ALWAYS:
+        absent = active == 0 or op == layout.ABSENT
+        return absent and skip == 0 and _claim(marks.owners, marks.sums, row[F_BACK], m.ALWAYS)
+    if active == 0:
+        return False
     if access == layout.POSTED_SEVERAL:
         spans = op == layout.IN and skip == word_span(word)
         return (spans or (layout.GT <= op <= layout.GE and skip == 0)) and _claim_several(index, f, marks)
@@ -165,7 +172,8 @@ def _guard_access(index: Index, f: int, marks: m.Marks) -> bool:
         wanted = op == layout.EQ or layout.PREFIX <= op <= layout.PLUG
         return wanted and skip == 1 and _claim(marks.owners, marks.sums, row[F_BACK], word_operand(word))
     if access == layout.POSTED_WIDE:
-        wanted = (op == layout.NE and skip == 0) or (op in (layout.IS, layout.EXISTS) and skip == 1)
+        verified = op in (layout.NE, layout.NOT, layout.LIKE)
+        wanted = (verified and skip == 0) or (op in (layout.IS, layout.EXISTS) and skip == 1)
         return wanted and _claim(marks.owners, marks.sums, row[F_BACK], m.wide_owner(field))
     if access == layout.POSTED_BELOW:
         _cross(marks, f, field, 0)

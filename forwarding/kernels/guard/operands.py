@@ -74,7 +74,7 @@ def guard_operands(index: Index, names: int, handles: Ints, marks: m.Marks) -> i
             continue
         if row[O_REFS] < 0 or low_half(row[O_REFS]) != row[O_REFS] or row[O_NEXT] < 0 or row[O_NEXT] >= top:
             return m.OPERAND
-        if kind > layout.GROUP or (kind == layout.GROUP) != (name == 0) or name < 0 or name >= names:
+        if kind > layout.PATTERN_LIKE or (kind == layout.GROUP) != (name == 0) or name < 0 or name >= names:
             return m.OPERAND
         fault = _guard_value(index, o, handles, marks)
         if fault != 0:

@@ -73,6 +73,7 @@ from contrada.forwarding.kernels.memory.layout import (
     O_POSTED,
     PLUGGED,
     POINT,
+    S_ALWAYS,
     STRING,
     TIME,
     Index,
@@ -369,6 +370,11 @@ def _match_one(
                 lists += 1
         if lists:
             _walk(postings, operands, lists, missing, whole, stamps, found, candidates, cursor)
+        if cursor[C_CANDIDATES] != 0:
+            _examine_candidates(index, message, scratch, n, whole)
+    if index.state[S_ALWAYS] != 0:
+        operands[0] = index.state[S_ALWAYS]
+        _walk(postings, operands, 1, missing, whole, stamps, found, candidates, cursor)
         if cursor[C_CANDIDATES] != 0:
             _examine_candidates(index, message, scratch, n, whole)
 

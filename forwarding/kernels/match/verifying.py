@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from contrada.forwarding.kernels.match.finding import C_PASS, find_substrings
 from contrada.forwarding.kernels.memory.layout import (
-    CONTAINS,
+    ABSENT,
     EQ,
     EXISTS,
     F_CODE,
@@ -21,10 +21,13 @@ from contrada.forwarding.kernels.memory.layout import (
     LE,
     LT,
     NE,
+    NOT,
     O_KEY,
     O_LEN,
     O_LOW,
     O_TAG,
+    PATTERN_PREFIX,
+    PLUG,
     POINT,
     PREFIX,
     REGION,
@@ -191,14 +194,18 @@ def word_holds(index: Index, message: Message, scratch: Scratch, at: int) -> boo
     tag = index.operands[operand, O_TAG]
     a = attribute_of(message, tag >> 8)
     if a < 0:
-        return False
+        return op == ABSENT
     if op == EQ:
         return message.attributes[a, A_OPERAND] == operand
     if op == EXISTS:
         return True
     kind = message.attributes[a, A_KIND]
     if op >= IS:
-        return kind == STRING and (op == IS or _has_pattern(index, message, scratch, a, op, operand))
+        if kind != STRING or op == ABSENT:
+            return False
+        if op == NOT:
+            return not _has_pattern(index, message, scratch, a, PREFIX + (tag & 255) - PATTERN_PREFIX, operand)
+        return op == IS or _has_pattern(index, message, scratch, a, op, operand)
     if kind != tag & 255:
         return False
     if op == NE:
@@ -230,7 +237,7 @@ def examine(index: Index, message: Message, scratch: Scratch, n: int, f: int, sk
     pairs = cursor[C_PAIRS]
     while at < end:
         word = words[at]
-        if word & 15 > CONTAINS:
+        if word & 15 == PLUG:
             operand = word >> 4
             tag = index.operands[operand, O_TAG]
             a = attribute_of(message, tag >> 8)

@@ -18,6 +18,7 @@ from contrada.forwarding.kernels.memory.layout import (
     O_REFS,
     O_TAG,
     PATTERN_CONTAINS,
+    PATTERN_LIKE,
     PATTERN_PREFIX,
     S_BUCKET_MASK,
     S_BUCKETS,
@@ -35,7 +36,7 @@ from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 @bare_kernel
 def has_text(kind: int) -> bool:
     """Whether operands of this kind are strings."""
-    return kind == STRING or (PATTERN_PREFIX <= kind <= PATTERN_CONTAINS)
+    return kind in (STRING, PATTERN_LIKE) or (PATTERN_PREFIX <= kind <= PATTERN_CONTAINS)
 
 
 @bare_inline_kernel

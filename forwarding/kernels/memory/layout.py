@@ -63,6 +63,7 @@ NODE: Final = 19  # of the tries that patterns are in (kernels/substrings/tries.
 CELL: Final = 20  # a dyadic interval that two-sided ranges are filed under
 WHOLE_KIND: Final = 21  # "is a string": what an empty pattern asks; the key is the operator it came with
 GROUP: Final = 22  # the filters of one interface that ask for the same names (kernels/change/simplifying.py)
+PATTERN_LIKE: Final = 23
 
 # Operators of constraint words, cheapest to verify first.
 EQ: Final = 0
@@ -78,6 +79,10 @@ PREFIX: Final = 9
 SUFFIX: Final = 10
 CONTAINS: Final = 11
 PLUG: Final = 12
+NOT: Final = 13  # a string without the pattern that its operand is
+LIKE: Final = 14
+OPERATORS: Final = 16
+ABSENT: Final = 15  # no value at all: `not exists`, whose operand is that of `exists`
 
 # Columns of `operands`.
 O_HASH: Final = 0
@@ -123,7 +128,7 @@ POSTED_SEVERAL: Final = 2  # in the lists of several operands: F_BACK -> words: 
 POSTED_WIDE: Final = 3  # in the list of its first constraint's (name, kind)
 POSTED_BELOW: Final = 4  # among the `<` and `<=` thresholds of its first constraint's (name, kind)
 POSTED_ABOVE: Final = 5  # among the `>` and `>=` thresholds
-POSTED_ALWAYS: Final = 6  # has no constraints
+POSTED_ALWAYS: Final = 6  # asks for no attribute to be there: has no constraints, or all are ABSENT
 
 # Columns of `fields`, row name * KINDS + kind.
 N_WIDE: Final = 0  # posting list of filters that hold on most values of that kind
@@ -149,7 +154,7 @@ S_THRESHOLD_FREE: Final = 11
 S_BUCKETS: Final = 12
 S_BUCKET_MASK: Final = 13
 S_WORDS: Final = 14
-S_ALWAYS: Final = 15  # posting list of the filters without constraints
+S_ALWAYS: Final = 15  # posting list of the filters that are POSTED_ALWAYS
 S_EVENTS: Final = 16
 S_POSTING_COUNT: Final = 17
 S_THRESHOLD_COUNT: Final = 18

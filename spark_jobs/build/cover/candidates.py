@@ -9,6 +9,7 @@ may cover; g *gives* itself into every bucket in which a coverer of it may ask:
     matches keywords              one keyword, rare if it can be told       each of its keywords
     a relation to a place         cells, as large as the place, it meets    the cells of its centre, of all sizes above
     anything else                 the name                                  each of its names
+    nothing (`true`)              the empty name                            the empty name, if it has no other
 
 Buckets are known by 64-bit hashes. `asks` and `gives` take a filter; `asks_of_places` and `gives_of_places` are the
 same for many relations at once, and box matches hash their keywords by `keyword_keys`. Pairs that meet in no bucket are
@@ -38,6 +39,8 @@ LEVELS: Final = 12
 
 def asks(filter: Filter) -> list[int]:
     """The buckets in which a filter looks for what it covers."""
+    if not filter.constraints:
+        return [name_key("")]
     best = min(filter.constraints, key=_telling)
     if best.op is Operator.EQ:
         return [_equality(best)]
@@ -53,7 +56,7 @@ def asks(filter: Filter) -> list[int]:
 
 def gives(filter: Filter) -> list[int]:
     """The buckets in which coverers of a filter may look for it."""
-    found = [name_key(name) for name in sorted(filter.names)]
+    found = [name_key(name) for name in sorted(filter.names) or [""]]
     for constraint in filter.constraints:
         if constraint.op is Operator.EQ:
             found.append(_equality(constraint))

@@ -22,8 +22,9 @@ from contrada.forwarding.batches.packed_columns import RELATIONS
 from contrada.forwarding.codec.json import filter_from_plain
 from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.covering.simplify import split_redundant
+from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.filter import Filter, Predicate, as_filters
-from contrada.forwarding.language.operands import Similar, TextMatch
+from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.parse import parse
 from contrada.forwarding.language.values import Kind
 from contrada.forwarding.segments.gate import anchor_of
@@ -144,14 +145,14 @@ def join(parts: Sequence[Parsed]) -> Parsed:
 def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
     """The columns of STAGED, from `shape` to `uses`, of any filters."""
     constraints = [constraint for each in filters for constraint in each.constraints]
-    if any(isinstance(constraint.value, Similar) for constraint in constraints):
+    if any(constraint.op in (Operator.SIMILAR, Operator.NOT_SIMILAR) for constraint in constraints):
         raise InvalidValue("similar needs a road network, and an index is built without one: subscribe at a broker")
     anchor = anchor_of(filters[0])
     kind = segment_kind(filters)
     box = anchor.box if kind != "hash" and anchor.box else _NOWHERE
     place = KINDS.index(kind), anchor.name, *box
-    first = constraints[0]
     if len(constraints) == 1:
+        first = constraints[0]
         if isinstance(first.value, TextMatch) and type(first.value.within) is Box:
             return BOX_MATCH, *place, sorted(first.value.keywords), -1, None, None, 1, None
         if first.kind is Kind.REGION and first.op in RELATIONS:  # a set of relations has no place there
@@ -160,7 +161,7 @@ def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
             return shape, *place, None, RELATIONS.index(first.op), ring, None, 1, None
     tokens = sorted({word for c in constraints if isinstance(c.value, TextMatch) for word in c.value.keywords})
     content = encode_filter(filters[0] if len(filters) == 1 else Predicate(filters))
-    uses = sorted({f"{c.op} {c.name}" for c in constraints})
+    uses = sorted({f"{c.op}\t{c.name}" for c in constraints})
     return OTHER, *place, tokens, -1, None, content, len(filters), uses
 
 

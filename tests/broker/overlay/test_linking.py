@@ -38,6 +38,21 @@ def test_a_notification_crosses_a_line_of_three_and_comes_once():
     assert not overlay.delivered("a")
 
 
+def test_absence_and_everything_are_told_to_neighbours_and_cover():
+    overlay = line("a", "b", "c")
+    overlay.subscribe("c", "not y exists", 1)
+    overlay.subscribe("c", 'not y exists and not s suffix "b"', 2)
+    assert shown(overlay, "a") == ["y not exists"]
+    overlay.publish("a", {"x": 1}, {"x": 2, "y": 1}, {"x": 3, "s": "b"})
+    assert overlay.delivered("c") == [1, 3]
+    overlay.subscribe("c", "true", 3)
+    assert shown(overlay, "a") == ["true"]
+    overlay.publish("a", {"x": 1}, {"x": 2, "y": 1})
+    assert overlay.delivered("c") == [1, 2]
+    overlay.say("c", b"client", Unsubscribe(200, 3))
+    assert shown(overlay, "a") == ["y not exists"]
+
+
 def test_unsubscribing_a_cover_brings_back_what_it_hid():
     overlay = line("a", "b", "c")
     overlay.subscribe("c", "x > 0", 1)

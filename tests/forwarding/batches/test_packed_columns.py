@@ -22,6 +22,7 @@ from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.operands import TextMatch
+from contrada.forwarding.language.parse import parse
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.region import Box, Region
 from tests.forwarding.strategies import filters, notifications
@@ -125,6 +126,16 @@ def test_as_packed_from_filters(
         again = ForwardingTable.load(path)
         again._check()
         assert again.match_many_filters(batch) == twin.match_many_filters(batch)
+
+
+def test_a_store_whose_runs_were_compacted_loads_again(tmp_path: Path) -> None:
+    texts = [f'q matches {{"a"}} within BOX(0 {y}, 1 {y + 1})' for y in range(3)]
+    table = ForwardingTable.packed([("I", parse(text)) for text in texts])
+    for id in (3, 1):
+        table.remove(id)
+    table.add_many([("I", text) for text in texts])
+    table.save(tmp_path / "table")
+    assert len(ForwardingTable.load(tmp_path / "table")) == 4
 
 
 @given(st.lists(plain, max_size=8))

@@ -284,7 +284,7 @@ def test_repeated_names_are_refused() -> None:
     [
         ({}, "array"),
         ([], "filters: none"),
-        ([[]], "constraints in filter 0"),
+        ([3], "constraints in filter 0"),
         ([[["x"]]], "a constraint is"),
         ([[["x", "=", 1, 2]]], "a constraint is"),
         ([[["x", "is", 1]]], "not an operator"),

@@ -87,7 +87,7 @@ def test_distribution_is_bounded() -> None:
 
 
 def test_what_is_no_filter_is_refused() -> None:
-    for wrong in ([], ["x > 1"], [X], [Constraint("x", ">", 1), X], [3, 4]):
+    for wrong in (["x > 1"], [X], [Constraint("x", ">", 1), X], [3, 4]):
         with pytest.raises(InvalidValue):
             Filter(wrong)
     for wrong in ([], [3]):
@@ -126,6 +126,7 @@ def test_attr_has_every_operator() -> None:
         *(x.inside(box), x.covered_by(box), x.covers(box), x.intersects(box), x.matches("a", within=box)),
         x.similar(["a"], at=(1, 2), alpha=0.4, tau=0.7),
     ]
+    made += [~f for f in (x.exists(), x.suffix("a"), x.contains("a"), made[-2], made[-1])]
     assert {f.constraints[0].op for f in made} == set(Operator)
     assert all(parse(str(f)) == f for f in made)
     assert attr("x").inside("BOX(0 0, 1 1)") == attr("x").inside(box)

@@ -25,23 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BOX = Box(0, 0, 5, 5)
-UNSUPPORTED = (Operator.EXISTS, Operator.SUFFIX, Operator.MATCHES)
-negatable = given_.constraints().filter(
-    lambda c: (
-        c.op not in UNSUPPORTED
-        and c.mask != ALL
-        and not (c.op is Operator.CONTAINS and type(c.value) is str)
-        and not (c.op is Operator.PREFIX and c.value == "")
-    )
-)
+PATTERNS = (Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
+negatable = given_.constraints().filter(lambda c: c.mask != ALL and not (c.op in PATTERNS and c.value == ""))
 
 
 @given(negatable, given_.values)
 def test_a_negated_constraint_holds_on_the_other_values_of_its_type(constraint: Constraint, value: object) -> None:
     negated = ~constraint
     for each in (value, *given_.neighbours(constraint.value)):
-        assert negated.matches({constraint.name: each}) == naive.denies(constraint, each)
-    assert not negated.matches({})
+        assert negated.matches({constraint.name: each}) == naive.matches_none(
+            [Filter(constraint)], {constraint.name: each}
+        )
+    assert negated.matches({}) == (constraint.op is Operator.EXISTS)
     assert parse(str(negated)) == negated
     assert parse(f"not {constraint}") == negated
 
@@ -65,8 +60,8 @@ def evaluate(tree: Tree, notification: Mapping[str, object], negated: bool) -> b
     """The definition: `not` goes inwards, and a negated constraint is false of a value of its type."""
     word, left, right = tree
     if word == "is":
-        value = notification.get(left.name)
-        return value is not None and (naive.denies if negated else naive.holds)(left, value)
+        one = [Filter(left)]
+        return naive.matches_none(one, notification) if negated else naive.matches(one[0], notification)
     if word == "not":
         return evaluate(left, notification, not negated)
     both = (word == "and") != negated
@@ -94,6 +89,14 @@ def test_not_goes_inwards(tree: Tree, notification: dict[str, object]) -> None:
         ('not s prefix "ab"', (attr("s") < "ab") | (attr("s") >= "ac")),
         ('not s prefix "a\U0010ffff"', (attr("s") < "a\U0010ffff") | (attr("s") >= "b")),
         ('not s prefix "\U0010ffff"', attr("s") < "\U0010ffff"),
+        ('not s suffix "b" and not s contains "c"', ~attr("s").suffix("b") & ~attr("s").contains("c")),
+        ('not post matches {"a"} within BOX(0 0, 5 5)', ~attr("post").matches(["a"], within=BOX)),
+        ("x not exists", ~attr("x").exists()),
+        ("not x not exists", attr("x").exists()),
+        ("true", Filter(())),
+        ("TRUE and x = 1", attr("x") == 1),
+        ("x = 1 or not true", attr("x") == 1),
+        ("true = 1 and (true)", attr("true") == 1),
         ("not a intersects BOX(0 0, 5 5)", attr("a").disjoint(BOX)),
         ("not a disjoint BOX(0 0, 5 5)", attr("a").intersects(BOX)),
         ("a inside or covered-by BOX(0 0, 5 5)", attr("a").relates("inside", Relation.COVERED_BY, to=BOX)),
@@ -113,6 +116,31 @@ def test_negation_as_expressions() -> None:
     assert not (~attr("area").inside(BOX)).matches({"area": Point(1, 1)})
     assert (~attr("area").inside(BOX)).matches({"area": Point(9, 9)})
     assert not (~attr("area").inside(BOX)).matches({"area": 3})
+
+
+def test_true_matches_everything_and_not_true_nothing() -> None:
+    true = parse("true")
+    assert true.matches({})
+    assert true.matches({"x": 1})
+    assert str(true) == "true"
+    assert true.covers(parse("x = 1"))
+    assert not parse("x not exists").covers(true)
+    assert (attr("x") == 1) & true == (attr("x") == 1)
+    for nothing in ("not true", "x = 1 and not true", "not (x = 1 or true)"):
+        with pytest.raises(FilterSyntaxError, match="nothing matches"):
+            parse(nothing)
+    with pytest.raises(InvalidValue, match="nothing matches"):
+        ~true  # noqa: B018  # raises
+
+
+def test_only_not_exists_holds_on_absence() -> None:
+    absent = parse("not x exists")
+    assert absent.matches({})
+    assert absent.matches({"y": 1})
+    assert not absent.matches({"x": 1})
+    assert absent.conflicts(parse("x = 1"))
+    assert absent.covers(parse("not x exists and y = 1"))
+    assert not absent.covers(parse("y = 1"))
 
 
 def test_negation_is_bounded() -> None:

@@ -105,7 +105,7 @@ def test_kinds_boxes_and_rules() -> None:
     assert rows[1]["tokens"] == ["b", "éa"]
     assert [row["unsatisfiable"] for row in rows] == [0] * 8 + [1]
     assert [row["redundant"] for row in rows] == [0] * 7 + [1, 0]
-    assert rows[4]["uses"] == ["= stock", "inside area"]
+    assert rows[4]["uses"] == ["=\tstock", "inside\tarea"]
 
 
 def test_texts_that_are_not_utf8_are_refused() -> None:
