@@ -108,6 +108,8 @@ def _filters(rng: random.Random, count: int) -> list[str]:
         lambda: "b = true",
         lambda: f"area intersects {_regions(rng, 1)[0].wkt}",
         lambda: f"area disjoint {_regions(rng, 1)[0].wkt} and x > {rng.randrange(20)}",
+        lambda: f"area within {rng.randrange(9)} of {_regions(rng, 1)[0].wkt}",
+        lambda: f"area beyond {rng.randrange(9)} of POINT({rng.randrange(9)} 1) or area within 2 of POINT(5 5)",
         lambda: f"area inside {_regions(rng, 1)[0].wkt} or y = {rng.randrange(9)}",
     )
     return [rng.choice(plain)() for _ in range(count)]

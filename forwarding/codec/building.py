@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.codec.limits import NO_LIMITS, Limits
 from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet
 from contrada.forwarding.language.values import Kind, check_value, kind_of
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from contrada.forwarding.language.values import Value
+    from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Box, Region
     from contrada.spatial.textual.geotext import GeoText
 
@@ -60,6 +62,11 @@ def build_constraint(name: object, word: object, operand: object, limits: Limits
         if limits is NO_LIMITS:
             return Constraint(name, op, Similar.trusted(_words_of(keywords, limits), at, alpha, tau))
         return Constraint(name, op, Similar(_words_of(keywords, limits), at, alpha, tau))
+    if op in (Operator.WITHIN, Operator.BEYOND):
+        length, of = parts(operand, op, 2)
+        if type(length) not in (int, float):
+            raise CodecError(f"{op}: a distance is a number, not {describe(length)}")
+        return Constraint(name, op, Distance(length, shape(of)))
     if op in (Operator.CONTAINS, Operator.NOT_CONTAINS) and type(operand) is str:
         length = len(operand.encode(errors="replace"))  # a lone surrogate is refused below
         if length > limits.pattern_length:
@@ -120,6 +127,13 @@ def region(value: object) -> Region:
     if not is_spatial(value) or kind_of(cast("Value", value)) is not Kind.REGION:
         raise CodecError(f"a region is needed, not {describe(value)}")
     return cast("Region", value)
+
+
+def shape(value: object) -> Point | Region:
+    """A decoded value, if it is a point or a region."""
+    if not is_spatial(value) or kind_of(cast("Value", value)) not in (Kind.POINT, Kind.REGION):
+        raise CodecError(f"a point or region is needed, not {describe(value)}")
+    return cast("Point | Region", value)
 
 
 def make_geotext(keywords: object, place: object, limits: Limits) -> GeoText:

@@ -7,6 +7,7 @@
     filter                 an array of filters, each an array of {"name": ..., "op": ..., "value": ...}
     operand of matches     (and of not matches) {"keywords": [...], "within": geometry or null}
     operand of similar     (and of not similar) {"keywords": [...], "at": point, "alpha": number, "tau": number}
+    operand of within      (and of beyond) {"distance": number, "of": geometry}
 
 Decoding is as strict as that of `codec`, under the same `Limits`: unknown and repeated members are refused, and
 whatever is wrong raises `CodecError`. Python's parser guards its own recursion, so nesting needs no limit here.
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.codec.building import build_constraint, build_predicate, make_geotext
 from contrada.forwarding.codec.limits import DEFAULT_LIMITS, Limits
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.language.formatting import format_time
 from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet
@@ -130,6 +132,8 @@ def _constraint_object(constraint: Constraint) -> dict[str, object]:
             "alpha": value.alpha,
             "tau": value.tau,
         }
+    elif isinstance(value, Distance):
+        plain = {"distance": value.length, "of": _to_plain(value.of)}
     else:
         plain = _to_plain(value)
     return {"name": constraint.name, "op": constraint.op.value, "value": plain}
@@ -239,6 +243,9 @@ def _constraint_of(item: object, limits: Limits) -> Constraint:
     elif op in ("similar", "not similar"):
         keywords, at, alpha, tau = _members(plain, "keywords", "at", "alpha", "tau")
         operand = [keywords, _geometry(at, limits), alpha, tau]
+    elif op in ("within", "beyond"):
+        length, of = _members(plain, "distance", "of")
+        operand = [length, _geometry(of, limits)]
     else:
         operand = _from_plain(plain, limits) if rest else None
     return build_constraint(name, op, operand, limits)

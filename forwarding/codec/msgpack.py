@@ -4,7 +4,8 @@
     filter        array of constraints, none for `true`; predicate: array of filters, what `encode_filter` always writes
     constraint    [name, operator, operand], or [name, "exists"], [name, "not exists"]
     operand       a value; for `in` an array of values; for `matches` and `not matches` [keywords, region or nil];
-                  for `similar` and `not similar` [keywords, point, alpha, tau]
+                  for `similar` and `not similar` [keywords, point, alpha, tau]; for `within` and `beyond`
+                  [distance, point or region]
     value         msgpack's own bool, int, float64 and str; and ext types, doubles little-endian:
                   -1 time      msgpack's timestamp
                    1 point     x y
@@ -40,6 +41,7 @@ from contrada.forwarding.codec.building import (
     wrong_name,
 )
 from contrada.forwarding.codec.limits import DEFAULT_LIMITS, Limits
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet
 from contrada.forwarding.language.values import (
@@ -208,6 +210,8 @@ def _constraint_array(constraint: Constraint) -> list[object]:
         value = [sorted(value.keywords), value.within]
     elif isinstance(value, Similar):
         value = [sorted(value.keywords), value.at, value.alpha, value.tau]
+    elif isinstance(value, Distance):
+        value = [value.length, value.of]
     return [constraint.name, constraint.op.value, value]
 
 

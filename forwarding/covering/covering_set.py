@@ -30,6 +30,7 @@ from contrada.forwarding.covering.budget import CoveringBudget
 from contrada.forwarding.covering.covering import covers
 from contrada.forwarding.covering.samples import witnesses
 from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.values import Kind, kind_of, microseconds
 from contrada.spatial.relations.relation import COVERED_BY, DISJOINT, EQUALS, INSIDE
 
@@ -232,6 +233,10 @@ def _bounds(constraint: Constraint) -> tuple[tuple[float, float], ...]:
             return (-math.inf, x), *_ANYWHERE[1:]
         if constraint.op in (Operator.GT, Operator.GE):
             return (x, math.inf), *_ANYWHERE[1:]
+    elif isinstance(known, Distance):
+        if constraint.op is Operator.WITHIN:
+            x1, y1, x2, y2 = known.bounds
+            return (*_ANYWHERE[:2], (x1, x2), (y1, y2))
     elif constraint.kind is Kind.REGION and not constraint.mask >> DISJOINT & 1:
         x1, y1, x2, y2 = known.bounds
         within = ((x1, x2), (y1, y2))

@@ -17,6 +17,7 @@ import numpy as np
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.operands import Negated, TextMatch, ValueSet
 from contrada.forwarding.language.values import Kind
 
@@ -68,6 +69,8 @@ def _candidates(constraints: list[Constraint]) -> Iterator[Value]:
             yield from _texts(value)
         elif isinstance(value, Negated):
             yield _silence()
+        elif isinstance(value, Distance):
+            yield from _around(value)
         elif constraint.kind is Kind.REGION:
             yield from _points(cast("Region", value))
         elif value is not None:
@@ -81,7 +84,7 @@ def _candidates(constraints: list[Constraint]) -> Iterator[Value]:
 
 def _last_resort(constraints: list[Constraint]) -> Iterator[Value]:
     for constraint in constraints:
-        if constraint.kind is Kind.REGION:
+        if constraint.kind is Kind.REGION and not isinstance(constraint.value, Distance):
             yield from _shapes(cast("Region", constraint.value))
 
 
@@ -124,6 +127,22 @@ def _silence() -> Value:
     from contrada.spatial.textual.geotext import GeoText
 
     return GeoText([], at=(0.0, 0.0))
+
+
+def _around(distance: Distance) -> Iterator[Point]:
+    """Yield points of the shape, some that are nearly as far away as the distance goes, and some beyond it."""
+    from contrada.spatial.geometry.point import Point
+
+    shape, reach = distance.of, distance.length
+    corners = [[shape.x, shape.y]] if isinstance(shape, Point) else shape.coords[[0, len(shape) // 2]].tolist()
+    x1, y1, x2, y2 = shape.bounds
+    places = [*corners, (x1 - 0.999 * reach, y1), (x2 + 0.999 * reach, y2), (x1, y1 - 0.999 * reach)]
+    places += [(x2, y2 + 0.999 * reach), (x1 - 2 * reach - 1, y1), (x2 + 2 * reach + 1, y2 + 2 * reach + 1)]
+    for x, y in places:
+        try:
+            yield Point(float(x), float(y))
+        except InvalidValue:  # beyond the largest coordinate: the others may do
+            continue
 
 
 def _points(region: Region) -> Iterator[Point]:

@@ -3,7 +3,8 @@
 Regions: each constraint says that the value's relation to a region is one of a set (a mask). What follows for the
 relation to another region is RCC-8 composition (`spatial.rcc8`), which is sound for points too. A point is inside,
 meets or is disjoint from a region; having no other relations makes its masks smaller and answers about points more
-complete. What several constraints leave possible is the intersection of what each does.
+complete. What several constraints leave possible is the intersection of what each does. Distances, and what they say
+of relations, are in `near_facts`.
 
 Geotext: `matches` asks for all of its keywords and for places that intersect, so it is implied by constraints that
 together ask for as many keywords, and one of which has a region within its own. Two `matches` never conflict: a message
@@ -16,7 +17,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from contrada.forwarding.covering.budget import OF_REGIONS
+from contrada.forwarding.covering.near_facts import NearFacts
 from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.operands import Similar
 from contrada.forwarding.language.values import Kind
 from contrada.spatial.geometry.region import Box
@@ -45,10 +48,12 @@ def spatial_domain(kind: Kind, constraints: list[Constraint], budget: CoveringBu
     possible = _OF_POINTS if kind is Kind.POINT else relation.ALL
     masks: dict[Region, int] = {}
     for constraint in constraints:
-        if constraint.kind is Kind.REGION:
+        if constraint.mask:
             region = cast("Region", constraint.value)
             masks[region] = masks.get(region, possible) & constraint.mask
     domain = RelationDomain(possible, masks, constraints)
+    if domain.facts is not None and domain.facts.contradict(budget):
+        return None
     if not all(masks.values()):
         return None
     # One region in some relation to the value leaves something possible; several may contradict one another.
@@ -76,14 +81,16 @@ def relations_by_mbr(a: Region, b: Region) -> int:
 
 
 class RelationDomain:
-    """Points or regions in given relations to given regions."""
+    """Points or regions in given relations to given regions, and at given distances from shapes."""
 
-    __slots__ = ("_constraints", "_masks", "_possible")
+    __slots__ = ("_constraints", "_masks", "_possible", "facts")
 
     def __init__(self, possible: int, masks: dict[Region, int], constraints: list[Constraint]) -> None:
         self._possible = possible
         self._masks = masks
         self._constraints = constraints
+        far = any(isinstance(each.value, Distance) for each in constraints)
+        self.facts = NearFacts.of(constraints) if far else None  # where relations alone say it all, there are none
 
     def relations_to(self, region: Region, budget: CoveringBudget) -> int:
         """The relations to a region that the constraints leave possible, one by one composed and then intersected."""
@@ -104,6 +111,11 @@ class RelationDomain:
             return not all(mine.holds(cast("Any", constraint.value)) for mine in self._constraints)
         if constraint.kind is not Kind.REGION:
             return False
+        if self.facts is not None or isinstance(constraint.value, Distance):
+            if (self.facts or NearFacts.of(self._constraints)).imply(constraint, budget):
+                return True
+            if not constraint.mask or not self._masks:
+                return False
         region = cast("Region", constraint.value)
         if len(self._masks) == 1:
             ((mine, mask),) = self._masks.items()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.operands import Similar, TextMatch
 from contrada.forwarding.language.values import check_name
@@ -128,6 +129,14 @@ class Attribute:
         if not mask:
             raise InvalidValue("relates needs at least one relation")
         return self._filter(relations_operator(mask), to)
+
+    def within(self, distance: float, *, of: Point | Region | Any) -> Filter:
+        """The nearest point of the value is at most this distance away from the shape, a point or region."""
+        return self._filter(Operator.WITHIN, Distance(distance, of))
+
+    def beyond(self, distance: float, *, of: Point | Region | Any) -> Filter:
+        """The whole value is farther away from the shape than this distance."""
+        return self._filter(Operator.BEYOND, Distance(distance, of))
 
     def matches(self, keywords: str | Iterable[str], within: Region | Any = None) -> Filter:
         """The value is geotext that has all these keywords and, if a region is given, a place that intersects it."""

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 
 from contrada.errors import InvalidValue
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet, check_scalar, scalar_order
 from contrada.forwarding.language.values import Kind, check_name, check_time, check_value, kind_of
 from contrada.spatial.relations import relation
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from contrada.spatial.relations.relate import Discretization
     from contrada.spatial.textual.geotext import GeoText
 
-    Operand: TypeAlias = Scalar | Region | ValueSet | TextMatch | Similar | Negated | None
+    Operand: TypeAlias = Scalar | Region | ValueSet | TextMatch | Similar | Negated | Distance | None
 
 
 class Operator(StrEnum):
@@ -61,6 +62,8 @@ class Operator(StrEnum):
     NOT_CONTAINS = "not contains"
     NOT_MATCHES = "not matches"
     NOT_SIMILAR = "not similar"
+    WITHIN = "within"
+    BEYOND = "beyond"
 
     @property
     def mask(self) -> int:
@@ -118,7 +121,8 @@ class Constraint:
     """`name op value`, checked and immutable. `attr(name)` and `parse` are the comfortable ways to make one.
 
     `kind` is the kind of value the constraint speaks of; `None` for `exists`, `not exists` and `in`, which may hold on
-    several. A constraint of kind REGION also holds on points, which are inside, meet or are disjoint from a region.
+    several. A constraint of kind REGION also holds on points, which are inside, meet or are disjoint from a region, or
+    so far away from it.
     """
 
     __slots__ = ("kind", "name", "op", "value")
@@ -167,6 +171,8 @@ class Constraint:
             return False
         if op in _POSITIVE:
             return not self.opposite.holds(value, discretization=discretization, roads=roads)
+        if isinstance(self.value, Distance):
+            return self.value.near(cast("Region", value)) is (op is Operator.WITHIN)
         if self.kind is Kind.REGION:
             from contrada.spatial.relations.relate import EXACT, relate
 
@@ -322,6 +328,12 @@ def _without_text(op: Operator, value: object) -> tuple[Kind, Operand]:
     return kind, text
 
 
+def _distance(op: Operator, value: object) -> tuple[Kind, Operand]:
+    if not isinstance(value, Distance):
+        raise InvalidValue(f"{op} takes a Distance, not {type(value).__name__}")
+    return Kind.REGION, value
+
+
 _OPERANDS: Final[dict[Operator, Callable[[Operator, object], tuple[Kind | None, Operand]]]] = {
     Operator.EQ: _comparable,
     Operator.NE: _comparable,
@@ -341,6 +353,8 @@ _OPERANDS: Final[dict[Operator, Callable[[Operator, object], tuple[Kind | None, 
     Operator.NOT_CONTAINS: _without_text,
     Operator.NOT_MATCHES: _negated,
     Operator.NOT_SIMILAR: _negated,
+    Operator.WITHIN: _distance,
+    Operator.BEYOND: _distance,
     **{op: _region for op in _MASK if op is not Operator.CONTAINS},
 }
 
@@ -356,6 +370,8 @@ def _operand_order(constraint: Constraint) -> tuple[object, ...]:
         return (sorted(value.keywords), value.within is not None, _region_order(value.within))
     if isinstance(value, Similar):
         return (sorted(value.keywords), value.at.x, value.at.y, value.alpha, value.tau)
+    if isinstance(value, Distance):
+        return value.order()
     if constraint.kind is Kind.REGION:
         return _region_order(cast("Region", value))
     if constraint.kind is None:

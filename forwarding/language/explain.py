@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.operands import Negated
 from contrada.forwarding.language.values import Kind, check_notification, kind_of
 
@@ -75,6 +76,8 @@ def _verdict(
     wanted = constraint.kind
     if wanted is not None and kind is not wanted and not (kind is Kind.POINT and wanted is Kind.REGION):
         return Verdict(constraint, False, f"the value {value!r} is a {_word(kind)}, and it asks for a {_word(wanted)}")
+    if isinstance(constraint.value, Distance):
+        return Verdict(constraint, held, _away(constraint, kind, value))
     if wanted is Kind.REGION:
         from contrada.spatial.relations.relate import relate
 
@@ -86,6 +89,14 @@ def _verdict(
     if constraint.op in (Operator.EXISTS, Operator.NOT_EXISTS):
         return Verdict(constraint, held, f"the value is {value!r}")
     return Verdict(constraint, held, f"the value {value!r} {'satisfies' if held else 'does not satisfy'} it")
+
+
+def _away(constraint: Constraint, kind: Kind, value: Any) -> str:
+    distance = cast("Distance", constraint.value)
+    far = distance.measure(value)
+    if distance.near(value):
+        return f"the nearest point of the {_word(kind)} is {far:.12g} away, and {distance.length:.12g} is the most"
+    return f"the {_word(kind)} is {far:.12g} away, more than {distance.length:.12g}"
 
 
 def _likeness(wanted: Similar, text: GeoText, roads: RoadNetwork) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.formatting import EVERYTHING
 from contrada.forwarding.language.negation import MAX_FILTERS, negate
 from contrada.forwarding.language.values import Kind, check_notification
@@ -239,6 +240,9 @@ def vertices_of(filter: Filter) -> int:
         if constraint.kind is Kind.GEOTEXT:
             value = getattr(getattr(value, "operand", value), "within", None)
         elif constraint.kind is not Kind.REGION:
+            continue
+        elif isinstance(value, Distance):
+            vertices += value.vertices
             continue
         vertices += 0 if value is None else len(value)
     return vertices

@@ -7,6 +7,7 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, cast
 
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet
 from contrada.forwarding.language.values import Kind
 
@@ -39,6 +40,8 @@ def format_constraint(constraint: Constraint) -> str:
     if isinstance(value, Similar):
         place, alpha, tau = format_point(value.at), format_number(value.alpha), format_number(value.tau)
         return f"{name} {op} {_format_keywords(value.keywords)} at {place} alpha {alpha} tau {tau}"
+    if isinstance(value, Distance):
+        return f"{name} {op} {format_number(value.length)} of {format_shape(value.of)}"
     if constraint.kind is Kind.REGION:
         return f"{name} {op} {format_region(cast('Region', value))}"
     return f"{name} {op} {format_scalar(cast('Scalar', value))}"
@@ -82,6 +85,13 @@ def format_scalar(value: Scalar) -> str:
 def format_point(point: Point) -> str:
     """A POINT literal."""
     return f"POINT({_format_position(point.x, point.y)})"
+
+
+def format_shape(shape: Point | Region) -> str:
+    """A literal of a point or region."""
+    from contrada.spatial.geometry.point import Point
+
+    return format_point(shape) if isinstance(shape, Point) else format_region(shape)
 
 
 def format_region(region: Region) -> str:

@@ -8,6 +8,7 @@ of the language again:
     not area inside R    area in one of the seven other relations to R
     not s suffix "b"     s not suffix "b", an operator of its own; so with contains a string, matches and similar
     not x exists         x not exists, which alone holds where there is no value
+    not p within 5 of S  p beyond 5 of S                 not p beyond 5 of S      p within 5 of S
 
 Alternatives are lists of conjunctions, each a tuple of constraints.
 """
@@ -40,6 +41,8 @@ _OPPOSITE: Final = {
     Operator.GE: Operator.LT,
     Operator.GT: Operator.LE,
     Operator.LE: Operator.GT,
+    Operator.WITHIN: Operator.BEYOND,
+    Operator.BEYOND: Operator.WITHIN,
 }
 _LAST: Final = "\U0010ffff"
 

@@ -5,7 +5,8 @@
     factor     = { "not" } ( "(" expression ")" | "true" | constraint ) ;
     constraint = name { "not" } ( compare scalar | "exists" | "in" "[" scalar { "," scalar } "]"
                | "between" scalar "and" scalar | ( "prefix" | "suffix" ) string | "contains" ( string | region )
-               | relation { "or" relation } region | "matches" keywords [ "within" region ]
+               | relation { "or" relation } region | ( "within" | "beyond" ) number "of" ( point | region )
+               | "matches" keywords [ "within" region ]
                | "similar" keywords "at" point "alpha" number "tau" number ) ;
 
 `docs/filters.md` has the whole grammar. Words are recognised in any case; names and strings are taken as written. The
@@ -28,6 +29,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 from contrada.errors import FilterSyntaxError, InvalidValue
 from contrada.forwarding.language import tokens
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.formatting import EVERYTHING, RESERVED
 from contrada.forwarding.language.negation import all_of, negate_constraint
@@ -217,6 +219,14 @@ class _Parser:
         tau = self._number()
         return self._make(lambda: Similar(keywords, at, alpha, tau), start)
 
+    def _distance(self, op: Operator) -> Distance:
+        start = self._at
+        length = self._number()
+        self._expect("of")
+        shape = self._tokens[self._at].lower()
+        of = self._point() if shape == "point" else self._region(expected="POINT, POLYGON or BOX")
+        return self._make(lambda: Distance(length, of), start)
+
     def _scalar(self, op: Operator | None = None) -> Scalar:
         token = self._tokens[self._at]
         first = token[:1]
@@ -353,6 +363,8 @@ _READERS: Final[dict[Operator, Callable[[_Parser, Operator], object]]] = {
     Operator.CONTAINS: _Parser._text_or_region,
     Operator.MATCHES: _Parser._matches,
     Operator.SIMILAR: _Parser._similar,
+    Operator.WITHIN: _Parser._distance,
+    Operator.BEYOND: _Parser._distance,
     **{_OPERATORS[word]: _Parser._scalar for word in _COMPARE},
     **{op: _Parser._region for op in _MASKED if op is not Operator.CONTAINS},
 }

@@ -9,7 +9,8 @@ A filter that asks for no attribute to be there (`true`, `not x exists`) has the
 stands open.
 
 A constraint speaks of a place when it holds only on values whose bounding box meets its own: the relations except
-`disjoint`, which holds on everything far away, and `matches … within`. Relations must be exact, since sampled ones
+`disjoint`, which holds on everything far away, `matches … within`, and `within` a distance, whose box is the shape's,
+grown by it. Relations must be exact, since sampled ones
 (`Uniform`) may differ.
 """
 
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.values import Kind
 from contrada.spatial.relations import relation
@@ -48,6 +50,8 @@ class Anchor:
 
 def place_of(constraint: Constraint) -> Bounds | None:
     """The box that a value's box must meet for the constraint to hold; None when there is no such box."""
+    if isinstance(constraint.value, Distance):
+        return constraint.value.bounds if constraint.op is Operator.WITHIN else None
     if constraint.kind is Kind.REGION:
         if constraint.mask & 1 << relation.DISJOINT:
             return None

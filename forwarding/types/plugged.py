@@ -136,7 +136,7 @@ class Fillable(Protocol):
 
 
 TYPES: Final = {
-    layout.REGION: "region:RegionType",
+    layout.REGION: "shape:ShapeType",
     layout.GEOTEXT: "geotext:GeotextType",
 }
 

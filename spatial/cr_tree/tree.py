@@ -175,6 +175,18 @@ class CRTree:
         visited, evaluated, accepted, searches = self._tally.tolist()
         return RegionCounters(searches, visited, evaluated, accepted)
 
+    @property
+    def tree(self) -> Tree:
+        """The arrays, for kernels that walk them; not to be changed."""
+        return self._tree
+
+    @property
+    def ids(self) -> Ids:
+        """The ids of all constraints."""
+        rows = self._tree.constraint[: int(self._tree.state[cr_layout.SLOTS])]
+        found: Ids = rows[rows[:, cr_layout.ENTRY] >= 0, cr_layout.ID]
+        return found
+
     def region_of(self, id: int) -> Region:
         """Return the region of the constraint with that id; NotFound when there is none."""
         tree = self._tree

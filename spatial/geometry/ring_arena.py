@@ -155,11 +155,14 @@ def same_ring(heap: Floats, block: int, xy: Floats) -> bool:
     return True
 
 
-def guard_rings(heap: Floats, state: Ints, blocks: Ints, edges: Ints) -> None:
-    """Refuse blocks, as a file gives them, that are no rings in the heap, and free ones that lead astray."""
+def guard_rings(heap: Floats, state: Ints, blocks: Ints, edges: Ints, fewest: int = 3) -> None:
+    """Refuse blocks, as a file gives them, that are no rings in the heap, and free ones that lead astray.
+
+    A path that is no ring may have fewer edges.
+    """
     used = int(state[USED])
     check_that("rings: a heap that ends before its rings", 0 <= used <= len(heap))
-    check_rows("rings: edges", edges, used + 1, 3)
+    check_rows("rings: edges", edges, used + 1, fewest)
     count = (edges + (RUN - 1)) // RUN
     boxes = count.copy()
     while (more := count > 1).any():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet
 from contrada.forwarding.language.values import INT_MAX, INT_MIN
@@ -53,6 +54,7 @@ RELATIONS = (
     relations_operator(0xFF),
 )
 ORDERS = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
+DISTANCES = (Operator.WITHIN, Operator.BEYOND)
 PATTERNS = (Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
 REFUSALS = (Operator.NOT_SUFFIX, Operator.NOT_CONTAINS)
 
@@ -63,6 +65,7 @@ strings = st.sampled_from(STRINGS) | st.text("ab", max_size=3)
 times = st.sampled_from(TIMES)
 points = st.sampled_from(POINTS)
 regions = st.sampled_from(REGIONS)
+lengths = st.sampled_from((0, 1, 2, 0.5, math.sqrt(2), 3, 5, 7.5, 1e50))
 geotexts = st.builds(
     lambda words, place: GeoText(words, at=place) if isinstance(place, Point) else GeoText(words, within=place),
     st.frozensets(st.sampled_from(WORDS)),
@@ -99,6 +102,7 @@ def constraints(
         st.builds(Constraint, names, st.sampled_from(PATTERNS), strings),
         st.builds(Constraint, names, st.sampled_from(REFUSALS), strings.filter(bool)),
         st.builds(Constraint, names, st.sampled_from((*RELATIONS, Operator.CONTAINS)), regions),
+        st.builds(Constraint, names, st.sampled_from(DISTANCES), st.builds(Distance, lengths, points | regions)),
         st.builds(
             Constraint,
             names,
@@ -174,6 +178,11 @@ def neighbours(value: object) -> Iterator[Value]:
         yield Point(x1 + width / 4, y1 + height / 4)
     elif isinstance(value, Negated):
         yield from neighbours(value.operand)
+    elif isinstance(value, Distance):
+        yield from neighbours(value.of)
+        x1, y1, x2, y2 = value.of.bounds
+        yield from (Point(x2 + value.length, y2), Point(x1, y1 - value.length), Box(x1 - 20, y1 - 20, x1 - 1, y1 - 1))
+        yield Box(x1 - 20, y1 - 20, x2 + 20, y2 + 20)
     elif isinstance(value, TextMatch):
         yield GeoText(value.keywords, at=(0, 0))
         yield GeoText(WORDS, within=Box(0, 0, 1, 1))

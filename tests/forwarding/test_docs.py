@@ -14,14 +14,17 @@ from contrada.forwarding.language.constraint import Operator
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("page", ["filters.md", "codec.md"])
+@pytest.mark.parametrize("page", ["filters.md", "codec.md", "distance.md"])
 def test_pages(page: str) -> None:
     failed, tried = doctest.testfile(str(DOCS / page), module_relative=False)
     assert tried
     assert not failed
 
 
-@pytest.mark.parametrize("module", ["forwarding.language.attr", "forwarding.language.parse", "spatial.textual.geotext"])
+@pytest.mark.parametrize(
+    "module",
+    ["forwarding.language.attr", "forwarding.language.parse", "spatial.textual.geotext", "spatial.distance.near"],
+)
 def test_docstrings(module: str) -> None:
     failed, tried = doctest.testmod(importlib.import_module(f"contrada.{module}"))
     assert tried

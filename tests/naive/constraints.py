@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 import shapely
 
 from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.operands import Negated, TextMatch
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region
 from contrada.spatial.textual.geotext import GeoText
+from tests.naive.distance import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -59,6 +61,10 @@ def holds(constraint: Constraint, value: object) -> bool:
         if kind(value) != "geotext" or not wanted.keywords <= value.keywords:
             return False
         return wanted.within is None or shape(value.place).intersects(shape(wanted.within))
+    if isinstance(wanted, Distance):
+        if kind(value) not in ("point", "region"):
+            return False
+        return within(path(value), path(wanted.of), wanted.length) == (op is Operator.WITHIN)
     if kind(wanted) == "region":
         if " or " in op:
             return any(holds(Constraint(constraint.name, word, wanted), value) for word in op.split(" or "))
@@ -96,6 +102,8 @@ def denies(constraint: Constraint, value: object) -> bool:
     if isinstance(constraint.value, TextMatch):
         return kind(value) == "geotext" and not holds(constraint, value)
     wanted = constraint.value.values if constraint.op is Operator.IN else [constraint.value]
+    if isinstance(wanted[0], Distance):
+        return kind(value) in ("point", "region") and not holds(constraint, value)
     kinds = {kind(each) for each in wanted} | ({"point"} if kind(wanted[0]) == "region" else set())
     return kind(value) in kinds and not holds(constraint, value)
 
@@ -116,6 +124,11 @@ def _is_denied(constraint: Constraint, notification: Mapping[str, object]) -> bo
     if constraint.name not in notification:
         return constraint.op is Operator.EXISTS
     return constraint.op is Operator.NOT_EXISTS or denies(constraint, notification[constraint.name])
+
+
+def path(place: Point | Region) -> tuple[list[tuple[float, float]], bool]:
+    """A point or region as the twin of distances has it."""
+    return ([tuple(place)], False) if isinstance(place, Point) else (place.coords.tolist(), True)
 
 
 def shape(place: object) -> shapely.Geometry:

@@ -6,6 +6,7 @@ import json
 from datetime import datetime
 
 from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.operands import Similar, TextMatch
 from contrada.spatial.geometry.point import Point
@@ -107,6 +108,10 @@ class Reader:
             alpha = float(self.take())
             self.take("tau")
             return Similar(keywords, at, alpha, float(self.take()))
+        if op in (Operator.WITHIN, Operator.BEYOND):
+            length = float(self.take())
+            self.take("of")
+            return Distance(length, self.scalar() if self.next("point") else self.region())
         return self.region() if self.next("polygon", "box") else self.scalar()
 
     def region(self) -> Region:

@@ -1,0 +1,92 @@
+"""Points within a distance: the index of distance constraints beside shapely's STRtree with `dwithin`.
+
+100,000 circles over a square of side 10,000, and points spread evenly over it. The tree holds the centres; it has one
+distance for a search, so for circles of different sizes it is asked for the largest radius, and what it finds is
+compared with each circle's own, in numpy. Both are given all points at once; answers are compared. Rivals take turns.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import shapely
+
+from benchmarks.harness import Report
+from contrada.forwarding.language.constraint import Constraint
+from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.types.plugged import Settings
+from contrada.forwarding.types.shape import ShapeType
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.relations.relate import EXACT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+CIRCLES = 100_000
+POINTS = 4_000
+SIDE = 10_000.0
+ROUNDS = 7
+
+
+class Rival:
+    """Centres in an STRtree, and the radius of each."""
+
+    def __init__(self, centres: NDArray[np.float64], radii: NDArray[np.float64]) -> None:
+        self._tree = shapely.STRtree(shapely.points(centres))
+        self._centres, self._radii = centres, radii
+        self._largest = float(radii.max())
+
+    def search(self, places: NDArray[np.float64], points: NDArray[np.object_]) -> int:
+        """How many pairs of a point and a circle that it is in there are."""
+        which, found = self._tree.query(points, predicate="dwithin", distance=self._largest)
+        if (self._radii == self._largest).all():
+            return len(found)
+        x, y = (places[which] - self._centres[found]).T
+        return int((np.hypot(x, y) <= self._radii[found]).sum())
+
+
+def compare(radii: NDArray[np.float64], rng: np.random.Generator) -> dict[str, float]:
+    """Microseconds per point of both, and the ratio of their medians."""
+    centres, places = rng.uniform(0, SIDE, (len(radii), 2)), rng.uniform(0, SIDE, (POINTS, 2))
+    ours = ShapeType(Settings(EXACT, "rk-tree", None))
+    pairs = zip(radii.tolist(), centres.tolist(), strict=True)
+    ours.post_many([ours.handle(1, Constraint("pos", "within", Distance(r, Point(x, y)))) for r, (x, y) in pairs])
+    rival = Rival(centres, radii)
+    points, given = [Point(x, y) for x, y in places.tolist()], shapely.points(places)
+    names = [1] * len(points)
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        found = ours.search(names, points)
+        between = time.perf_counter()
+        theirs = rival.search(places, given)
+        times[0].append(between - began)
+        times[1].append(time.perf_counter() - between)
+        assert sum(len(each) for each in found if each is not None) == theirs
+    mine, its = (statistics.median(each) / POINTS * 1e6 for each in times)
+    return {"hits": theirs / POINTS, "ours, µs": mine, "STRtree, µs": its, "ratio": its / mine}
+
+
+def main() -> int:
+    """Circles of one size, and of many."""
+    report = Report("distance")
+    rng = np.random.default_rng(18)
+    rows = []
+    for what, radii in (
+        ("all 20", np.full(CIRCLES, 20.0)),
+        ("all 50", np.full(CIRCLES, 50.0)),
+        ("5 to 50", np.exp(rng.uniform(np.log(5), np.log(50), CIRCLES))),
+        ("5 to 200", np.exp(rng.uniform(np.log(5), np.log(200), CIRCLES))),
+    ):
+        rows.append({"radii": what, **compare(radii, rng)})
+    report.table(f"points within {CIRCLES:,} circles, per point", rows)
+    report.target("radii of 5 to 200, over STRtree dwithin", rows[-1]["ratio"], 10)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

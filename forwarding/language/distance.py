@@ -1,0 +1,84 @@
+"""The right-hand side of `within` and `beyond`: a length and the shape that it is measured from.
+
+    pos within 500 of POINT(1 2)        the value's nearest point is at most 500 away from the shape
+    pos beyond 500 of BOX(0 0, 9 9)     it is farther away than that
+
+A value that is a region is as near as its nearest point, and at no distance from what it has a point in common with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any
+
+from contrada.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from contrada.spatial.geometry.point import Point
+    from contrada.spatial.geometry.region import Region
+
+
+@dataclass(frozen=True, slots=True)
+class Distance:
+    """Operand of `within` and `beyond`: at most, or more than, this length away from a point or region."""
+
+    length: float
+    of: Point | Region
+
+    def __post_init__(self) -> None:
+        from contrada.spatial.geometry.point import Point, coordinate
+
+        length = coordinate(self.length, "a distance")
+        if length < 0:
+            raise InvalidValue(f"a distance is not negative: {self.length!r}")
+        object.__setattr__(self, "length", length)
+        object.__setattr__(self, "of", self.of if isinstance(self.of, Point) else shape_of(self.of))
+
+    def near(self, value: Point | Region) -> bool:
+        """Whether a shape is at most the length away. Exact."""
+        from contrada.spatial.distance.near import near
+
+        return near(value, self.of, self.length)
+
+    def measure(self, value: Point | Region) -> float:
+        """How far a shape is away, rounded."""
+        from contrada.spatial.distance.near import distance
+
+        return distance(value, self.of)
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """A box that whatever is near meets: the shape's, grown by the length."""
+        from contrada.spatial.distance.near import grown
+
+        return grown(self.of.bounds, self.length)
+
+    def order(self) -> tuple[object, ...]:
+        """A key under which all operands are ordered."""
+        from contrada.spatial.geometry.point import Point
+
+        return (self.length, self.vertices, [*self.of] if isinstance(self.of, Point) else self.of.coords.tolist())
+
+    @property
+    def vertices(self) -> int:
+        """How many vertices the shape has."""
+        from contrada.spatial.geometry.point import Point
+
+        return 1 if isinstance(self.of, Point) else len(self.of)
+
+
+def shape_of(shape: Any) -> Point | Region:
+    """A point or region of whatever `Point.of` or `Region.of` takes; a pair of numbers is a point."""
+    from contrada.spatial.geometry.point import Point
+    from contrada.spatial.geometry.region import Region
+    from contrada.spatial.geometry.shapes import geometry_of
+
+    if shape is None:
+        raise InvalidValue("a distance is measured from a point or region")
+    if isinstance(shape, Region):
+        return shape
+    if isinstance(shape, tuple) and len(shape) == 2 and all(isinstance(each, Real) for each in shape):
+        return Point(*shape)
+    geometry = geometry_of(shape)
+    return Point.of(shape) if geometry is not None and geometry.kind == "Point" else Region.of(shape)

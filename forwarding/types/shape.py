@@ -1,0 +1,290 @@
+"""Points and regions in the forwarding table: relations to regions (region.py), and distances from shapes.
+
+A distance constraint is, for all that only needs to know where it is, a relation to the box around its shape, grown by
+its length: so estimates treat it. Its shape stands in an arena of paths beside, by its handle; posted, it is in a
+CR-tree of such boxes for its name (spatial/distance/searching.py). Distances are exact under every discretization.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.state.growable import GrowableArray
+from contrada.forwarding.types.plain import PlainType, nested, numbered, within
+from contrada.forwarding.types.records import FIRST_MARK
+from contrada.forwarding.types.region import RegionType
+from contrada.spatial.cr_tree import layout as c
+from contrada.spatial.cr_tree.tree import CRTree
+from contrada.spatial.distance import searching
+from contrada.spatial.distance.near import path_of
+from contrada.spatial.geometry import ring_arena
+from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box, Region
+from contrada.spatial.relations.relate import pack
+from contrada.spatial.relations.relation import DISJOINT
+from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes, check_that
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from contrada.forwarding.covering.budget import CoveringBudget
+    from contrada.forwarding.kernels.memory.layout import Floats, Ints
+    from contrada.forwarding.types.plugged import Settings
+
+_FAR: Final = FIRST_MARK << 4  # marks distance constraints (records.py)
+_SHAPES: Final = {
+    "paths.heap": (np.int64, ()),
+    "paths.rows": (np.int64, (searching.COLUMNS,)),
+    "paths.state": (np.int64, ()),
+}
+_APART: Final = 1 << DISJOINT
+
+
+class ShapeType(RegionType):
+    """Constraints of relations and of distances, on points and regions."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._reaches: dict[int, CRTree] = {}  # by name, of posted distance constraints
+        self._paths = GrowableArray(0, 256)
+        self._far = GrowableArray(searching.COLUMNS, 16)  # by handle
+        self._path_state: Ints = np.full(ring_arena.STATE_SIZE, -1, np.int64)
+        self._path_state[ring_arena.USED] = 0
+
+    def handle(self, name: int, constraint: Constraint) -> int:
+        """The handle of a constraint, marked if it is one of a distance."""
+        handle = super().handle(name, constraint)
+        if isinstance(constraint.value, Distance):
+            self._records.mark(handle, _FAR)
+        return handle
+
+    def _made(self, handle: int, constraint: Constraint) -> None:
+        value = constraint.value
+        if not isinstance(value, Distance):
+            super()._made(handle, constraint)
+            return
+        super()._made(handle, Constraint(constraint.name, _AS_RELATION[constraint.op], _grown(value)))
+        xy = path_of(value.of)[0]
+        edges = len(xy) - 1
+        self._far.reserve(handle + 1)
+        self._paths.reserve(int(self._path_state[ring_arena.USED]) + 2 * ring_arena.ring_size(edges) + 8)
+        block = ring_arena.store(self._paths.array.view(np.float64), self._path_state, xy)
+        self._far.array[handle] = block, edges, _flags(constraint.op, value), np.float64(value.length).view(np.int64)
+
+    def _forgotten(self, handle: int) -> None:
+        super()._forgotten(handle)
+        if self._is_far(handle):
+            block, edges, *_ = self._far.array[handle].tolist()
+            ring_arena.release(self._paths.array.view(np.float64), self._path_state, block, edges)
+
+    def _is_far(self, handle: int) -> bool:
+        return bool(self._records.flags[handle] & _FAR)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """As of relations; paths and trees of distances, where there are any."""
+        arrays = super().arrays()
+        if len(self._records.marked(_FAR)):
+            rows = np.zeros((self._records.top, searching.COLUMNS), np.int64)
+            known = self._far.array[: len(rows)]
+            rows[: len(known)] = known
+            arrays["paths.heap"] = self._paths.array[: self._path_state[ring_arena.USED]]
+            arrays["paths.rows"], arrays["paths.state"] = rows, self._path_state
+            for name, tree in self._reaches.items():
+                arrays |= nested(f"reach.{name}", tree.arrays())
+        return arrays
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take all of it back, mapped or not."""
+        super().restore(arrays)
+        far = self._records.marked(_FAR)
+        if not len(far):
+            return
+        check_shapes("distances", arrays, _SHAPES)
+        rows, state = arrays["paths.rows"], arrays["paths.state"]
+        check_lengths("distances", self._records.top, rows)
+        check_lengths("distances", ring_arena.STATE_SIZE, state)
+        blocks, edges, flags, lengths = rows[far].T
+        ring_arena.guard_rings(arrays["paths.heap"].view(np.float64), state, blocks, edges, 1)
+        check_rows("distances: flags", flags, (searching.FILLED | searching.BEYOND | searching.POINT) + 1)
+        check_that("distances: a length that is none", np.ascontiguousarray(lengths).view(np.float64) >= 0)
+        self._paths, self._far = GrowableArray.over(arrays["paths.heap"]), GrowableArray.over(rows)
+        self._path_state = state
+        marked = np.zeros(self._records.top, np.bool_)
+        marked[far] = True
+        for name in numbered("reach", arrays):
+            self._reaches[name] = CRTree.from_arrays(within(f"reach.{name}", arrays))
+            posted = self._reaches[name].ids
+            check_rows("distances: handles", posted, self._records.top)
+            check_that("distances: handles of other constraints", marked[posted])
+
+    def post(self, handle: int) -> None:
+        """Put a constraint into the tree of its name, of relations or of distances."""
+        if not self._is_far(handle):
+            super().post(handle)
+            return
+        PlainType.post(self, handle)
+        name = self._records.name(handle)
+        if name not in self._reaches:
+            self._reaches[name] = CRTree()
+        self._reaches[name].insert(handle, *self._filed(handle))
+
+    def post_many(self, handles: Sequence[int]) -> None:
+        """As `post` of each; a tree of distances that is not there yet is packed at once."""
+        new: dict[int, list[int]] = {}
+        others: list[int] = []
+        for handle in handles:
+            if self._is_far(handle) and self._records.name(handle) not in self._reaches:
+                new.setdefault(self._records.name(handle), []).append(handle)
+            else:
+                others.append(handle)
+        super().post_many(others)
+        for name, mine in new.items():
+            boxes, masks = zip(*map(self._filed, mine), strict=True)
+            self._reaches[name] = CRTree.bulk(mine, boxes, np.array(masks))
+            for handle in mine:
+                PlainType.post(self, handle)
+
+    def _filed(self, handle: int) -> tuple[Box, int]:
+        """The box and the mask under which a tree of distances has a constraint."""
+        flags = int(self._far.array[handle, searching.FLAGS])
+        return Box.trusted_corners(*self._boxes(np.array([handle]))[0].tolist()), searching.mask_of(flags)
+
+    def unpost(self, handle: int) -> None:
+        """Take a constraint out of its tree."""
+        if not self._is_far(handle):
+            super().unpost(handle)
+            return
+        PlainType.unpost(self, handle)
+        name = self._records.name(handle)
+        self._reaches[name].remove(handle)
+        if not len(self._reaches[name]):
+            del self._reaches[name]
+
+    def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """Search both trees of each value's name."""
+        if not self._reaches:
+            return super().search(names, values)
+        answers: list[Ints | None] = self._search(names, values) if self._trees else [None] * len(names)
+        for place, found in self._search_far(names, values):
+            before = answers[place]
+            answers[place] = found if before is None else np.concatenate((before, found))
+        self._learn_search(names, values, answers)
+        return answers
+
+    def _search_far(self, names: Sequence[int], values: Sequence[Any]) -> list[tuple[int, Ints]]:
+        """The places of values, and the distance constraints that each satisfies."""
+        answers: list[tuple[int, Ints]] = []
+        points: dict[int, list[int]] = {}
+        rows, heap = self._far.array, self._paths.array.view(np.float64)
+        for place, (name, value) in enumerate(zip(names, values, strict=True)):
+            if name not in self._reaches:
+                continue
+            if type(value) is Point:
+                points.setdefault(name, []).append(place)
+            else:
+                tree = self._reaches[name].tree
+                out = np.empty(int(tree.state[c.CONSTRAINTS]) + c.CHUNK, np.int64)
+                stack = np.empty(searching.stack_size(tree), np.int64)
+                count = searching.search_near(tree, rows, heap, *path_of(value), stack, out, 0)
+                answers.append((place, out[:count].copy()))
+        for name, places in points.items():
+            tree = self._reaches[name].tree
+            given = np.array([xy for place in places for xy in (values[place].x, values[place].y)]).reshape(-1, 2)
+            ends = np.zeros(len(places), np.int64)
+            out = np.empty(2 * int(tree.state[c.CONSTRAINTS]) + 8 * c.CHUNK, np.int64)
+            done = 0
+            while (done := searching.search_near_points(tree, rows, heap, given, done, out, ends)) < len(places):
+                out = np.concatenate((out, np.empty_like(out)))
+            spans = pairwise([0, *ends.tolist()])
+            answers += [(place, out[a:b]) for place, (a, b) in zip(places, spans, strict=True)]
+        return answers
+
+    def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
+        """Decide the pairs of relations in one call, and those of distances in another."""
+        far = self._records.flags[handles] & _FAR != 0
+        if not far.any():
+            return super().holds(numbers, handles, values)
+        held = np.empty(len(numbers), np.bool_)
+        if not far.all():
+            held[~far] = super().holds(numbers[~far], handles[~far], values)
+        places = np.zeros((len(values), 3))
+        regions: list[Region] = []
+        for i, value in enumerate(values):
+            if type(value) is Point:
+                places[i] = -1.0, value.x, value.y
+            elif isinstance(value, Region):
+                places[i, 0] = len(regions)
+                regions.append(value)
+        mine = np.empty(int(far.sum()), np.bool_)
+        heap = self._paths.array.view(np.float64)
+        searching.decide_pairs(self._far.array, heap, places, pack(regions), numbers[far], handles[far], mine)
+        held[far] = mine
+        self._learn_pairs(handles[far], mine)
+        return held
+
+    def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:
+        """Whether the second handle's constraint implies the first's."""
+        if self._is_far(first) or self._is_far(second):
+            return PlainType.covers(self, first, second, budget)
+        return super().covers(first, second, budget)
+
+    def promise(self, handle: int, others: Ints, *, above: bool) -> NDArray[np.float64]:
+        """As of relations; of distances by the grown boxes, of which one must contain the other."""
+        far = (self._records.flags[others] & _FAR != 0) | self._is_far(handle)
+        if not far.any():
+            return super().promise(handle, others, above=above)
+        promises = np.zeros(len(others))
+        if not far.all():
+            promises[~far] = super().promise(handle, others[~far], above=above)
+        mine, theirs = np.repeat(self._boxes(np.array([handle])), int(far.sum()), axis=0), self._boxes(others[far])
+        apart = self._rows.array[handle, 2] == _APART
+        alike = apart == (self._rows.array[others[far], 2] == _APART)
+        inner, outer = (mine, theirs) if above != apart else (theirs, mine)
+        fits = alike & (outer[:, :2] <= inner[:, :2]).all(axis=1) & (inner[:, 2:] <= outer[:, 2:]).all(axis=1)
+        promises[far] = np.where(fits, 1.0 + np.minimum(_extent(outer) - _extent(inner), 1e300), 0.0)
+        return promises
+
+    def _posted(self) -> dict[int, set[int]]:
+        """Those of relations."""
+        far = set(self._records.marked(_FAR).tolist())
+        return {name: rest for name, handles in super()._posted().items() if (rest := handles - far)}
+
+    def _check(self) -> None:
+        super()._check()
+        far = set(self._records.marked(_FAR).tolist())
+        posted = {name: handles & far for name, handles in PlainType._posted(self).items() if handles & far}
+        assert {name: set(tree.ids.tolist()) for name, tree in self._reaches.items()} == posted
+        for handle in far:
+            _, op, value = self._records.get(handle)
+            block, edges, flags, length = self._far.array[handle].tolist()
+            distance = cast("Distance", value)
+            xy = path_of(distance.of)[0]
+            assert (ring_arena.ring_xy(self._paths.array.view(np.float64), block, edges) == xy).all()
+            assert flags == _flags(op, distance)
+            assert np.int64(length).view(np.float64) == distance.length
+        for tree in self._reaches.values():
+            tree._check()
+
+
+_AS_RELATION: Final = {Operator.WITHIN: Operator.INTERSECTS, Operator.BEYOND: Operator.DISJOINT}
+
+
+def _flags(op: Operator, distance: Distance) -> int:
+    of = searching.POINT if isinstance(distance.of, Point) else searching.FILLED
+    return of | searching.BEYOND * (op is Operator.BEYOND)
+
+
+def _grown(distance: Distance) -> Box:
+    return Box.trusted_corners(*distance.bounds)
+
+
+def _extent(boxes: Floats) -> Floats:
+    extent: Floats = (boxes[:, 2] - boxes[:, 0]) + (boxes[:, 3] - boxes[:, 1])
+    return extent

@@ -1,0 +1,121 @@
+"""Whether paths come within a distance of one another, in the plane. Exact.
+
+A *path* is the form in which kernels have any shape (`rings`): vertices, and boxes over runs of 16 of its edges.
+
+    a point    two equal vertices, one edge of no length
+    a line     its vertices
+    a ring     its vertices, closed; *filled* if what it encloses belongs to the shape
+
+Shapes are within d of each other iff a vertex of one lies in the other, where that is filled, or some edge of one comes
+within d of an edge of the other: then one of the four ends does (`comparing`), or the edges cross. Edges are found by
+windows grown by d, rounded outwards, so that none is missed: for paths of n and m edges O(n/16 + m/16) plus the edges
+whose boxes are near one another. The first pair that is near ends the search.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from contrada.spatial.distance.comparing import points_within, segment_within
+from contrada.spatial.geometry.rings import OUT, RUN, edges_touch, locate, next_run
+from contrada.spatial.storage.jit import kernel
+
+if TYPE_CHECKING:
+    from contrada.spatial.geometry.rings import Floats
+
+_OUTWARDS: Final = 2.0**-50  # above the roundings of a coordinate plus a length, relative to both
+
+
+@kernel
+def less(x: float, d: float) -> float:
+    """Return at most x - d, and hardly less."""
+    return (x - d) - _OUTWARDS * (abs(x) + d)
+
+
+@kernel
+def more(x: float, d: float) -> float:
+    """Return at least x + d, and hardly more."""
+    return (x + d) + _OUTWARDS * (abs(x) + d)
+
+
+@kernel
+def point_near_path(px: float, py: float, xy: Floats, boxes: Floats, filled: bool, d: float) -> bool:
+    """Whether a point is at most d away from a path."""
+    edges = xy.shape[0] - 1
+    if edges == 1 and xy[0, 0] == xy[1, 0] and xy[0, 1] == xy[1, 1]:
+        return points_within(xy[0, 0], xy[0, 1], px, py, d)
+    x1, y1, x2, y2 = less(px, d), less(py, d), more(px, d), more(py, d)
+    mbr = boxes.shape[0] - 1
+    if boxes[mbr, 0] > x2 or boxes[mbr, 2] < x1 or boxes[mbr, 1] > y2 or boxes[mbr, 3] < y1:
+        return False
+    if filled and locate(px, py, xy, boxes) != OUT:
+        return True
+    runs = (edges + RUN - 1) // RUN
+    run = next_run(boxes, runs, 0, x1, y1, x2, y2)
+    while run < runs:
+        for i in range(run * RUN, min((run + 1) * RUN, edges)):
+            ax, ay, bx, by = xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1]
+            if (ax < x1 and bx < x1) or (ax > x2 and bx > x2) or (ay < y1 and by < y1) or (ay > y2 and by > y2):
+                continue
+            if segment_within(ax, ay, bx, by, px, py, d):
+                return True
+        run = next_run(boxes, runs, run + 1, x1, y1, x2, y2)
+    return False
+
+
+@kernel
+def _edge_near_path(ax: float, ay: float, bx: float, by: float, xy: Floats, boxes: Floats, d: float) -> bool:
+    """Whether some edge of a path comes within d of the edge ab."""
+    x1, x2 = less(min(ax, bx), d), more(max(ax, bx), d)
+    y1, y2 = less(min(ay, by), d), more(max(ay, by), d)
+    edges = xy.shape[0] - 1
+    runs = (edges + RUN - 1) // RUN
+    run = next_run(boxes, runs, 0, x1, y1, x2, y2)
+    while run < runs:
+        for i in range(run * RUN, min((run + 1) * RUN, edges)):
+            px, py, qx, qy = xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1]
+            if (px < x1 and qx < x1) or (px > x2 and qx > x2) or (py < y1 and qy < y1) or (py > y2 and qy > y2):
+                continue
+            if (
+                segment_within(ax, ay, bx, by, px, py, d)
+                or segment_within(ax, ay, bx, by, qx, qy, d)
+                or segment_within(px, py, qx, qy, ax, ay, d)
+                or segment_within(px, py, qx, qy, bx, by, d)
+                or edges_touch(ax, ay, bx, by, px, py, qx, qy)
+            ):
+                return True
+        run = next_run(boxes, runs, run + 1, x1, y1, x2, y2)
+    return False
+
+
+@kernel
+def paths_near(
+    axy: Floats, aboxes: Floats, a_filled: bool, bxy: Floats, bboxes: Floats, b_filled: bool, d: float
+) -> bool:
+    """Whether two paths are at most d apart."""
+    edges = axy.shape[0] - 1
+    if edges == 1 and axy[0, 0] == axy[1, 0] and axy[0, 1] == axy[1, 1]:
+        return point_near_path(axy[0, 0], axy[0, 1], bxy, bboxes, b_filled, d)
+    mbr = bboxes.shape[0] - 1
+    x1, y1 = less(bboxes[mbr, 0], d), less(bboxes[mbr, 1], d)
+    x2, y2 = more(bboxes[mbr, 2], d), more(bboxes[mbr, 3], d)
+    mbr = aboxes.shape[0] - 1
+    if aboxes[mbr, 0] > x2 or aboxes[mbr, 2] < x1 or aboxes[mbr, 1] > y2 or aboxes[mbr, 3] < y1:
+        return False
+    if points_within(axy[0, 0], axy[0, 1], bxy[0, 0], bxy[0, 1], d):
+        return True
+    if a_filled and locate(bxy[0, 0], bxy[0, 1], axy, aboxes) != OUT:
+        return True
+    if b_filled and locate(axy[0, 0], axy[0, 1], bxy, bboxes) != OUT:
+        return True
+    runs = (edges + RUN - 1) // RUN
+    run = next_run(aboxes, runs, 0, x1, y1, x2, y2)
+    while run < runs:
+        for i in range(run * RUN, min((run + 1) * RUN, edges)):
+            ax, ay, bx, by = axy[i, 0], axy[i, 1], axy[i + 1, 0], axy[i + 1, 1]
+            if (ax < x1 and bx < x1) or (ax > x2 and bx > x2) or (ay < y1 and by < y1) or (ay > y2 and by > y2):
+                continue
+            if _edge_near_path(ax, ay, bx, by, bxy, bboxes, d):
+                return True
+        run = next_run(aboxes, runs, run + 1, x1, y1, x2, y2)
+    return False
