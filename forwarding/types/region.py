@@ -183,14 +183,7 @@ class RegionType(PlainType):
 
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Relate the pairs in one call."""
-        places = np.zeros((len(values), 3))
-        regions: list[Region] = []
-        for i, value in enumerate(values):
-            if type(value) is Point:
-                places[i] = -1.0, value.x, value.y
-            elif isinstance(value, Region):
-                places[i, 0] = len(regions)
-                regions.append(value)
+        places, rings = placed(values)
         discretization = self.settings.discretization
         sampled = isinstance(discretization, Uniform)
         held = np.empty(len(numbers), np.bool_)
@@ -198,7 +191,7 @@ class RegionType(PlainType):
             self._heap.array.view(np.float64),
             self._rows.array,
             places,
-            pack(regions) if regions else _NO_RINGS,
+            rings,
             numbers,
             handles,
             sampled,
@@ -273,6 +266,19 @@ class RegionType(PlainType):
             tree._check()
             assert all(handle in tree for handle in posted[name])
             assert len(tree) == len(posted[name])
+
+
+def placed(values: Sequence[Any]) -> tuple[Floats, Rings]:
+    """Values as kernels that decide pairs have them: (-1, x, y) of a point, (k, 0, 0) of the k-th ring; the rings."""
+    places = np.zeros((len(values), 3))
+    regions: list[Region] = []
+    for i, value in enumerate(values):
+        if type(value) is Point:
+            places[i] = -1.0, value.x, value.y
+        elif isinstance(value, Region):
+            places[i, 0] = len(regions)
+            regions.append(value)
+    return places, pack(regions) if regions else _NO_RINGS
 
 
 def _tally(counts: Ints) -> zip[tuple[int, int]]:

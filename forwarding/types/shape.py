@@ -17,15 +17,14 @@ from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
 from contrada.forwarding.types.records import FIRST_MARK
-from contrada.forwarding.types.region import RegionType
+from contrada.forwarding.types.region import RegionType, placed
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.distance import searching
 from contrada.spatial.distance.near import path_of
 from contrada.spatial.geometry import ring_arena
 from contrada.spatial.geometry.point import Point
-from contrada.spatial.geometry.region import Box, Region
-from contrada.spatial.relations.relate import pack
+from contrada.spatial.geometry.region import Box
 from contrada.spatial.relations.relation import DISJOINT
 from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes, check_that
 
@@ -214,17 +213,10 @@ class ShapeType(RegionType):
         held = np.empty(len(numbers), np.bool_)
         if not far.all():
             held[~far] = super().holds(numbers[~far], handles[~far], values)
-        places = np.zeros((len(values), 3))
-        regions: list[Region] = []
-        for i, value in enumerate(values):
-            if type(value) is Point:
-                places[i] = -1.0, value.x, value.y
-            elif isinstance(value, Region):
-                places[i, 0] = len(regions)
-                regions.append(value)
+        places, rings = placed(values)
         mine = np.empty(int(far.sum()), np.bool_)
         heap = self._paths.array.view(np.float64)
-        searching.decide_pairs(self._far.array, heap, places, pack(regions), numbers[far], handles[far], mine)
+        searching.decide_pairs(self._far.array, heap, places, rings, numbers[far], handles[far], mine)
         held[far] = mine
         self._learn_pairs(handles[far], mine)
         return held

@@ -10,7 +10,6 @@ from contrada.errors import CodecError, FilterSyntaxError, InvalidValue
 from contrada.forwarding.codec.json import filter_from_json, filter_to_json
 from contrada.forwarding.codec.msgpack import decode_filter, encode_filter
 from contrada.forwarding.language.constraint import Constraint
-from contrada.forwarding.language.distance import Distance
 
 TRIANGLE = Region([(0, 0), (4, 0), (0, 3)])
 
