@@ -123,9 +123,9 @@ def test_attr_has_every_operator() -> None:
     made = [
         *(x == 1, x != 1, x < 1, x <= 1, x > 1, x >= 1, x.exists(), x.in_([1]), x.prefix("a"), x.suffix("a")),
         *(x.contains("a"), x.contains(box), x.disjoint(box), x.meets(box), x.overlaps(box), x.equals(box)),
+        *(x.within(5, of=box), x.beyond(5, of=(1, 2))),
         *(x.inside(box), x.covered_by(box), x.covers(box), x.intersects(box), x.matches("a", within=box)),
         x.similar(["a"], at=(1, 2), alpha=0.4, tau=0.7),
-        *(x.within(5, of=box), x.beyond(5, of=(1, 2))),
     ]
     made += [~f for f in (x.exists(), x.suffix("a"), x.contains("a"), made[-2], made[-1])]
     assert {f.constraints[0].op for f in made} == set(Operator)
