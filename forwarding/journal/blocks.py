@@ -2,7 +2,7 @@ r"""The format of a journal's files: a header, then blocks, each chained to the 
 
 A directory holds `00000001.rec`, `00000002.rec`, …, each:
 
-    header     "contrada-rec", uint32 format version (all numbers are little-endian)
+    header     "contrada-rec", uint32 format version, uint32 salt, uint32 CRC-32 of these (numbers are little-endian)
     block      "\xc7BLK", uint32 checksum, and what the checksum, a CRC-32, is taken of:
                uint32 length of the payload      uint32 before: the checksum of the block before, or 0
                uint32 salt of the journal        uint32 life, uint32 numbers: how many it takes
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 MAGIC: Final = b"contrada-rec"
 VERSION: Final = 2
-HEADER: Final = MAGIC + struct.pack("<I", VERSION)
+PREAMBLE: Final = MAGIC + struct.pack("<I", VERSION)
+HEADER_BYTES: Final = len(PREAMBLE) + 8
 MARK: Final = b"\xc7BLK"
 HEAD: Final = struct.Struct("<4sIIIIIIQQQ")
 _COVERED: Final = struct.Struct("<IIIIIQQQ")  # of the head, what the checksum covers
@@ -84,6 +85,19 @@ class Entry(NamedTuple):
     payload: bytes
     numbers: int = 1
     life: int = 1
+
+
+def encode_header(salt: int) -> bytes:
+    """The beginning of a file."""
+    header = PREAMBLE + salt.to_bytes(4, "little")
+    return header + zlib.crc32(header).to_bytes(4, "little")
+
+
+def header_salt(header: bytes) -> int | None:
+    """The salt that a header tells; None if it is not whole."""
+    if len(header) < HEADER_BYTES or header != encode_header(int.from_bytes(header[-8:-4], "little")):
+        return None
+    return int.from_bytes(header[-8:-4], "little")
 
 
 def encode_entry(kind: int, count: int, payload: bytes) -> bytes:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from contrada.errors import ContradaError, InvalidValue, JournalFailed
@@ -109,13 +110,16 @@ class Journal:
         return cls(directory, disk=disk, clock=clock, file_bytes=file_bytes, restates=restates, lenient=lenient)
 
     def _make_directory(self) -> None:
-        """Make the directory and those above it, each known to the disk before anything is in it."""
-        disk, directory = self._disk, self.directory
-        for each in reversed([directory, *directory.parents]):
-            if not disk.exists(each):
-                disk.make_directory(each)
-                disk.sync_directory(each.parent)
-        disk.sync_directory(directory.parent)  # whoever made it may not have come so far
+        """Make the directory and those above it, each known to the disk before anything is in it.
+
+        Those that are there are synced, too: whoever made them may have been killed before it came so far.
+        """
+        directory = self.directory.absolute()
+        for each in reversed([directory, *directory.parents[:-1]]):
+            if not self._disk.exists(each):
+                self._disk.make_directory(each)
+            with suppress(PermissionError):  # then it is older than we are
+                self._disk.sync_directory(each.parent)
 
     # -- what is held ---------------------------------------------------------------------------------------
 
@@ -218,8 +222,10 @@ class Journal:
     def begin_file(self, restated: Iterable[tuple[int, bytes]] = ()) -> None:
         """Have what is appended from here on stand in a new file, that begins with entries which take no numbers.
 
-        Done by the next `commit` or `write`. It also ends a failure.
+        Done by the next `commit` or `write`. It also ends a failure, once what was pending then has been discarded.
         """
+        if self.failure is not None and self._pending:
+            raise JournalFailed(str(self.failure))
         encoded = [encode_entry(kind, 0, payload) for kind, payload in restated]
         with self._appending:
             self._pending.append(_Pending(self._next, 0, b"", encoded))
@@ -263,10 +269,10 @@ class Journal:
                 if each.restated is None:
                     entries.append(each)
                     continue
-                if self.failure is None:
+                if entries:
                     self._write_entries(entries)
                 entries = []
-                self._tail.complete_file(failed=self.failure is not None)
+                self._tail.complete_file()
                 self.failure = None
                 self._tail.begin_file(each.sequence, each.restated)
             self._write_entries(entries)
@@ -279,7 +285,7 @@ class Journal:
             return
         tail = self._tail
         if not tail.is_open or (tail.files[-1].size >= self._file_bytes and not self._restates):
-            tail.complete_file(failed=False)
+            tail.complete_file()
             tail.begin_file(entries[0].sequence, [])
         now, drafts = tail.now(), []
         run: list[bytes] = []
@@ -306,6 +312,8 @@ class Journal:
 
     def drop_before(self, sequence: int) -> None:
         """Remove the files that hold nothing but lower numbers, except the last."""
+        if self.failure is not None:  # a removal that the disk does not know must not be followed by another
+            raise JournalFailed(str(self.failure))
         with self._tail.lock:
             try:
                 self._tail.drop_before(sequence)

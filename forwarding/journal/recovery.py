@@ -19,8 +19,9 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from contrada.forwarding.journal.blocks import HEADER, Block, file_number, numbered_files
-from contrada.forwarding.journal.scan import Beginning, Hole, read_beginning, scan
+from contrada.errors import CorruptFile
+from contrada.forwarding.journal.blocks import HEADER_BYTES, Block, file_number, numbered_files
+from contrada.forwarding.journal.scan import UNREADABLE, Beginning, Hole, read_beginning, scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +107,7 @@ class JournalFile:
         """Where to begin reading for a number: a byte, and the number of the block there or one before it."""
         at = bisect_right(self.numbers, sequence) - 1
         if at < 0 or sequence <= self.first:
-            return len(HEADER), self.first
+            return HEADER_BYTES, self.first
         return self.offsets[at], self.numbers[at]
 
     def blocks(self, disk: Disk, salt: int | None, start: int, stop: int) -> Iterator[Block | Hole]:
@@ -159,31 +160,48 @@ def walk(disk: Disk, directory: Path, *, thorough: bool = True) -> Directory:
     for path in paths:
         file = disk.open(path)
         try:
-            begun.append((path, read_beginning(disk, path, file)))
+            begun.append((path, read_beginning(disk, file)))
         finally:
             disk.close(file)
     found.number = file_number(paths[-1]) if paths else 0
-    found.salt = next((each.block.salt for _, each in begun if each.block is not None), None)
-    while begun and begun[-1][1].block is None and not _has_promises(disk, begun[-1][0], found.salt):
+    found.salt = next((each.salt for _, each in begun if each.salt is not None), None)
+    if found.salt is None:
+        found.salt = next((each.block.salt for _, each in begun if each.block is not None), None)
+    if found.salt is None and begun and begun[0][1].foreign:
+        raise CorruptFile(f"{begun[0][0]}: {begun[0][1].foreign}")
+    while begun and _is_torn(disk, *begun[-1], found.salt):
         path, beginning = begun.pop()
         found.torn.append(path)
         found.recovery.cut.append(Cut(path, 0, beginning.size))
     for at, (path, beginning) in enumerate(begun):
-        after = begun[at + 1][1].block if at + 1 < len(begun) else None
+        later = (each.block or _first_whole(disk, behind, found.salt) for behind, each in begun[at + 1 :])
+        after = next((block for block in later if block is not None), None)
         _walk_file(disk, path, beginning, after, at + 1 == len(begun), thorough, found)
     return found
 
 
-def _has_promises(disk: Disk, path: Path, salt: int | None) -> bool:
-    """Whether anything in a file whose beginning is not whole was said to be on disk."""
+def _first_whole(disk: Disk, path: Path, salt: int | None) -> Block | None:
+    """The first whole block of a file whose beginning is damaged."""
+    file = disk.open(path)
+    try:
+        return next((each for each in scan(disk, file, salt=salt) if isinstance(each, Block)), None)
+    finally:
+        disk.close(file)
+
+
+def _is_torn(disk: Disk, path: Path, beginning: Beginning, salt: int | None) -> bool:
+    """Whether a crash came while a file was begun, before anything in it was promised."""
+    if beginning.block is not None or beginning.unreadable or beginning.foreign:
+        return False
     file = disk.open(path)
     try:
         first, promised = None, 0
         for each in scan(disk, file, salt=salt):
-            if isinstance(each, Block) and each.numbers:
-                first = each.first if first is None else first
+            if isinstance(each, Block):
                 promised = max(promised, each.synced)
-        return first is not None and first <= promised
+                if each.numbers and first is None:
+                    first = each.first
+        return first is None or first > promised
     finally:
         disk.close(file)
 
@@ -195,8 +213,8 @@ def _walk_file(
     start = beginning.block.first if beginning.block is not None else (found.files[-1].end if found.files else 1)
     new = JournalFile(path, start, start)
     found.files.append(new)
-    if not beginning.header:
-        found.recovery.note(Damage(path, 0, len(HEADER), start, start - 1, "the header is damaged"))
+    if beginning.salt is None:
+        found.recovery.note(Damage(path, 0, HEADER_BYTES, start, start - 1, "the header is damaged"))
     if after is not None and beginning.block is not None and not thorough:
         new.end, new.size, new.checksum = after.first, beginning.size, after.before
         return
@@ -228,17 +246,22 @@ def _walk_file(
 
 def _decide(found: Directory, path: Path, doubts: list[_Doubt], promised: int) -> list[_Doubt]:
     """Report the holes in what was promised; those that are left may be the end."""
+    left = []
     for doubt in doubts:
-        if doubt.end <= promised and doubt.next is not None:
-            hole, lost = doubt.hole, doubt.next - 1
+        if doubt.next is None or (doubt.end > promised and doubt.hole.reason != UNREADABLE):
+            left.append(doubt)
+        else:
+            hole = doubt.hole
             length = hole.end_offset - hole.offset
-            found.recovery.note(Damage(path, hole.offset, length, doubt.end, lost, hole.reason))
-    return [doubt for doubt in doubts if doubt.end > promised or doubt.next is None]
+            found.recovery.note(Damage(path, hole.offset, length, doubt.end, doubt.next - 1, hole.reason))
+    return left
 
 
 def _cut(found: Directory, new: JournalFile, doubts: list[_Doubt], size: int) -> None:
     """End the last file before the first hole that nobody was promised."""
-    if doubts:
+    if doubts and doubts[-1].hole.reason == UNREADABLE:  # perhaps another time
+        _tell_end(found, new, doubts[-1:], None)
+    elif doubts:
         doubt = doubts[0]
         new.cut(doubt.end, doubt.size, doubt.checksum)
         found.recovery.cut.append(Cut(new.path, new.size, size - new.size))

@@ -15,26 +15,28 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from contrada.errors import CorruptFile
 from contrada.forwarding.journal.blocks import (
     HEAD,
-    HEADER,
+    HEADER_BYTES,
     LONGEST,
     MAGIC,
     MARK,
+    PREAMBLE,
     VERSION,
     Block,
     checksum_holds,
+    header_salt,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from contrada.forwarding.journal.disk import Disk
 
 _WINDOW: Final = 1 << 20
 _PAGE: Final = 4096
+NOT_WHOLE: Final = "not a whole block"
+UNREADABLE: Final = "the disk cannot read it"
 
 
 class Hole(NamedTuple):
@@ -49,28 +51,30 @@ class Beginning(NamedTuple):
     """How a file begins."""
 
     block: Block | None  # the first, without entries; None when it is not whole
-    header: bool  # whether the header is
+    salt: int | None  # that the header tells; None when it is not whole
     size: int  # of the file
+    foreign: str = ""  # why it seems to be somebody else's
+    unreadable: bool = False  # the disk does not give it
 
 
-def read_beginning(disk: Disk, path: Path, file: int) -> Beginning:
-    """Look at header and first block; `CorruptFile` when it is somebody else's file, or of another version."""
+def read_beginning(disk: Disk, file: int) -> Beginning:
+    """Look at header and first block."""
     size = disk.size(file)
-    data = _read(disk, file, 0, min(size, len(HEADER) + HEAD.size + _PAGE))
-    header = data[: len(HEADER)]
-    block = _block_at(data, len(HEADER), 0, size, None)
-    if block is None and len(header) == len(HEADER) and header != HEADER and any(header):
-        if not header.startswith(MAGIC):
-            raise CorruptFile(f"{path}: not a recording or journal (no magic number)")
-        version = int.from_bytes(header[len(MAGIC) :], "little")
-        raise CorruptFile(f"{path}: a recording or journal of format {version}, this version reads {VERSION}")
-    if block is None and not HEADER.startswith(header) and any(header):
-        raise CorruptFile(f"{path}: not a recording or journal (no magic number)")
-    return Beginning(block, header == HEADER, size)
+    data, readable = _read(disk, file, 0, min(size, HEADER_BYTES + HEAD.size + _PAGE))
+    header = data[:HEADER_BYTES]
+    block = _block_at(data, HEADER_BYTES, 0, size, None)
+    foreign = ""
+    preamble = header[: len(PREAMBLE)]
+    if block is None and not PREAMBLE.startswith(preamble.rstrip(b"\0")):  # nor what a crash may have left of one
+        foreign = "not a recording or journal (no magic number)"
+        if len(preamble) == len(PREAMBLE) and preamble.startswith(MAGIC):
+            version = int.from_bytes(preamble[len(MAGIC) :], "little")
+            foreign = f"a recording or journal of format {version}, this version reads {VERSION}"
+    return Beginning(block, header_salt(header), size, foreign, not readable)
 
 
 def scan(
-    disk: Disk, file: int, *, start: int = len(HEADER), end: int | None = None, salt: int | None, first: int = 0
+    disk: Disk, file: int, *, start: int = HEADER_BYTES, end: int | None = None, salt: int | None, first: int = 0
 ) -> Iterator[Block | Hole]:
     """What is in a file from `start`, where a block begins, to `end`; no block has a number below `first`.
 
@@ -89,7 +93,8 @@ def scan(
                 yield held
                 held = None
             after = None if salt is None else _next_whole(disk, file, offset + 1, end, salt, first)
-            yield Hole(offset, end if after is None else after, "not a whole block")
+            stop = end if after is None else after
+            yield Hole(offset, stop, NOT_WHOLE if _read(disk, file, offset, stop - offset)[1] else UNREADABLE)
             if after is None:
                 return
             offset = after
@@ -123,18 +128,18 @@ def _block_at(buffer: bytes, at: int, base: int, end: int, salt: int | None) -> 
 
 def _read_around(disk: Disk, file: int, offset: int, end: int) -> bytes:
     """A window from `offset` on, longer if the block that seems to begin there is."""
-    data = _read(disk, file, offset, min(_WINDOW, end - offset))
+    data, _ = _read(disk, file, offset, min(_WINDOW, end - offset))
     if len(data) >= HEAD.size and data.startswith(MARK):
         length = HEAD.unpack_from(data)[2]
         if _WINDOW - HEAD.size < length <= min(LONGEST, end - offset - HEAD.size):
-            return _read(disk, file, offset, HEAD.size + length)
+            data, _ = _read(disk, file, offset, HEAD.size + length)
     return data
 
 
 def _next_whole(disk: Disk, file: int, start: int, end: int, salt: int, first: int) -> int | None:
     """Where the first whole block at or behind `start` begins, of those from number `first` on."""
     while end - start >= HEAD.size:
-        data = _read(disk, file, start, min(_WINDOW, end - start))
+        data, _ = _read(disk, file, start, min(_WINDOW, end - start))
         at = data.find(MARK)
         while 0 <= at <= len(data) - HEAD.size:
             if HEAD.unpack_from(data, at)[4] == salt:
@@ -148,10 +153,10 @@ def _next_whole(disk: Disk, file: int, start: int, end: int, salt: int, first: i
     return None
 
 
-def _read(disk: Disk, file: int, offset: int, length: int) -> bytes:
-    """Read; where the disk cannot, zeros stand for what it does not give."""
+def _read(disk: Disk, file: int, offset: int, length: int) -> tuple[bytes, bool]:
+    """Read; where the disk cannot, zeros stand for what it does not give, and it is told."""
     try:
-        return disk.read(file, offset, length)
+        return disk.read(file, offset, length), True
     except OSError as error:
         if error.errno != errno.EIO:
             raise
@@ -164,4 +169,4 @@ def _read(disk: Disk, file: int, offset: int, length: int) -> bytes:
             if error.errno != errno.EIO:
                 raise
             parts.append(bytes(part))
-    return b"".join(parts)
+    return b"".join(parts), False

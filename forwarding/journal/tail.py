@@ -20,7 +20,14 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from contrada.forwarding.journal.blocks import HEADER, Block, encode_block, encode_payload, file_name
+from contrada.forwarding.journal.blocks import (
+    HEADER_BYTES,
+    Block,
+    encode_block,
+    encode_header,
+    encode_payload,
+    file_name,
+)
 from contrada.forwarding.journal.disk import is_full
 from contrada.forwarding.journal.recovery import JournalFile
 
@@ -77,15 +84,16 @@ class Tail:
 
     def _recover(self, found: Directory) -> None:
         """Make sure of what was found, and cut off what was not promised."""
-        if self.files:
-            self._sync_found(self.files[-1])
-        if found.promised < self.on_disk:
-            self._rewrite(self.files[-1], found)
         for path in found.torn:
             self._disk.remove(path)
+        if self.files:
+            self._sync_found(self.files[-1])
+        self._disk.sync_directory(self.directory)  # names that came, and such that went, before a kill
         for cut in found.recovery.cut:
             if cut.path not in found.torn:
                 self._disk.truncate(cut.path, cut.offset)
+        if found.promised < self.on_disk:
+            self._rewrite(self.files[-1], found)
 
     def _sync_found(self, last: JournalFile) -> None:
         """Have the disk know what a killed process may only have told the system."""
@@ -94,22 +102,30 @@ class Tail:
             self._disk.sync(file)
         finally:
             self._disk.close(file)
-        self._disk.sync_directory(self.directory)
 
     def _rewrite(self, old: JournalFile, found: Directory) -> None:
         """Write what is behind the last promised number into a new file, and cut it off the old one.
 
-        On a full disk it stays where it is.
+        The new file gets its beginning, which makes it follow the old one's promised part, when all else is on disk.
+        On a full disk everything stays where it is.
         """
         pieces = old.blocks(self._disk, self.salt, found.promised + 1, old.end)
         blocks = [each for each in pieces if isinstance(each, Block) and each.numbers]
-        checksum, end = self._checksum, self.on_disk
+        if not blocks:  # numbers that were skipped
+            return
+        first, checksum, end = blocks[0].first, self._checksum, self.on_disk
         self.on_disk = self.last_written = found.promised
         self._checksum = blocks[0].before
         try:
-            self.begin_file(blocks[0].first, [])
-            self.put([Draft(each.payload, each.first, each.numbers, each.time, each.life) for each in blocks])
+            file = self._create_file(first)
+            drafts = [Draft(each.payload, each.first, each.numbers, each.time, each.life) for each in blocks]
+            (beginning, *rest), placed = self._chain([self._beginning(first), *drafts], HEADER_BYTES)
+            self._disk.write(file, placed[1].offset, b"".join(rest))
+            self._disk.sync(file)
+            self._disk.write(file, 0, encode_header(self.salt) + beginning)
+            self._add(placed)
             self.sync()
+            self._confirm()
         except OSError as error:
             if not is_full(error):
                 raise
@@ -117,8 +133,8 @@ class Tail:
             self._checksum = checksum
             self.on_disk = self.last_written = end
             return
-        found.recovery.rewritten = end + 1 - blocks[0].first
-        old.cut(blocks[0].first, blocks[0].offset, blocks[0].before)
+        found.recovery.rewritten = end + 1 - first
+        old.cut(first, blocks[0].offset, blocks[0].before)
         self._disk.truncate(old.path, old.size)
 
     # -- writing --------------------------------------------------------------------------------------------
@@ -144,22 +160,43 @@ class Tail:
 
     def begin_file(self, first: int, restated: Sequence[bytes]) -> None:
         """Begin the next file: header, a block without entries, and those of what is restated."""
+        self._create_file(first)
+        parts = (restated[at : at + _RESTATED] for at in range(0, len(restated), _RESTATED))
+        drafts = [Draft(encode_payload(each), first, 0, self.now(), self.life) for each in parts]
+        self.put([self._beginning(first), *drafts], encode_header(self.salt))
+
+    def _create_file(self, first: int) -> int:
         path = self.directory / file_name(self.number + 1)
         self._file = self._disk.create(path)
         self.number += 1
         self.life = self.life or self.number
         self._named, self._synced, self.sync_failed = False, None, False
         self.files.append(JournalFile(path, first, first))
-        now = self.now()
-        parts = ([], *(restated[at : at + _RESTATED] for at in range(0, len(restated), _RESTATED)))
-        self.put([Draft(encode_payload(each), first, 0, now, self.life) for each in parts], HEADER)
+        return self._file
+
+    def _beginning(self, first: int) -> Draft:
+        return Draft(encode_payload([]), first, 0, self.now(), self.life)
 
     def put(self, drafts: Iterable[Draft], header: bytes = b"") -> None:
         """Write blocks behind the others, in one go, chained to them."""
         assert self._file is not None
         current = self.files[-1]
-        parts, placed = [header], []
-        checksum, offset, synced = self._checksum, current.size + len(header), self.on_disk
+        encoded, placed = self._chain(drafts, current.size + len(header))
+        try:
+            self._disk.write(self._file, current.size, b"".join((header, *encoded)))
+        except OSError:
+            if not current.size:
+                self._forget_file()
+            else:
+                with suppress(OSError):  # what is left there follows nothing, and is known by that
+                    self._disk.truncate(current.path, current.size)
+            raise
+        self._add(placed)
+
+    def _chain(self, drafts: Iterable[Draft], offset: int) -> tuple[list[bytes], list[Block]]:
+        """Blocks that are to stand at an offset, each naming the one before; as bytes, and without payload."""
+        parts, placed = [], []
+        checksum, synced = self._checksum, self.on_disk
         for payload, first, count, time, life in drafts:
             before = checksum
             encoded, checksum = encode_block(payload, before, self.salt, life, count, first, synced, time)
@@ -168,22 +205,18 @@ class Tail:
                 Block(offset, checksum, len(payload), before, self.salt, life, count, first, synced, time, b"")
             )
             offset += len(encoded)
-        try:
-            self._disk.write(self._file, current.size, b"".join(parts))
-        except OSError:
-            if not current.size:
-                self._forget_file()
-            else:
-                with suppress(OSError):  # what is left there follows nothing, and is known by that
-                    self._disk.truncate(current.path, current.size)
-            raise
-        self.written += offset - current.size
+        return parts, placed
+
+    def _add(self, placed: Sequence[Block]) -> None:
+        """Count blocks in that were written."""
+        current = self.files[-1]
+        self.written += placed[-1].end_offset - current.size
         for block in placed:
             current.add(block)
-        self._checksum = checksum
+        self._checksum = current.checksum
         self.last_written = max(self.last_written, current.end - 1)
 
-    def complete_file(self, *, failed: bool) -> None:
+    def complete_file(self) -> None:
         """Be done with the current file; where promises are made, only once the disk has it."""
         if self._file is None:
             return
@@ -191,8 +224,7 @@ class Tail:
             self._retired.append(self._file)
             self._file = None
             return
-        if not failed:
-            self.sync()
+        self.sync()
         self._disk.close(self._file)
         self._file = None
 
@@ -246,18 +278,22 @@ class Tail:
     def drop_before(self, sequence: int) -> None:
         """Remove the files that hold nothing but lower numbers, oldest first, so that no crash leaves a gap."""
         while len(self.files) > 1 and self.files[1].first <= sequence:
-            self._disk.remove(self.files[0].path)
+            self._disk.remove(self.files.pop(0).path)
             self._disk.sync_directory(self.directory)
-            del self.files[0]
 
     def close(self) -> None:
-        """Note that all is on disk, if so, and close the files."""
+        """Note on disk that all is on disk, if so, and close the files."""
         try:
             if self._file is not None and self.on_disk == self.last_written and not self.sync_failed:
                 with suppress(OSError):  # then the last blocks are written again by whoever opens it next
-                    self.put([Draft(encode_payload([]), self.files[-1].end, 0, self.now(), self.life)])
+                    self._confirm()
+                    self._disk.sync(self._file)
         finally:
             for each in (*self._retired, self._file):
                 if each is not None:
                     self._disk.close(each)
             self._retired, self._file = [], None
+
+    def _confirm(self) -> None:
+        """Write a block that says what is on disk: damage before it is not taken for a torn end."""
+        self.put([Draft(encode_payload([]), self.files[-1].end, 0, self.now(), self.life)])

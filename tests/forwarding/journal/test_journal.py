@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from contrada.errors import ContradaError, CorruptFile, InvalidValue, JournalFailed
-from contrada.forwarding.journal.blocks import HEADER, LONGEST, MARK
+from contrada.forwarding.journal.blocks import LONGEST, MAGIC, MARK
 from contrada.forwarding.journal.disk import RealDisk
 from contrada.forwarding.journal.journal import Journal
 
@@ -147,7 +147,7 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "00000001.rec").write_bytes(b"PAR1" * 100)
     with pytest.raises(CorruptFile, match="no magic number"):
         Journal.open(tmp_path)
-    (tmp_path / "00000001.rec").write_bytes(HEADER[:-4] + b"\x09\0\0\0" + b"PAR1" * 100)
+    (tmp_path / "00000001.rec").write_bytes(MAGIC + b"\x09\0\0\0" + b"PAR1" * 100)
     with pytest.raises(CorruptFile, match="format 9"):
         Journal.open(tmp_path)
 
@@ -246,6 +246,9 @@ def test_a_new_file_ends_a_failure(tmp_path: Path) -> None:
         assert not caught.value.full
         disk.sync_error = 0
         journal.append(1, b"refused, too")
+        with pytest.raises(JournalFailed, match="No space"):  # or a commit would say that it is on disk
+            journal.begin_file()
+        journal.discard()
         journal.begin_file([(2, b"again")])
         journal.append(1, b"d")
         assert journal.commit() == 4
