@@ -318,7 +318,7 @@ class Journal:
             try:
                 self._tail.drop_before(sequence)
             except OSError as error:
-                raise self._failed(error) from error
+                raise self._failed(error, sync_failed=True) from error
 
     def close(self) -> None:
         """Commit what is pending (a `lenient` one writes it), and let others in. A second call does nothing."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contrada.errors import CorruptFile
-from contrada.forwarding.journal.blocks import HEADER_BYTES, Block, file_number, numbered_files
+from contrada.forwarding.journal.blocks import HEADER_BYTES, Block, entries_of, file_number, numbered_files
 from contrada.forwarding.journal.scan import UNREADABLE, Beginning, Hole, read_beginning, scan
 
 if TYPE_CHECKING:
@@ -201,6 +201,8 @@ def _is_torn(disk: Disk, path: Path, beginning: Beginning, salt: int | None) -> 
                 promised = max(promised, each.synced)
                 if each.numbers and first is None:
                     first = each.first
+                if not each.numbers and each.offset > HEADER_BYTES and not entries_of(each):
+                    return False  # it says that all before it is on disk
         return first is None or first > promised
     finally:
         disk.close(file)

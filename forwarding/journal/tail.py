@@ -86,18 +86,18 @@ class Tail:
         """Make sure of what was found, and cut off what was not promised."""
         for path in found.torn:
             self._disk.remove(path)
-        if self.files:
-            self._sync_found(self.files[-1])
-        self._disk.sync_directory(self.directory)  # names that came, and such that went, before a kill
         for cut in found.recovery.cut:
             if cut.path not in found.torn:
                 self._disk.truncate(cut.path, cut.offset)
+        if self.files:
+            self._sync_found(self.files[-1])
+        self._disk.sync_directory(self.directory)  # names that came, and such that went, before a kill
         if found.promised < self.on_disk:
             self._rewrite(self.files[-1], found)
 
-    def _sync_found(self, last: JournalFile) -> None:
-        """Have the disk know what a killed process may only have told the system."""
-        file = self._disk.open(last.path)
+    def _sync_found(self, found: JournalFile) -> None:
+        """Have the disk know what a killed process may only have told the system, and what was cut."""
+        file = self._disk.open(found.path)
         try:
             self._disk.sync(file)
         finally:
@@ -136,6 +136,7 @@ class Tail:
         found.recovery.rewritten = end + 1 - first
         old.cut(first, blocks[0].offset, blocks[0].before)
         self._disk.truncate(old.path, old.size)
+        self._sync_found(old)
 
     # -- writing --------------------------------------------------------------------------------------------
 
@@ -260,6 +261,8 @@ class Tail:
             self._forget_file()
         else:
             self.files[-1].cut(*self._synced)
+            with suppress(OSError):
+                self._disk.truncate(self.files[-1].path, self.files[-1].size)
         self._checksum = self.files[-1].checksum if self.files else 0
         self.last_written = self.on_disk
 

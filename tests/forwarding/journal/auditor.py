@@ -1,11 +1,11 @@
 """Lives of a journal on a simulated disk, and an auditor who believes nothing but what `commit` returned.
 
-    promised     numbers that a `commit`, or the journal after it was opened, said are on disk: they must be there for ever
+    promised     numbers that a `commit`, or the journal when it was opened, said are on disk: they must stay there
     possible     what was ever appended under a number and may still be there; anything else is a phantom
     optional     what was appended and refused: it may or may not turn up after a crash
 
-What is served must be in order, hold everything promised, nothing that was never appended, and, behind what is promised,
-nothing without all that was appended before it. Nothing is reported as damaged unless something was damaged.
+What is served must be in order, hold everything promised, nothing that was never appended, and, behind what is
+promised, nothing without all that was appended before it. Nothing is reported as damaged unless something was damaged.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from contrada.errors import JournalFailed
-from contrada.forwarding.journal.blocks import MARK
+from contrada.errors import CorruptFile, JournalFailed
+from contrada.forwarding.journal.blocks import HEAD, MARK
 from contrada.forwarding.journal.journal import Journal
 from tests.forwarding.journal.simulated_disk import Crash, SimulatedDisk
 
@@ -31,6 +31,10 @@ class Lost(AssertionError):
     """The auditor found what must not be; the message says in which run."""
 
 
+class _Ended(Exception):
+    """There is nothing more to see."""
+
+
 class Auditor:
     """One disk, and a journal that lives and dies on it until `crashes` have happened."""
 
@@ -39,7 +43,7 @@ class Auditor:
         self.random = Random(seed)
         self.disk = SimulatedDisk(self.random)
         self.crashes = crashes
-        self.damage = damage
+        self.flips = 2 if damage else 0
         self.promised: dict[int, bytes] = {}
         self.possible: dict[int, set[bytes]] = {}
         self.order: list[int] = []  # numbers of this life that are not promised yet, in order
@@ -52,26 +56,28 @@ class Auditor:
 
     def run(self) -> int:
         """Live until enough crashes have happened; how many operations the disk saw."""
+        with suppress(_Ended):
+            self.go_on()
+        return self.disk.operations
+
+    def go_on(self) -> None:
         while self.crashes > 0:
             self.disk.crash_in = self.random.choice((self.random.randrange(12), self.random.randrange(60)))
             if self.random.random() < 0.1:
                 self.disk.write_error = errno.ENOSPC
-            try:
+            with suppress(Crash):
                 self.live()
-            except Crash:
-                pass
             self.crashes -= 1
             self.journal = None
             if self.random.random() < 0.35:
                 self.disk.kill()
             else:
                 self.disk.cut_power()
-            if self.damage and self.random.random() < 0.3:
+            if self.flips and self.random.random() < 0.3:
                 self.flip()
         self.disk.kill()
         self.disk.crash_in = None
         self.opened().close()
-        return self.disk.operations
 
     # -- a life ---------------------------------------------------------------------------------------------
 
@@ -113,7 +119,12 @@ class Auditor:
 
     def opened(self, file_bytes: int = 1000, restates: bool = False) -> Journal:
         """Open the journal, and believe from here on what it says is on disk."""
-        journal = Journal.open(DIRECTORY, disk=self.disk, file_bytes=file_bytes, restates=restates, clock=lambda: 10**9)
+        options = {"disk": self.disk, "file_bytes": file_bytes, "restates": restates, "clock": lambda: 10**9}
+        try:
+            journal = Journal.open(DIRECTORY, **options)
+        except CorruptFile as error:
+            self.check(self.hurt, f"refused, though nothing is damaged: {error}")
+            raise _Ended from error  # header and first block of the only file are damaged: it is left alone
         self.journal = journal
         if not self.hurt:
             self.check(journal.recovery.damaged == [], f"damage where there is none: {journal.recovery.damaged}")
@@ -206,13 +217,19 @@ class Auditor:
 
     def flip(self) -> None:
         """Hurt something that is on disk and was promised, and said to be by the clean end behind it."""
+        self.flips -= 1
         self.opened().close()
         files = [node for name, node in self.disk.files(DIRECTORY).items() if name.endswith(".rec")]
         if not files:
             return
         node = self.random.choice(files)
-        end = node.seen.rindex(MARK) if node is files[-1] else len(node.seen)
-        node.seen[self.random.randrange(end)] ^= 1 << self.random.randrange(8)
+        end = len(node.seen)
+        if node is files[-1]:
+            end = node.seen.rindex(MARK)
+            if len(node.seen) - end > HEAD.size + 1:  # nothing is behind its last records
+                return
+        at = self.random.randrange(end)
+        node.seen[at] ^= 1 << self.random.randrange(8)
         node.stored[:] = node.seen
         self.hurt = True
 

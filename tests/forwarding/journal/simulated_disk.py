@@ -4,9 +4,9 @@
     pending      what was done since the last sync of a file, or of a directory
     on disk      what a power cut leaves: what was synced, and of what is pending any part of it
 
-Killing the process loses nothing; a power cut leaves, of each pending write, nothing, all of it, or some of its sectors, in
-any combination, and of each pending name the state before or after. After a failed sync what was pending is neither on
-disk nor pending any more, though it can still be read: the next sync says that all is well.
+Killing the process loses nothing; a power cut leaves, of each pending write, nothing, all of it, or some of its
+sectors, in any combination, and of each pending name the state before or after. After a failed sync what was pending
+is neither on disk nor pending any more, though it can still be read: the next sync says that all is well.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
     from random import Random
 
 SECTOR = 64  # small as the tests' files are

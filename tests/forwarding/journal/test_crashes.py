@@ -18,6 +18,12 @@ def test_nothing_promised_is_lost(seed: int) -> None:
     assert operations > 1000  # and each of them was checked
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_damage_costs_what_it_hit_and_is_told(seed: int) -> None:
+    operations = sum(Auditor(seed * 1000 + each, 20, damage=True).run() for each in range(10))
+    assert operations > 1000
+
+
 @given(st.integers(0, 2**40), st.integers(1, 12))
 def test_nothing_promised_is_lost_by_any_schedule(seed: int, crashes: int) -> None:
     assert Auditor(seed, crashes).run() > 0
