@@ -24,6 +24,7 @@ from contrada.forwarding.kernels.match.reading import (
     read_bodies,
 )
 from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.kernels.memory.names import R_TWIN
 from contrada.spatial.geometry.point import Point
 
 if TYPE_CHECKING:
@@ -44,11 +45,12 @@ def read_plain(bodies: Sequence[bytes], names: Names) -> tuple[Batch, Values, in
     count = len(bodies)
     data = np.frombuffer(b"".join((*bodies, _PADDING)), np.uint8)
     size = len(data)
+    twice = 1 + bool(names.rows[:, R_TWIN].any())  # each string may have a folded twin
     out = Reading(
-        rows=np.empty((size // 3 + 1, 2), np.int64),  # an attribute is at least three bytes
+        rows=np.empty((twice * (size // 3 + 1), 2), np.int64),  # an attribute is at least three bytes
         ends=np.empty(count, np.int64),
         floats=np.empty(size // 8 + 2, np.int64),
-        text=np.empty(size + PADDING, np.uint8),
+        text=np.empty(twice * size + PADDING, np.uint8),
         points=np.empty((size // 16 + 1, 2), np.int64),
         left=np.empty(count, np.int64),
         hashes=np.empty(MOST, np.int64),

@@ -17,6 +17,7 @@ are searched in take them one by one; so do points, which become objects only if
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -110,6 +111,9 @@ def encode_columns(given: Columns, names: Mapping[str, int]) -> Encoded:
     Columns whose name no constraint speaks of are left out, unread.
     """
     columns = [column for column in given.columns if column.name in names]
+    if folded := getattr(names, "folded", None):
+        strings = [c for c in given.columns if c.kind is Kind.STRING and c.name in folded]
+        columns += [c._replace(name=folded[c.name], values=_folded(cast("Text", c.values))) for c in strings]
     count = given.size
     rows = np.empty((count, len(columns), 2), np.int64)
     floats: list[Floats] = []
@@ -145,6 +149,14 @@ def encode_columns(given: Columns, names: Mapping[str, int]) -> Encoded:
         ends = np.cumsum(present.sum(axis=1), dtype=np.int64)
         packed = rows[present]
     return Batch(packed, ends, np.concatenate([*floats, _NO_FLOATS]), text), values, len(columns)
+
+
+def _folded(text: Text) -> Text:
+    """A column of strings with their case folded."""
+    data, offsets = text.data.tobytes(), text.offsets.tolist()
+    folded = [data[start:end].decode().casefold().encode() for start, end in pairwise(offsets)]
+    ends = np.cumsum([0, *map(len, folded)], dtype=np.int64)
+    return Text(ends, np.frombuffer(b"".join(folded), np.uint8))
 
 
 def encode_given(notifications: Columns | Sequence[Mapping[str, object]], names: Mapping[str, int]) -> Encoded:

@@ -60,8 +60,14 @@ OPERATOR: Final = {
     Operator.NOT_EXISTS: layout.ABSENT,
     Operator.NOT_SUFFIX: layout.NOT,
     Operator.NOT_CONTAINS: layout.NOT,
+    Operator.NOT_LIKE: layout.NOT,
+    Operator.LIKE: layout.LIKE,
 }
-_REFUSED: Final = {Operator.NOT_SUFFIX: layout.PATTERN_SUFFIX, Operator.NOT_CONTAINS: layout.PATTERN_CONTAINS}
+_REFUSED: Final = {
+    Operator.NOT_SUFFIX: layout.PATTERN_SUFFIX,
+    Operator.NOT_CONTAINS: layout.PATTERN_CONTAINS,
+    Operator.NOT_LIKE: layout.PATTERN_LIKE,
+}
 _PADDING: Final = "\0" * 8
 
 
@@ -162,6 +168,8 @@ Encoded: TypeAlias = tuple[Batch, Values, int]
 
 def encode_notifications(notifications: Sequence[Any], names: Mapping[str, int]) -> Encoded:
     """The batch of some notifications, the plugged-in values in them, and how many attributes the widest has."""
+    if folded := getattr(names, "folded", None):
+        notifications = [_with_twins(each, folded) for each in notifications]
     rows: list[int] = []
     ends: list[int] = []
     floats: list[float] = []
@@ -218,6 +226,14 @@ def encode_notifications(notifications: Sequence[Any], names: Mapping[str, int])
         for notification in notifications:
             check_notification(notification)  # says which attribute it is
         raise
+
+
+def _with_twins(notification: Any, folded: Mapping[str, str]) -> Any:
+    """A notification with the folded twins of its strings that filters ask for (indexed.py)."""
+    if not isinstance(notification, Mapping):
+        return notification  # it will be refused
+    found = [(folded[name], value) for name, value in notification.items() if name in folded and isinstance(value, str)]
+    return {**notification, **{twin: value.casefold() for twin, value in found}} if found else notification
 
 
 def _check_dropped(name: str, value: object) -> None:

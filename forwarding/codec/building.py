@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.codec.limits import NO_LIMITS, Limits
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Box, Region
     from contrada.spatial.textual.geotext import GeoText
+
+
+_PATTERNS: Final = frozenset((Operator.CONTAINS, Operator.NOT_CONTAINS, Operator.LIKE, Operator.NOT_LIKE))
 
 
 def build_predicate(
@@ -67,10 +70,10 @@ def build_constraint(name: object, word: object, operand: object, limits: Limits
         if type(length) not in (int, float):
             raise CodecError(f"{op}: a distance is a number, not {describe(length)}")
         return Constraint(name, op, Distance(length, shape(of)))
-    if op in (Operator.CONTAINS, Operator.NOT_CONTAINS) and type(operand) is str:
+    if op in _PATTERNS and type(operand) is str:
         length = len(operand.encode(errors="replace"))  # a lone surrogate is refused below
         if length > limits.pattern_length:
-            raise CodecError(f"contains a string of {length} bytes, more than the limit of {limits.pattern_length}")
+            raise CodecError(f"{op} a string of {length} bytes, more than the limit of {limits.pattern_length}")
     if op.mask and not (op is Operator.CONTAINS and type(operand) is str):
         operand = region(operand)  # or WKT and other forms that users may give would pass
     return Constraint(name, op, operand)

@@ -18,15 +18,15 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from contrada.forwarding.covering.domains import listed_domain
-from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.like import read_pattern
 from contrada.forwarding.language.values import INT_MAX, INT_MIN, Kind, from_microseconds, microseconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from contrada.forwarding.covering.budget import CoveringBudget
     from contrada.forwarding.covering.domains import Domain
-    from contrada.forwarding.language.constraint import Constraint
 
 
 _FEW: Final = 3
@@ -34,7 +34,8 @@ _FEW: Final = 3
 
 
 _PATTERNS: Final = (Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
-_UNWANTED: Final = (Operator.NOT_SUFFIX, Operator.NOT_CONTAINS)
+_UNWANTED: Final = (Operator.NOT_SUFFIX, Operator.NOT_CONTAINS, Operator.NOT_LIKE, Operator.NOT_FOLDED)
+_WHOLE: Final = (Operator.LIKE, Operator.NOT_LIKE, Operator.FOLDED, Operator.NOT_FOLDED)
 
 
 class _Chain(NamedTuple):
@@ -80,6 +81,10 @@ class OrderedDomain:
             return value == "" or any(cast("str", value) in pattern for pattern in patterns)
         if op in (Operator.NOT_SUFFIX, Operator.NOT_CONTAINS):
             return self._excludes(op, cast("str", value))
+        if op in _WHOLE:
+            return any(mine.op is op and mine.value == value for mine in self._constraints) or (
+                op is Operator.NOT_FOLDED and any(text != value for text in self._patterns(Operator.FOLDED))
+            )
         return False  # = and in: a domain that is not known to be finite holds more than they allow
 
     def _excludes(self, op: Operator, text: str) -> bool:
@@ -99,6 +104,7 @@ class OrderedDomain:
 def ordered_domain(kind: Kind, constraints: list[Constraint]) -> Domain | None:
     """The domain of constraints on numbers, strings or times, none of them `=` or `in`."""
     chain = _CHAINS[kind]
+    constraints = [each for c in constraints for each in _with_implied(c)]
     lo, hi = chain.bottom, chain.top
     for constraint in constraints:
         interval = _interval(chain, constraint)
@@ -109,6 +115,8 @@ def ordered_domain(kind: Kind, constraints: list[Constraint]) -> Domain | None:
     if not lo < hi or not _compatible([cast("str", c.value) for c in constraints if c.op is Operator.SUFFIX]):
         return None
     if any(_contradicts(one, other) for one in constraints if one.op in _UNWANTED for other in constraints):
+        return None
+    if len({c.value for c in constraints if c.op is Operator.FOLDED}) > 1:
         return None
     few = _few(chain, lo, hi)
     return OrderedDomain(chain, _Interval(lo, hi), constraints) if few is None else listed_domain(few, constraints)
@@ -157,9 +165,21 @@ def _compatible(suffixes: list[str]) -> bool:
     return all(longest.endswith(suffix) for suffix in suffixes)
 
 
+def _with_implied(constraint: Constraint) -> Iterator[Constraint]:
+    """Yield a constraint, and of `like` what its literal texts ask for."""
+    yield constraint
+    if constraint.op is Operator.LIKE:
+        pattern, name = read_pattern(cast("str", constraint.value)), constraint.name
+        yield Constraint(name, Operator.PREFIX, pattern.prefix)
+        yield Constraint(name, Operator.SUFFIX, pattern.suffix)
+        yield from (Constraint(name, Operator.CONTAINS, text) for _, text in pattern.literals)
+
+
 def _contradicts(unwanted: Constraint, other: Constraint) -> bool:
-    """Whether a pattern asks for what `not suffix` or `not contains` refuses."""
+    """Whether a pattern asks for what a negated one refuses."""
     text = cast("str", unwanted.value)
+    if unwanted.op in _WHOLE:
+        return other.op is unwanted.opposite.op and other.value == unwanted.opposite.value
     if unwanted.op is Operator.NOT_SUFFIX:
         return other.op is Operator.SUFFIX and cast("str", other.value).endswith(text)
     return other.op in _PATTERNS and text in cast("str", other.value)

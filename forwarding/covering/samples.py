@@ -18,6 +18,7 @@ import numpy as np
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.language.like import read_pattern
 from contrada.forwarding.language.operands import Negated, TextMatch, ValueSet
 from contrada.forwarding.language.values import Kind
 
@@ -73,6 +74,9 @@ def _candidates(constraints: list[Constraint]) -> Iterator[Value]:
             yield from _around(value)
         elif constraint.kind is Kind.REGION:
             yield from _points(cast("Region", value))
+        elif constraint.op in (Operator.LIKE, Operator.NOT_LIKE):
+            pattern = read_pattern(cast("str", value))
+            yield "".join(each or "a" for each in pattern.characters)
         elif value is not None:
             yield cast("Value", value)
             constants.append((constraint.kind, value))
@@ -96,6 +100,7 @@ def _near(kind: Kind, values: list[Any]) -> Iterator[Value]:
         yield from (value + step for value in ordered for step in (-1, 1) if abs(value) < 2**62)
     elif kind is Kind.STRING:
         yield ""
+        yield from (value.upper() for value in values)
         yield from (value + "a" for value in values)
         yield "".join(values)
     elif kind is Kind.TIME:

@@ -82,6 +82,14 @@ class Attribute:
         """The value is a string that ends with this text."""
         return self._filter(Operator.SUFFIX, text)
 
+    def like(self, pattern: str) -> Filter:
+        r"""The value is a string like this pattern: `%` is any text, `_` one character, `\%` and `\_` themselves."""
+        return self._filter(Operator.LIKE, pattern)
+
+    def equals_folded(self, text: str) -> Filter:
+        """The value is this string, upper and lower case being the same: `~=` in text."""
+        return self._filter(Operator.FOLDED, text)
+
     def contains(self, part: str | Region | Any) -> Filter:
         """The value is a string with this text in it, or a region with this region in its interior."""
         return self._filter(Operator.CONTAINS, part)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.language.like import check_pattern, is_like, simplest
 from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet, check_scalar, scalar_order
 from contrada.forwarding.language.values import Kind, check_name, check_time, check_value, kind_of
 from contrada.spatial.relations import relation
@@ -64,6 +65,10 @@ class Operator(StrEnum):
     NOT_SIMILAR = "not similar"
     WITHIN = "within"
     BEYOND = "beyond"
+    LIKE = "like"
+    NOT_LIKE = "not like"
+    FOLDED = "~="
+    NOT_FOLDED = "not ~="
 
     @property
     def mask(self) -> int:
@@ -140,6 +145,8 @@ class Constraint:
                 raise InvalidValue(f"{op!r} is not an operator; there are {', '.join(Operator)}") from None
         try:
             kind, operand = _OPERANDS[op](op, value)
+            if op is Operator.LIKE or op is Operator.NOT_LIKE:
+                op, operand = _plainer(op, cast("str", operand))
             _set_name(self, check_name(name))
         except InvalidValue as error:
             raise InvalidValue(f"constraint {name} {op}: {error}") from None
@@ -180,6 +187,10 @@ class Constraint:
             return bool(self.op.mask & found.mask)
         if op is Operator.CONTAINS:
             return cast("str", self.value) in cast("str", value)
+        if op is Operator.LIKE:
+            return is_like(cast("str", value), cast("str", self.value))
+        if op is Operator.FOLDED:
+            return cast("str", value).casefold() == self.value
         if op is Operator.MATCHES:
             return cast("TextMatch", self.value).holds(cast("GeoText", value))
         if op is Operator.SIMILAR:
@@ -280,6 +291,26 @@ def _text(op: Operator, value: object) -> tuple[Kind, Operand]:
     return kind, cast("str", text)
 
 
+def _folded(op: Operator, value: object) -> tuple[Kind, Operand]:
+    kind, text = _text(op, value)
+    return kind, cast("str", text).casefold()
+
+
+def _plainer(op: Operator, text: str) -> tuple[Operator, str]:
+    """An operator and operand that say what `like` or `not like` does, the same only if no plainer ones do."""
+    plain = simplest(text)
+    if plain is None:
+        return op, check_pattern(text)
+    word, operand = plain
+    if op is Operator.LIKE:
+        return Operator(word), operand
+    if word == "=":
+        return Operator.NE, operand
+    if not operand:
+        raise InvalidValue("every string is like that")
+    return (op, check_pattern(text)) if word == "prefix" else (Operator(f"not {word}"), operand)
+
+
 def _region(op: Operator, value: object) -> tuple[Kind, Operand]:
     from contrada.spatial.geometry.region import Region
 
@@ -349,6 +380,10 @@ _OPERANDS: Final[dict[Operator, Callable[[Operator, object], tuple[Kind | None, 
     Operator.MATCHES: _text_match,
     Operator.SIMILAR: _similar,
     Operator.NOT_EXISTS: _nothing,
+    Operator.LIKE: _text,
+    Operator.NOT_LIKE: _text,
+    Operator.FOLDED: _folded,
+    Operator.NOT_FOLDED: _folded,
     Operator.NOT_SUFFIX: _without_text,
     Operator.NOT_CONTAINS: _without_text,
     Operator.NOT_MATCHES: _negated,

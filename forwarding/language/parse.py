@@ -4,9 +4,9 @@
     term       = factor { "and" factor } ;
     factor     = { "not" } ( "(" expression ")" | "true" | constraint ) ;
     constraint = name { "not" } ( compare scalar | "exists" | "in" "[" scalar { "," scalar } "]"
-               | "between" scalar "and" scalar | ( "prefix" | "suffix" ) string | "contains" ( string | region )
-               | relation { "or" relation } region | ( "within" | "beyond" ) number "of" ( point | region )
-               | "matches" keywords [ "within" region ]
+               | "between" scalar "and" scalar | ( "prefix" | "suffix" | "like" | "~=" ) string
+               | "contains" ( string | region ) | relation { "or" relation } region
+               | ( "within" | "beyond" ) number "of" ( point | region ) | "matches" keywords [ "within" region ]
                | "similar" keywords "at" point "alpha" number "tau" number ) ;
 
 `docs/filters.md` has the whole grammar. Words are recognised in any case; names and strings are taken as written. The
@@ -164,6 +164,8 @@ class _Parser:
             op = self._relations(op)
         value = _READERS[op](self, op) if op in _READERS else self._region()
         try:
+            if negated and op is Operator.LIKE:
+                return [(Constraint(name, Operator.NOT_LIKE, value),)]
             constraint = Constraint(name, op, value)
             return negate_constraint(constraint) if negated else [(constraint,)]
         except InvalidValue as error:
@@ -360,6 +362,8 @@ _READERS: Final[dict[Operator, Callable[[_Parser, Operator], object]]] = {
     Operator.IN: _Parser._members,
     Operator.PREFIX: _Parser._string,
     Operator.SUFFIX: _Parser._string,
+    Operator.LIKE: _Parser._string,
+    Operator.FOLDED: _Parser._string,
     Operator.CONTAINS: _Parser._text_or_region,
     Operator.MATCHES: _Parser._matches,
     Operator.SIMILAR: _Parser._similar,

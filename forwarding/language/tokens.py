@@ -21,7 +21,7 @@ _DATE: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[0-9A-Za-z_:.+-]*+"
 _NUMBER: Final = r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
 _NAME: Final = r"[^\W\d][\w.-]*+"
 _STRING: Final = r'"(?:[^"\\]++|\\.)*+"?'
-_SYMBOL: Final = r"[<>!=]=|<>|&&|\|\||\S"
+_SYMBOL: Final = r"[<>!=~]=|<>|&&|\|\||\S"
 
 EXACT: Final = re.compile("|".join((_NAME, _STRING, _DATE, _NUMBER, _SYMBOL)), re.DOTALL)
 ORDINARY: Final = re.compile("|".join((_SHAPE, _NAME, _STRING, _DATE, _NUMBER, _SYMBOL)), re.DOTALL)

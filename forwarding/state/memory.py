@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from contrada.forwarding.kernels.match.finding import HASHES_BESIDE
-from contrada.forwarding.kernels.match.verifying import A_COLUMNS, C_SIZE, SUSPECTS, Scratch
+from contrada.forwarding.kernels.match.verifying import A_COLUMNS, C_SIZE, LETTERS, SUSPECTS, Scratch
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.kernels.memory.layout import Index
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME
@@ -162,7 +162,7 @@ class Memory:
                 pairs=np.empty((1024, 3), np.int64),
                 hashes=np.empty(4096, np.int64),
                 marks=np.zeros(0, np.int64),
-                suspects=np.empty(SUSPECTS, np.int64),
+                suspects=np.zeros(SUSPECTS + LETTERS, np.int64),
                 cursor=np.zeros(C_SIZE, np.int64),
             )
         if scratch.attributes.shape[0] < attributes:

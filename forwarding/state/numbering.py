@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
+from contrada.forwarding.batches.indexed import own_name, twins_of
 from contrada.forwarding.kernels.memory.names import NameIndex, Names
 from contrada.forwarding.state.hashes import Hashes, hash_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _T = TypeVar("_T")
 
@@ -57,13 +61,33 @@ class Numbering(Generic[_T]):
         return len(self.objects) - 1 - len(self._free)
 
 
+class NameNumbers(dict[str, int]):
+    """Numbers of names; and of attributes whose folded twins have one, the twins' names (batches/indexed.py)."""
+
+    __slots__ = ("folded",)
+
+    def __init__(self, numbers: Mapping[str, int]) -> None:
+        super().__init__(numbers)
+        self.folded = twins_of(numbers)
+
+
 class NameNumbering(Numbering[str]):
     """A numbering of attributes' names, which compiled code can ask too once somebody has asked for that."""
 
+    numbers: NameNumbers
+
     def __init__(self) -> None:
         super().__init__()
+        self.numbers = NameNumbers({})
         self._index: NameIndex | None = None
         self.changes = 0  # how often a number was given or released
+
+    @classmethod
+    def of(cls, objects: list[str | None]) -> Self:
+        """As any numbering."""
+        numbering = super().of(objects)
+        numbering.numbers = NameNumbers(numbering.numbers)
+        return numbering
 
     @property
     def names(self) -> Names:
@@ -78,18 +102,30 @@ class NameNumbering(Numbering[str]):
         number = super().number(thing)
         if len(self.numbers) > before:
             self.changes += 1
+            if (own := own_name(thing)) is not None:
+                self.numbers.folded[own] = thing
             if self._index is not None:
                 self._index.add(number, thing)
+                self._pair(thing if own is None else own)
         return number
+
+    def _pair(self, own: str) -> None:
+        """Tell compiled code of an attribute's folded twin."""
+        if self._index is not None and own in self.numbers:
+            self._index.pair(self.numbers[own], self.numbers.get(self.numbers.folded.get(own, ""), 0))
 
     def release(self, number: int) -> None:
         """Forget the name of a number."""
+        if (own := own_name(cast("str", self.objects[number]))) is not None:
+            del self.numbers.folded[own]
+            self._pair(own)
         super().release(number)
         self.changes += 1
         if self._index is not None:
             self._index.discard(number)
 
     def _check(self) -> None:
+        assert self.numbers.folded == twins_of(self.numbers)
         if self._index is not None:
             self._index._check()
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.batches.encode import Writer, as_ints, encode_constraint
+from contrada.forwarding.batches.indexed import ADDED, as_indexed
 from contrada.forwarding.covering.budget import CoveringBudget
 from contrada.forwarding.covering.simplify import Weigher, split_redundant
 from contrada.forwarding.kernels.change.adding import I_COUNT
@@ -255,11 +256,16 @@ class Changer:
             if self._simplify and len(constraints) > 1 and _repeats_a_name(constraints) and self._is_exact(each):
                 constraints, redundant, unsatisfiable = split_redundant(each, self.budget)
             for constraint in constraints:
+                if constraint.op in ADDED:
+                    for name, one in as_indexed(constraint):
+                        encode_constraint(writer, number(name), one, self._handle)
+                    continue
                 name = constraint.name
                 encode_constraint(writer, names.get(name) or number(name), constraint, self._handle)
             needed.append(len(writer.rows) >> 1)
             for constraint in redundant:
-                encode_constraint(writer, number(constraint.name), constraint, self._handle)
+                for name, one in as_indexed(constraint):
+                    encode_constraint(writer, number(name), one, self._handle)
             void.append(unsatisfiable)
             writer.end()
         batch = writer.batch()
@@ -286,8 +292,8 @@ class Changer:
             number = self._interfaces.find(interface)
             if number and (number >= len(counts) or not counts[number, I_COUNT]):
                 self._interfaces.release(number)
-            for constraint in each:
-                number = self._names.find(constraint.name)
+            for name in [name for constraint in each for name, _ in as_indexed(constraint)]:
+                number = self._names.find(name)
                 row = number * layout.KINDS
                 if number and (row >= len(fields) or not fields[row, layout.N_USES]):
                     self._names.release(number)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final
 
+from contrada.forwarding.batches.indexed import as_given, own_name, unfolded
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
@@ -35,7 +36,11 @@ _OPERATORS: Final = (
 
 
 _PRESENCE: Final = {layout.EXISTS: Operator.EXISTS, layout.ABSENT: Operator.NOT_EXISTS}
-_REFUSED: Final = {layout.PATTERN_SUFFIX: Operator.NOT_SUFFIX, layout.PATTERN_CONTAINS: Operator.NOT_CONTAINS}
+_REFUSED: Final = {
+    layout.PATTERN_SUFFIX: Operator.NOT_SUFFIX,
+    layout.PATTERN_CONTAINS: Operator.NOT_CONTAINS,
+    layout.PATTERN_LIKE: Operator.NOT_LIKE,
+}
 
 
 def key_float(key: int) -> float:
@@ -68,7 +73,7 @@ class Rebuilder:
             else:
                 constraints.append(self._constraint(word >> 4, word & 15))
                 at += 1
-        return Filter(constraints)
+        return Filter(as_given(constraints))
 
     def _name(self, operand: int) -> str:
         name = self._names[int(self._index.operands[operand, layout.O_TAG]) >> 8]
@@ -77,6 +82,10 @@ class Rebuilder:
 
     def _constraint(self, operand: int, op: int) -> Constraint:
         name = self._name(operand)
+        if (own := own_name(name)) is not None:
+            return unfolded(own, _OPERATORS[op], self._value(operand))
+        if op == layout.LIKE:
+            return Constraint(name, Operator.LIKE, self._value(operand))
         if op == layout.PLUG:
             kind = int(self._index.operands[operand, layout.O_TAG]) & 255
             return self._types[kind].constraint(int(self._index.operands[operand, layout.O_KEY]), name)

@@ -156,7 +156,7 @@ class GeotextType(PlainType):
         similar: dict[int, list[tuple[int, Similar]]] = {}
         if self._filled is not None:
             known = len(self._filled.ends)
-            self._post_filled(np.sort([handle for handle in handles if handle < known]))
+            self._post_filled(np.sort(np.array([handle for handle in handles if handle < known], np.int64)))
             handles = [handle for handle in handles if handle >= known]
         for handle in handles:
             name, _, value = self._records.get(handle)

@@ -28,7 +28,26 @@ if TYPE_CHECKING:
 
 NAMES = ("a", "b", "c")
 NUMBERS = (0, 1, 2, 3, -1, 0.0, -0.0, 1.0, 0.5, 1.5, 2**53, 2**53 + 1, 2.0**53, INT_MIN, INT_MAX, 1e300, -1e300, 5e-324)
-STRINGS = ("", "a", "b", "ab", "aa", "abc", "ba", "bab", "a\0", "é", "\U0010ffff", "a\U0010ffff", "\ud7ff", "\ue000")
+STRINGS = (
+    "",
+    "A",
+    "Ab",
+    "ss",
+    "%a_",
+    "a",
+    "b",
+    "ab",
+    "aa",
+    "abc",
+    "ba",
+    "bab",
+    "a\0",
+    "é",
+    "\U0010ffff",
+    "a\U0010ffff",
+    "\ud7ff",
+    "\ue000",
+)
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 TIMES = (NOON, NOON + timedelta(microseconds=1), NOON - timedelta(days=1), datetime(1, 1, 1, tzinfo=UTC))
 POINTS = tuple(Point(x, y) for x, y in ((0, 0), (1, 1), (2, 2), (4, 2), (2, 4), (3, 1), (9, 9)))
@@ -57,11 +76,14 @@ ORDERS = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
 DISTANCES = (Operator.WITHIN, Operator.BEYOND)
 PATTERNS = (Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
 REFUSALS = (Operator.NOT_SUFFIX, Operator.NOT_CONTAINS)
+LIKES = ("a%b", "%a_", "_", "__%", "a%", "%b%", "ab", "%", "%a%b%", "é%", "_%é", "\\%a%\\_", "a%%_%a", "\\\\%b")
+FOLDS = ("A", "aB", "É", "ß", "SS", "", "ﬁ")
 
 names = st.sampled_from(NAMES)
 keywords = st.frozensets(st.sampled_from(WORDS), min_size=1, max_size=3)
 numbers = st.sampled_from(NUMBERS)
 strings = st.sampled_from(STRINGS) | st.text("ab", max_size=3)
+like_patterns = st.sampled_from(LIKES) | st.text("ab%_", max_size=6)
 times = st.sampled_from(TIMES)
 points = st.sampled_from(POINTS)
 regions = st.sampled_from(REGIONS)
@@ -101,6 +123,14 @@ def constraints(
         st.builds(Constraint, names, st.just(Operator.IN), st.lists(scalars, min_size=1, max_size=4).map(ValueSet)),
         st.builds(Constraint, names, st.sampled_from(PATTERNS), strings),
         st.builds(Constraint, names, st.sampled_from(REFUSALS), strings.filter(bool)),
+        st.builds(Constraint, names, st.just(Operator.LIKE), like_patterns),
+        st.builds(Constraint, names, st.just(Operator.NOT_LIKE), like_patterns.filter(lambda p: p.strip("%"))),
+        st.builds(
+            Constraint,
+            names,
+            st.sampled_from((Operator.FOLDED, Operator.NOT_FOLDED)),
+            strings | st.sampled_from(FOLDS),
+        ),
         st.builds(Constraint, names, st.sampled_from((*RELATIONS, Operator.CONTAINS)), regions),
         st.builds(Constraint, names, st.sampled_from(DISTANCES), st.builds(Distance, lengths, points | regions)),
         st.builds(
@@ -158,6 +188,7 @@ def neighbours(value: object) -> Iterator[Value]:
         yield bool(value)
         yield str(value)
     elif isinstance(value, str):
+        yield from (value.upper(), value.replace("%", "ab").replace("_", "é").replace("\\", ""))
         yield from (value, value + "\0", value + "a", value + "\U0010ffff", "a" + value, value[:-1], value[1:])
         if value:
             last = ord(value[-1])

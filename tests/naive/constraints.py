@@ -82,8 +82,22 @@ def holds(constraint: Constraint, value: object) -> bool:
         Operator.GE: lambda a, b: b < a or a == b,
         Operator.PREFIX: lambda a, b: a[: len(b)] == b,
         Operator.SUFFIX: lambda a, b: a[len(a) - len(b) :] == b if len(b) <= len(a) else False,
+        Operator.LIKE: is_like,
+        Operator.FOLDED: lambda a, b: a.casefold() == b.casefold(),
         Operator.CONTAINS: lambda a, b: any(a[i : i + len(b)] == b for i in range(len(a) + 1)),
     }[op](value, wanted)
+
+
+def is_like(value: str, pattern: str) -> bool:
+    """Whether a text is like a pattern, tried out character by character."""
+    if not pattern:
+        return not value
+    if pattern[0] == "%":
+        return is_like(value, pattern[1:]) or bool(value and is_like(value[1:], pattern))
+    if pattern[0] == "_":
+        return bool(value and is_like(value[1:], pattern[1:]))
+    wanted, rest = (pattern[1], pattern[2:]) if pattern[0] == "\\" else (pattern[0], pattern[1:])
+    return value[:1] == wanted and is_like(value[1:], rest)
 
 
 def positive(constraint: Constraint) -> Constraint:

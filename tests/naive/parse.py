@@ -12,7 +12,7 @@ from contrada.forwarding.language.operands import Similar, TextMatch
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
 
-SYMBOLS = ("<=", ">=", "!=", *"<>=()[]{},")
+SYMBOLS = ("<=", ">=", "!=", "~=", *"<>=()[]{},")
 
 
 class Refused(Exception):
@@ -35,7 +35,7 @@ def cut(text: str) -> list[str]:
                 end += 2 if text[end] == "\\" else 1
             end += 1
         else:
-            while end < len(text) and not text[end].isspace() and text[end] not in '"<>=!()[]{},':
+            while end < len(text) and not text[end].isspace() and text[end] not in '"<>=!~()[]{},':
                 end += 1
         found.append(text[at:end])
         at = end

@@ -91,7 +91,7 @@ def _pattern_operator(index: Index, pattern: int) -> int:
 def _refuses_as_much(index: Index, a: int, b: int) -> bool:
     """Whether strings without the pattern b are without the pattern a."""
     wider, narrower = _pattern_operator(index, b), _pattern_operator(index, a)
-    return wider in (narrower, CONTAINS) and has_pattern(index, a, wider, b)
+    return narrower <= CONTAINS and wider in (narrower, CONTAINS) and has_pattern(index, a, wider, b)
 
 
 @bare_kernel
@@ -120,7 +120,8 @@ def value_satisfies(index: Index, value: int, at: int) -> bool:
         if kind != STRING or op in (ABSENT, LIKE):
             return False
         if op == NOT:
-            return not has_pattern(index, value, _pattern_operator(index, operand), operand)
+            pattern = _pattern_operator(index, operand)
+            return pattern <= CONTAINS and not has_pattern(index, value, pattern, operand)
         return op == IS or has_pattern(index, value, op, operand)
     if kind != index.operands[operand, O_TAG] & 255:
         return False

@@ -18,7 +18,7 @@ import numpy as np
 from contrada.forwarding.kernels.match.batch import FLOAT
 from contrada.forwarding.kernels.memory.keys import text_hash
 from contrada.forwarding.kernels.memory.layout import BOOL, NUMBER, POINT, STRING, TIME, Bytes, Ints
-from contrada.forwarding.kernels.memory.names import Names, find_name
+from contrada.forwarding.kernels.memory.names import R_TWIN, Names, find_name
 from contrada.spatial.storage.jit import bare_kernel
 
 LONGEST: Final = 1 << 16  # bytes of a body; so no string can be longer than the codec's limit
@@ -225,6 +225,23 @@ def _value(data: Bytes, at: int, end: int, name: int, out: Reading) -> int:
 
 
 @bare_kernel
+def _twin(data: Bytes, at: int, end: int, twin: int, out: Reading) -> bool:
+    """Write the folded twin of a value that is a string; whether it is ASCII, for the codec folds all others."""
+    head = data[at]
+    if not (0xA0 <= head <= 0xBF or 0xD9 <= head <= 0xDA):
+        return True
+    start, stop = _string(data, at, end)
+    for i in range(start, stop):
+        letter = data[i]
+        if letter >= 0x80:
+            return False
+        out.text[out.cursor[T_TEXT] + i - start] = letter | 0x20 if 0x41 <= letter <= 0x5A else letter
+    _write(out, twin << 8 | STRING, stop - start)
+    out.cursor[T_TEXT] += stop - start
+    return True
+
+
+@bare_kernel
 def _body(data: Bytes, at: int, end: int, names: Names, out: Reading) -> bool:
     """Read one body; whether it was read and not left."""
     if end - at > LONGEST or at >= end:
@@ -249,8 +266,9 @@ def _body(data: Bytes, at: int, end: int, names: Names, out: Reading) -> bool:
             if out.hashes[i] == hashed:  # a repeated name, or the hash of another: the codec will say
                 return False
         out.hashes[n] = hashed
-        at = _value(data, stop, end, find_name(names, data, start, stop - start, hashed), out)
-        if at < 0:
+        name = find_name(names, data, start, stop - start, hashed)
+        at = _value(data, stop, end, name, out)
+        if at < 0 or (names.rows[name, R_TWIN] != 0 and not _twin(data, stop, end, names.rows[name, R_TWIN], out)):
             return False
     return at == end
 

@@ -19,6 +19,7 @@ from contrada.forwarding.kernels.memory.layout import (
     IN,
     IS,
     LE,
+    LIKE,
     LT,
     NE,
     NOT,
@@ -26,6 +27,7 @@ from contrada.forwarding.kernels.memory.layout import (
     O_LEN,
     O_LOW,
     O_TAG,
+    PATTERN_LIKE,
     PATTERN_PREFIX,
     PLUG,
     POINT,
@@ -39,6 +41,7 @@ from contrada.forwarding.kernels.memory.layout import (
 )
 from contrada.forwarding.kernels.memory.words import compare_bytes, same_bytes
 from contrada.forwarding.kernels.substrings.searching import UNKNOWN, scan
+from contrada.forwarding.language.like import LONGEST
 from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 LOW_HALF = (1 << 32) - 1
@@ -56,6 +59,7 @@ A_PASS = 8  # the search that looked for all substrings of its name in it, or 0
 A_SCANNED = 9  # steps spent on looking for single ones
 A_COLUMNS = 10
 
+_PERCENT, _UNDERSCORE, _BACKSLASH = 0x25, 0x5F, 0x5C
 _SCANS = 32  # steps per byte of a text after which it is searched for all substrings: what that costs, about
 
 # Places in Scratch.cursor.
@@ -73,6 +77,7 @@ C_REFUSED = 14  # filters that a plugged-in type's search found, and whose masks
 C_SIZE = 15  # 10 and 11 are finding.py's
 
 SUSPECTS = 64  # room for suspects of one call
+LETTERS = 256  # words behind them, all 0 but while a `like` is decided
 
 
 class Scratch(NamedTuple):
@@ -88,7 +93,7 @@ class Scratch(NamedTuple):
     pairs: Ints  # (n, 3): number of the value, kind, handle
     hashes: Ints  # fingerprints of a text's beginnings, and room beside: see HASHES_BESIDE
     marks: Ints  # by operand: the last search for substrings that found the node, see C_PASS
-    suspects: Ints  # filters that were looked at in vain, one in some hundreds: their access may be a bad one
+    suspects: Ints  # filters that were looked at in vain, one in some hundreds: their access may be a bad one; LETTERS
     cursor: Ints
 
 
@@ -171,6 +176,45 @@ def _has_pattern(index: Index, message: Message, scratch: Scratch, a: int, op: i
     return scratch.marks[row[O_KEY]] == value[A_PASS]
 
 
+@bare_kernel
+def _is_like(index: Index, message: Message, scratch: Scratch, a: int, operand: int) -> bool:
+    """Whether an attribute's text is like a pattern: the automaton of language/like.py, over bytes.
+
+    Bit i of `letters[b]` says that element i of the pattern is the byte b. A `_` takes the first byte of a character,
+    and its state stays for the bytes that continue it.
+    """
+    value, row = message.attributes[a], index.operands[operand]
+    if value[A_LENGTH] > LONGEST:
+        return False
+    letters = scratch.suspects[SUSPECTS:]
+    stay, anything, continued, count = 0, 0, 0, 0
+    at, end = row[O_LOW], row[O_LOW] + row[O_LEN]
+    while at < end:
+        letter = index.text[at]
+        if letter == _PERCENT:
+            stay |= 1 << count
+        else:
+            if letter == _UNDERSCORE:
+                anything |= 1 << count
+                continued |= 2 << count
+            else:
+                if letter == _BACKSLASH:
+                    at += 1
+                letters[index.text[at]] |= 1 << count
+            count += 1
+        at += 1
+    reached = 1
+    for i in range(value[A_START], value[A_START] + value[A_LENGTH]):
+        letter = message.text[i]
+        if letter & 0xC0 == 0x80:
+            reached = (reached & letters[letter]) << 1 | reached & (stay | continued)
+        else:
+            reached = (reached & (letters[letter] | anything)) << 1 | reached & stay
+    for i in range(row[O_LOW], end):
+        letters[index.text[i]] = 0
+    return reached >> count & 1 == 1
+
+
 @bare_inline_kernel
 def word_holds(index: Index, message: Message, scratch: Scratch, at: int) -> bool:
     """Whether the constraint at `words[at]`, not of a plugged-in type, holds."""
@@ -203,6 +247,8 @@ def word_holds(index: Index, message: Message, scratch: Scratch, at: int) -> boo
     if op >= IS:
         if kind != STRING or op == ABSENT:
             return False
+        if op == LIKE or tag & 255 == PATTERN_LIKE:
+            return (op == LIKE) == _is_like(index, message, scratch, a, operand)
         if op == NOT:
             return not _has_pattern(index, message, scratch, a, PREFIX + (tag & 255) - PATTERN_PREFIX, operand)
         return op == IS or _has_pattern(index, message, scratch, a, op, operand)

@@ -1,7 +1,8 @@
 """Names by their bytes: what a kernel that reads encoded notifications asks for an attribute's number.
 
     slots  (2**k,)  open addressing by the hash of a name: its number, or 0
-    rows   (n, 3)   by number: hash, place in `text`, length in bytes; a length of 0 is nobody's
+    rows   (n, 4)   by number: hash, place in `text`, length in bytes; a length of 0 is nobody's; and the number of the
+                    attribute's folded twin, or 0 (batches/indexed.py)
     text   bytes    the names in UTF-8
 
 A number that is given up only loses its length, and its slot stays: a probe passes over it. `NameIndex` (Python's
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from contrada.forwarding.batches.indexed import twins_of
 from contrada.forwarding.kernels.memory.keys import text_hash
 from contrada.spatial.storage.jit import bare_kernel
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 R_HASH: Final = 0
 R_START: Final = 1
 R_LENGTH: Final = 2
+R_TWIN: Final = 3
 
 
 class Names(NamedTuple):
@@ -80,13 +83,17 @@ class NameIndex:
         lengths = np.array([len(each) for each in encoded], np.int64)
         self._filled = int(np.count_nonzero(lengths))
         self._used = int(lengths.sum())
-        rows = np.zeros((2 * len(encoded) + 16, 3), np.int64)
+        rows = np.zeros((2 * len(encoded) + 16, 4), np.int64)
         rows[: len(encoded), R_LENGTH] = lengths
         rows[: len(encoded), R_START] = np.cumsum(lengths) - lengths
         text = np.zeros(2 * self._used + 1024, np.uint8)
         text[: self._used] = np.frombuffer(b"".join(encoded), np.uint8)
         self.names = Names(np.zeros(1 << (4 * self._filled + 64).bit_length(), np.int64), rows, text)
         file_names(self.names, 0, len(encoded))
+        known = {name: number for number, name in enumerate(self._objects) if name is not None}
+        for own, twin in twins_of(known).items():
+            if own in known:
+                rows[known[own], R_TWIN] = known[twin]
 
     def add(self, number: int, name: str) -> None:
         """File the name of a number that has none."""
@@ -97,14 +104,18 @@ class NameIndex:
             self._file_all()  # the register has it already
             return
         text[self._used : end] = np.frombuffer(encoded, np.uint8)
-        rows[number] = 0, self._used, len(encoded)
+        rows[number] = 0, self._used, len(encoded), 0
         self._used = end
         self._filled += 1
         file_names(self.names, number, number + 1)
 
+    def pair(self, number: int, twin: int) -> None:
+        """Say which number the folded twin of an attribute has, or 0."""
+        self.names.rows[number, R_TWIN] = twin
+
     def discard(self, number: int) -> None:
         """Forget the name of a number."""
-        self.names.rows[number, R_LENGTH] = 0
+        self.names.rows[number, R_LENGTH] = self.names.rows[number, R_TWIN] = 0
 
     def _check(self) -> None:
         slots, rows, text = self.names
