@@ -6,6 +6,7 @@
 # make interpreters  the other Pythons that are promised      make check         lint, types and imports
 # make java          is there a Java for Spark's tests?       make wheel         dist/*.whl, compiled kernels inside
 # make pytest        the tests                               make coverage      the tests, and what they reach
+# make bench-peers   Contrada beside its rivals
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -16,7 +17,7 @@ WORKERS ?= 2
 # Containers often forbid bytecode. Without it every process of the tests compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test check lint types imports interpreters java pytest coverage format demo cluster-demo wheel clean
+.PHONY: setup test check lint types imports interpreters java pytest coverage format bench-peers demo cluster-demo wheel clean
 setup: $(STAMP)
 
 $(RUNS): pyproject.toml constraints.txt setup.py
@@ -63,6 +64,10 @@ test: check interpreters pytest
 format: setup
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+
+bench-peers: setup
+	$(PIP) --editable '.[peers]'
+	$(BIN)/python -m benchmarks.peers $(ARGS)
 
 bench-%: setup
 	$(BIN)/python -m benchmarks.$* $(ARGS)

@@ -76,36 +76,36 @@ class Shapely:
         return found
 
 
-def install_koncorde(directory: Path | None) -> Path | str:
-    """A directory with koncorde in its `node_modules`; or why there is none.
+def install_package(package: str, directory: Path | None = None) -> Path | str:
+    """A directory with a package of npm in its `node_modules`; or why there is none.
 
-    Installing compiles C++ for minutes, so it is done once: in `directory`, or in the user's cache.
+    Installing may compile C++ for minutes, so it is done once: in `directory`, or in the user's cache.
     """
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None:
         return "there is no node on the PATH; install Node.js 18 or newer"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    place = (directory or cache / "contrada" / "koncorde").resolve()
-    if (place / "node_modules" / "koncorde").is_dir():
+    place = (directory or cache / "contrada" / package).resolve()
+    if (place / "node_modules" / package).is_dir():
         return place
     if npm is None:
-        return f"koncorde is not in {place}, and there is no npm on the PATH to install it with"
+        return f"{package} is not in {place}, and there is no npm on the PATH to install it with"
     place.mkdir(parents=True, exist_ok=True)
-    print(f"installing koncorde in {place}, once; it compiles C++ for some minutes …", file=sys.stderr, flush=True)
-    install = [npm, "install", "--no-save", "--no-audit", "--no-fund", "--prefix", str(place), "koncorde"]
+    print(f"installing {package} in {place}, once; that may take minutes …", file=sys.stderr, flush=True)
+    install = [npm, "install", "--no-save", "--no-audit", "--no-fund", "--prefix", str(place), package]
     try:
         subprocess.run(install, cwd=place, capture_output=True, text=True, check=True, timeout=_PATIENCE)
     except subprocess.TimeoutExpired:
-        return f"npm install koncorde took more than {_PATIENCE} s; run it in {place} and start again"
+        return f"npm install {package} took more than {_PATIENCE} s; run it in {place} and start again"
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().splitlines() or ["nothing"]
-        return f"npm install koncorde failed in {place}; it needs the network and a C++ compiler, and said: {said[-1]}"
+        return f"npm install {package} failed in {place}; it said: {said[-1]}"
     return place
 
 
 def koncorde(rows: Sequence[Row], notifications: Sequence[dict[str, Any]], directory: Path | None) -> float | str:
     """Notifications per second of koncorde, which knows points in polygons; or why it could not be measured."""
-    installed = install_koncorde(directory)
+    installed = install_package("koncorde", directory)
     if isinstance(installed, str):
         return installed
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,0 +1,193 @@
+"""`make bench-peers`: fences by many engines and brokers end to end, in one table, with the same answers.
+
+    python -m benchmarks.peers [--data DIR] [--only fences|batch|brokers] [--quick]
+
+A peer that is not installed is named with what it needs. `pip install '.[peers]'` has those that are Python packages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import statistics
+import sys
+import time
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.harness import Report, data_directory
+from benchmarks.peers import node, postgis
+from benchmarks.peers.end_to_end import rate
+from benchmarks.peers.fences import S2, ContradaEngine, Fences, SedonaJoin, StrTree
+from contrada.forwarding.warm import compile_kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from benchmarks.peers.fences import Engine
+
+SLOW = 40  # events for engines that look at every fence
+ASKED = {"koncorde": 20.0, "shapely STRtree": 10.0, "PostGIS, GiST": 50.0}
+
+
+def main() -> int:
+    """Measure everything, or a part."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", help="real polygons; else $CONTRADA_DATA, else made ones only")
+    parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--quick", action="store_true", help="fewer fences, events and notifications")
+    arguments = parser.parse_args()
+    compile_kernels()
+    report = Report("peers")
+    for name, part in PARTS.items():
+        if arguments.only in (None, name):
+            part(report, data_directory(arguments.data), arguments.quick)
+    return report.finish()
+
+
+def fences(report: Report, data: Path | None, quick: bool) -> None:
+    """10,000 filters of a kind and a polygon; points as notifications, one at a time."""
+    count = 1_000 if quick else 10_000
+    _fences(report, "crowded", Fences.crowded(count, 2_000), asked=True)
+    if data is not None:
+        _fences(report, "census blocks", Fences.blocks(count, 2_000, data), asked=False)
+
+
+def _fences(report: Report, name: str, work: Fences, *, asked: bool) -> None:
+    ours, built = _timed(lambda: ContradaEngine(work))
+    truth = [ours.match(point, kind) for point, kind in zip(work.points, work.point_kinds, strict=True)]
+    rows = [_row(ours, built, work, truth)]
+    rows.append(_row(*_timed(lambda: StrTree(work)), work, truth))
+    if find_spec("s2geometry"):
+        # Its edges are geodesics: some answers near an edge are others.
+        rows.append(_row(*_timed(lambda: S2(work)), work.first(500), truth[:500], alike=0.99))
+    else:
+        report.console.print("s2geometry was not measured: pip install '.[peers]'")
+    rows += _postgis(report, work, truth)
+    for package in node.ENGINES:
+        few = work.first(SLOW)
+        measured = node.measure(package, few)
+        if isinstance(measured, str):
+            report.console.print(f"{package} was not measured: {measured}")
+        else:
+            _check(package, measured.answers, truth[:SLOW])
+            rows.append(_shown(package, measured.built, measured.times, measured.memory))
+    _report(report, f"{len(work.rings):,} fences ({name}) of a kind and a polygon, a point at a time", rows, asked)
+
+
+def _postgis(report: Report, work: Fences, truth: list[set[int]]) -> list[dict[str, Any]]:
+    bin = postgis.programs()
+    if isinstance(bin, str) or not find_spec("psycopg"):
+        report.console.print(f"PostGIS was not measured: {bin if isinstance(bin, str) else 'pip install psycopg'}")
+        return []
+    with postgis.cluster(bin) as url:
+        engine, built = _timed(lambda: postgis.PostGis(url, work))
+        try:
+            return [_row(engine, built, work.first(500), truth[:500])]
+        finally:
+            engine.close()
+
+
+def batch(report: Report, data: Path | None, quick: bool) -> None:
+    """Points in 100,000 polygons and nothing else, all at once."""
+    count, events = 5_000 if quick else 100_000, 20_000
+    work = (Fences.crowded(count, events) if data is None else Fences.blocks(count, events, data)).without_kinds()
+    ours, built = _timed(lambda: ContradaEngine(work))
+    truth = ours.match_all(work)
+    rows = [_batch_row("Contrada, match_many", built, lambda: ours.match_all(work), work, truth)]
+    tree, built = _timed(lambda: StrTree(work))
+    rows.append(_batch_row(tree.name, built, lambda: tree.match_all(work), work, truth))
+    if find_spec("sedonadb"):
+        sedona, built = _timed(lambda: SedonaJoin(work))
+        rows.append(_batch_row(sedona.name, built, lambda: sedona.match_all(work), work, truth))
+        report.target("points in polygons over sedonadb, batch", rows[-1]["µs a point"] / rows[0]["µs a point"], 1.0)
+    else:
+        report.console.print("sedonadb was not measured: pip install '.[peers]'")
+    report.table(f"{len(work.points):,} points in {len(work.rings):,} polygons at once", rows)
+
+
+def brokers(report: Report, _data: Path | None, quick: bool) -> None:
+    """One publisher and one subscriber in asyncio, one equality."""
+    count = 20_000 if quick else 200_000
+    rates: dict[str, list[float]] = {}
+    for _ in range(1 if quick else 3):  # in turn, so that all have the same weather
+        for name in ("contrada", "nats-server", "mosquitto"):
+            measured = rate(name, count if name != "mosquitto" else count // 10)
+            if isinstance(measured, str):
+                report.console.print(f"{name} was not measured: {measured}")
+            else:
+                rates.setdefault(name, []).append(measured)
+    rows = [{"broker": name, "notifications a second": statistics.median(each)} for name, each in rates.items()]
+    report.table("A publisher and a subscriber in asyncio, one equality, the median run", rows)
+    if "nats-server" in rates:
+        ratio = statistics.median(rates["contrada"]) / statistics.median(rates["nats-server"])
+        report.target("end to end over nats-server and nats-py", ratio, 1.0)
+
+
+PARTS: dict[str, Callable[[Report, Path | None, bool], None]] = {"fences": fences, "batch": batch, "brokers": brokers}
+
+
+def _timed(make: Callable[[], Any]) -> tuple[Any, float]:
+    gc.collect()
+    began = time.perf_counter()
+    made = make()
+    return made, time.perf_counter() - began
+
+
+def _row(engine: Engine, built: float, work: Fences, truth: list[set[int]], alike: float = 1.0) -> dict[str, Any]:
+    """Ask an engine event by event, and hold its answers to ours."""
+    events = list(zip(work.points, work.point_kinds, strict=True))
+    for point, kind in events[:20]:
+        engine.match(point, kind)
+    times, answers = [], []
+    for point, kind in events:
+        began = time.perf_counter()
+        found = engine.match(point, kind)
+        times.append(time.perf_counter() - began)
+        answers.append(found)
+    _check(engine.name, answers, truth, alike)
+    return _shown(engine.name, built, times)
+
+
+def _check(name: str, answers: list[set[int]], truth: list[set[int]], alike: float = 1.0) -> None:
+    same = np.mean([mine == theirs for mine, theirs in zip(answers, truth, strict=True)])
+    if same < alike:
+        raise SystemExit(f"{name} answers as Contrada does for {same:.1%} of the events only")
+
+
+def _shown(name: str, built: float, times: Sequence[float], memory: float | None = None) -> dict[str, Any]:
+    return {
+        "engine": name,
+        "built, s": built,
+        "median, µs": float(np.median(times)) * 1e6,
+        "p99, µs": float(np.quantile(times, 0.99)) * 1e6,
+        "memory of its process, MB": "" if memory is None else f"{memory / 1e6:.0f}",
+    }
+
+
+def _batch_row(
+    name: str, built: float, match: Callable[[], list[set[int]]], work: Fences, truth: list[set[int]]
+) -> dict[str, Any]:
+    times = []
+    for _ in range(3):
+        answers, took = _timed(match)
+        times.append(took)
+    _check(name, answers, truth)
+    return {"engine": name, "built, s": built, "µs a point": min(times) / len(work.points) * 1e6}
+
+
+def _report(report: Report, title: str, rows: list[dict[str, Any]], asked: bool) -> None:
+    ours = rows[0]["median, µs"]
+    for row in rows:
+        row["times ours"] = row["median, µs"] / ours
+        row["ahead"] = "" if row is rows[0] else "Contrada" if row["times ours"] > 1 else row["engine"]
+        if asked and row["engine"] in ASKED:
+            report.target(f"fences over {row['engine']}", row["times ours"], ASKED[row["engine"]])
+    report.table(title, rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
