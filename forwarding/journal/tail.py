@@ -79,6 +79,10 @@ class Tail:
         self._synced: tuple[int, int, int] | None = None  # end, size and checksum of the current file on disk
         if not lenient:
             self._recover(found)
+        elif self.files:  # nobody was promised anything: the first sync is also for what was found
+            self.on_disk = min(found.promised, self.last_written)
+            self._retired.append(disk.open(self.files[-1].path))
+            self._named = False
 
     # -- beginning ------------------------------------------------------------------------------------------
 
@@ -136,7 +140,6 @@ class Tail:
         found.recovery.rewritten = end + 1 - first
         old.cut(first, blocks[0].offset, blocks[0].before)
         self._disk.truncate(old.path, old.size)
-        self._sync_found(old)
 
     # -- writing --------------------------------------------------------------------------------------------
 

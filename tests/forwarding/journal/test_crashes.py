@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.forwarding.journal.auditor import Auditor
+from tests.forwarding.journal.auditor import Auditor, Lost, audit_lenient
+from tests.forwarding.journal.simulated_disk import SimulatedDisk
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -27,6 +28,17 @@ def test_damage_costs_what_it_hit_and_is_told(seed: int) -> None:
 @given(st.integers(0, 2**40), st.integers(1, 12))
 def test_nothing_promised_is_lost_by_any_schedule(seed: int, crashes: int) -> None:
     assert Auditor(seed, crashes).run() > 0
+
+
+def test_a_lenient_journal_keeps_what_it_commits() -> None:
+    for seed in range(100):
+        audit_lenient(seed, 10)
+
+
+def test_the_auditor_of_lenient_journals_sees_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SimulatedDisk, "sync", lambda disk, file: None)
+    with pytest.raises(Lost):
+        audit_lenient(0, 100)
 
 
 def test_a_seed_reproduces_a_run() -> None:
