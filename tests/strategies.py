@@ -10,9 +10,11 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import shapely
 from hypothesis import assume
 from hypothesis import strategies as st
 
+from contrada.errors import InvalidRegion
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
 from tests.naive.relate import cleaned, is_simple, turn
@@ -240,3 +242,59 @@ def _ulps(value, steps):
 def _in_range(ring):
     """Put coordinates below the smallest magnitude that regions take at zero."""
     return [(x if abs(x) >= 1e-100 else 0.0, y if abs(y) >= 1e-100 else 0.0) for x, y in ring]
+
+
+@st.composite
+def tilings(draw, most=4):
+    """Any valid region on a small grid: tiles of squares cut along both diagonals, some taken, and joined.
+
+    Holes, parts in holes, parts and holes that touch at points, and slits between them abound.
+    """
+    width, height = draw(st.integers(1, most)), draw(st.integers(1, most))
+    whole = draw(st.booleans())
+    size = width * height * (1 if whole else 4)
+    chosen = draw(st.integers(1, (1 << size) - 1))
+    tiles = []
+    for k in range(size):
+        if chosen >> k & 1:
+            cell, quarter = (k, None) if whole else divmod(k, 4)
+            x, y = 2 * (cell % width), 2 * (cell // width)
+            corners = [(x, y), (x + 2, y), (x + 2, y + 2), (x, y + 2)]
+            if quarter is None:
+                tiles.append(corners)
+            else:
+                tiles.append([corners[quarter], corners[(quarter + 1) % 4], (x + 1, y + 1)])
+    return tiles
+
+
+def joined(tiles: list[Ring]) -> Region:
+    """The region of tiles, whose edges are shared whole."""
+    return Region.of(shapely.unary_union([shapely.Polygon(tile) for tile in tiles]))
+
+
+@st.composite
+def compound_regions(draw, most=4):
+    """Regions of several rings, and single ones where chance has it; integer, sheared or scaled to awkward doubles."""
+    tiles = draw(tilings(most))
+    dx, dy = draw(st.integers(-2, 2)), draw(st.integers(-2, 2))
+    return joined([[(x + dx, y + dy) for x, y in tile] for tile in tiles])
+
+
+@st.composite
+def compound_pairs(draw, most=4):
+    """Pairs that touch, share stretches, fill one another's holes: of one grid, mapped the same way."""
+    pair = draw(st.tuples(compound_regions(most), compound_regions(most)))
+    a, b, c, d = draw(
+        st.sampled_from([(1, 0, 0, 1), (0.1, 0, 0, 0.3), (1, 1, 0, 1), (3, -1, 1, 2), (1e-3, 0.7, 0.9, 0)])
+    )
+    if (a, b, c, d) == (1, 0, 0, 1):
+        return pair
+    # Rounding moves the vertices: they stay where both regions have them, and edges along one another may part.
+    mapped = []
+    for region in pair:
+        moved = [[[(a * x + b * y, c * x + d * y) for x, y in ring.tolist()] for ring in part] for part in region.rings]
+        try:
+            mapped.append(Region.of({"type": "MultiPolygon", "coordinates": moved}))
+        except InvalidRegion:
+            assume(False)
+    return tuple(mapped)

@@ -2,7 +2,7 @@
 
     number, string, bool   as they are
     time                   {"type": "Time", "time": "2026-11-16T09:30:00Z"}
-    Point, Region          GeoJSON geometries; a Box is the Polygon of its corners with a "bbox" member
+    Point, Region          GeoJSON geometries, Polygon or MultiPolygon; a Box is the Polygon of its corners with "bbox"
     GeoText                a GeoJSON Feature: its place as geometry, {"keywords": [...]} as properties
     filter                 an array of filters, each an array of {"name": ..., "op": ..., "value": ...}
     operand of matches     (and of not matches) {"keywords": [...], "within": geometry or null}
@@ -108,8 +108,10 @@ def _to_plain(value: Value) -> object:
     from contrada.spatial.geometry.region import Box
 
     shape = cast("Region", value)
-    ring = shape.coords.tolist()
-    plain = {"type": "Polygon", "coordinates": [[*ring, ring[0]]]}
+    parts = [[ring.tolist() for ring in part] for part in shape.rings]
+    plain: dict[str, object] = {"type": "Polygon", "coordinates": parts[0]}
+    if len(parts) > 1:
+        plain = {"type": "MultiPolygon", "coordinates": parts}
     return plain | {"bbox": list(shape.bounds)} if isinstance(shape, Box) else plain
 
 
@@ -206,8 +208,10 @@ def _time(text: object) -> datetime:
 
 def _geometry(plain: object, limits: Limits) -> Point | Region:
     """A GeoJSON geometry, judged by Point and Region."""
-    if type(plain) is not dict or plain.get("type") not in ("Point", "Polygon"):
-        raise CodecError("a JSON object as value is a Time, a Point, a Polygon, or a Feature with keywords")
+    if type(plain) is not dict or plain.get("type") not in ("Point", "Polygon", "MultiPolygon"):
+        raise CodecError(
+            "a JSON object as value is a Time, a Point, a Polygon or MultiPolygon, or a Feature with keywords"
+        )
     if plain["type"] == "Point":
         from contrada.spatial.geometry.point import Point
 
@@ -218,15 +222,22 @@ def _geometry(plain: object, limits: Limits) -> Point | Region:
 
     box = plain.get("bbox")
     _, rings, *_ = _members(plain, "type", "coordinates", *(["bbox"] if "bbox" in plain else []))
-    if type(rings) is list and rings and type(rings[0]) is list and len(rings[0]) - 1 > limits.vertices:
-        raise CodecError(f"a region of {len(rings[0]) - 1} vertices, more than the limit of {limits.vertices}")
-    region = Region({"type": "Polygon", "coordinates": rings})
+    vertices = _vertices(rings if plain["type"] == "MultiPolygon" else [rings])
+    if vertices > limits.vertices:
+        raise CodecError(f"a region of {vertices} vertices, more than the limit of {limits.vertices}")
+    region = Region({"type": plain["type"], "coordinates": rings})
     if box is None:
         return region
     corners = Box(*_coordinates(box, 4, "a bbox"))
     if corners != region:
         raise CodecError("a Polygon with a bbox that is not itself that box: leave the bbox out")
     return corners
+
+
+def _vertices(parts: object) -> int:
+    """How many vertices closed rings by part have; 0 of what will be refused as none."""
+    listed = [part for part in parts if type(part) is list] if type(parts) is list else []
+    return sum(len(ring) - 1 for part in listed for ring in part if type(ring) is list)
 
 
 def _constraint_of(item: object, limits: Limits) -> Constraint:

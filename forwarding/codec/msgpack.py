@@ -12,6 +12,8 @@
                    2 region    x y of each vertex, unclosed
                    3 box       x1 y1 x2 y2
                    4 geotext   msgpack [point or box, keywords]
+                   5 compound  a region of several rings: how many; then of each ring how many vertices it has, negative
+                               for a hole of the last shell before it; then x y of each vertex, rings unclosed
 
 Encoding raises `InvalidValue` for what no notification may hold. Decoding trusts nothing: `Limits` bound every size, a
 region is validated anew, repeated names are refused, and whatever is wrong raises `CodecError` with the reason and
@@ -68,6 +70,7 @@ POINT: Final = 1
 REGION: Final = 2
 BOX: Final = 3
 GEOTEXT: Final = 4
+COMPOUND: Final = 5
 
 _PAIR: Final = struct.Struct("<2d")
 _CORNERS: Final = struct.Struct("<4d")
@@ -195,7 +198,11 @@ def _encode_ext(value: object) -> msgpack.ExtType:
     shape = cast("Region", value)
     if isinstance(shape, Box):
         return msgpack.ExtType(BOX, _CORNERS.pack(*shape.bounds))
-    return msgpack.ExtType(REGION, shape.coords.astype("<f8", copy=False).tobytes())
+    coords = shape.coords.astype("<f8", copy=False).tobytes()
+    counts = [-(len(ring) - 1) if hole else len(ring) - 1 for part in shape.rings for hole, ring in enumerate(part)]
+    if len(counts) == 1:
+        return msgpack.ExtType(REGION, coords)
+    return msgpack.ExtType(COMPOUND, struct.pack(f"<{1 + len(counts)}d", len(counts), *counts) + coords)
 
 
 def _constraint_array(constraint: Constraint) -> list[object]:
@@ -281,6 +288,8 @@ def _decode_ext(code: int, data: bytes, limits: Limits) -> Value:
             if vertices > limits.vertices:
                 raise CodecError(f"a region of {vertices} vertices, more than the limit of {limits.vertices}")
             return Region(np.frombuffer(data, "<f8").reshape(-1, 2))
+        if code == COMPOUND and len(data) % 8 == 0:
+            return _decode_compound(data, limits)
         if code == GEOTEXT:
             options = _options(limits) | {"ext_hook": _decode_place}  # a place holds no geotext in turn
             place, keywords = parts(msgpack.unpackb(data, **options), "geotext", 2)
@@ -288,6 +297,31 @@ def _decode_ext(code: int, data: bytes, limits: Limits) -> Value:
         return _decode_place(code, data)
     except InvalidValue as error:
         raise CodecError(str(error)) from None
+
+
+def _decode_compound(data: bytes, limits: Limits) -> Region:
+    import numpy as np
+
+    from contrada.spatial.geometry.region import Region
+
+    numbers = np.frombuffer(data, "<f8")
+    rings = float(numbers[0]) if len(numbers) else 0.0
+    if not 2 <= rings < len(numbers) or not rings.is_integer():
+        raise CodecError("a region of several rings that does not say how many")
+    counts, coords = numbers[1 : 1 + int(rings)], numbers[1 + int(rings) :]
+    if 2 * limits.vertices < len(coords):
+        raise CodecError(f"a region of {len(coords) // 2} vertices, more than the limit of {limits.vertices}")
+    sizes = np.abs(counts)
+    if not (sizes >= 1).all() or (sizes % 1).any() or counts[0] < 0 or 2 * sizes.sum() != len(coords):
+        raise CodecError("a region of several rings that are not of the vertices it has")
+    parts: list[list[Any]] = []
+    for ring, count in zip(
+        np.split(coords.reshape(-1, 2), np.cumsum(sizes).astype(np.int64)[:-1]), counts, strict=True
+    ):
+        if count > 0:
+            parts.append([])
+        parts[-1].append(ring)
+    return Region({"type": "MultiPolygon", "coordinates": parts})
 
 
 def _decode_place(code: int, data: bytes) -> Point | Box:

@@ -77,7 +77,9 @@ def relations_by_mbr(a: Region, b: Region) -> int:
     if a is b:
         return Relation.EQUALS.mask
     code = mbr.relate_boxes(*a.bounds, *b.bounds)
-    return 1 << code if type(a) is Box and type(b) is Box else mbr.POSSIBLE[code]
+    if type(a) is Box and type(b) is Box:
+        return 1 << code
+    return (mbr.POSSIBLE if a.in_one_part and b.in_one_part else mbr.POSSIBLE_OF_PARTS)[code]
 
 
 class RelationDomain:

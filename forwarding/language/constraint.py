@@ -415,4 +415,4 @@ def _operand_order(constraint: Constraint) -> tuple[object, ...]:
 
 
 def _region_order(region: Region | None) -> tuple[object, ...]:
-    return () if region is None else (region.bounds, region.coords.tolist())
+    return () if region is None else (region.bounds, [ring.tolist() for part in region.rings for ring in part])

@@ -95,14 +95,17 @@ def format_shape(shape: Point | Region) -> str:
 
 
 def format_region(region: Region) -> str:
-    """A BOX literal for a Box, else a POLYGON, closed as WKT asks."""
+    """A BOX literal for a Box, else a POLYGON or MULTIPOLYGON, closed as WKT asks."""
     from contrada.spatial.geometry.region import Box
 
     if isinstance(region, Box):
         x1, y1, x2, y2 = region.bounds
         return f"BOX({_format_position(x1, y1)}, {_format_position(x2, y2)})"
-    coords = region.coords.tolist()
-    return f"POLYGON(({', '.join(_format_position(x, y) for x, y in [*coords, coords[0]])}))"
+    parts = [
+        "(" + ", ".join(f"({', '.join(_format_position(x, y) for x, y in ring.tolist())})" for ring in part) + ")"
+        for part in region.rings
+    ]
+    return f"POLYGON{parts[0]}" if len(parts) == 1 else f"MULTIPOLYGON({', '.join(parts)})"
 
 
 def _format_position(x: float, y: float) -> str:

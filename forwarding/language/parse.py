@@ -299,14 +299,16 @@ class _Parser:
             x2, y2 = self._position()
             self._expect(")")
             return self._make(lambda: Box(x1, y1, x2, y2), start)
+        if self._accept("multipolygon"):
+            parts = self._list("(", self._rings, ")")
+            return self._make(lambda: Region({"type": "MultiPolygon", "coordinates": parts}), start)
         if not self._accept("polygon"):
             self._fail(expected)
-        self._expect("(")
-        ring = self._list("(", self._position, ")")
-        if self._tokens[self._at] == ",":
-            self._fail("one ring: holes are not supported")
-        self._expect(")")
-        return self._make(lambda: Region(ring), start)
+        shell, *holes = self._rings()
+        return self._make(lambda: Region(shell, holes), start)
+
+    def _rings(self) -> list[list[tuple[float, float]]]:
+        return self._list("(", lambda: self._list("(", self._position, ")"), ")")
 
     def _position(self) -> tuple[float, float]:
         return self._number(), self._number()

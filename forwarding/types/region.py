@@ -18,12 +18,14 @@ from contrada.forwarding.types.plain import PlainType, nested, numbered, within
 from contrada.forwarding.types.records import ALIVE, NAME_BITS, POSTED, Records
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry import ring_arena
+from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region, ring_of
-from contrada.spatial.geometry.ring_arena import ring_boxes, ring_xy
+from contrada.spatial.geometry.ring_arena import in_one_part, ring_boxes, ring_xy
 from contrada.spatial.geometry.rings import IN, ON, locate
+from contrada.spatial.relations.compound import relate_regions
 from contrada.spatial.relations.exact import relate_rings
-from contrada.spatial.relations.mbr import POSSIBLE, relate_boxes
+from contrada.spatial.relations.mbr import POSSIBLE, POSSIBLE_OF_PARTS, relate_boxes
 from contrada.spatial.relations.rcc8 import COMPOSITION, covering_relations
 from contrada.spatial.relations.relate import EXACT, Uniform, pack
 from contrada.spatial.relations.relation import ALL, DISJOINT, INSIDE, INTERSECTS, MEETS
@@ -315,7 +317,7 @@ def _relate_rows(heap: Floats, rows: Ints, a: int, b: int) -> int:
     axy = ring_xy(heap, rows[a, _BLOCK], rows[a, _EDGES])
     aboxes = ring_boxes(heap, rows[a, _BLOCK], rows[a, _EDGES])
     bxy = ring_xy(heap, rows[b, _BLOCK], rows[b, _EDGES])
-    return relate_rings(axy, aboxes, bxy, ring_boxes(heap, rows[b, _BLOCK], rows[b, _EDGES]))
+    return relate_regions(axy, aboxes, bxy, ring_boxes(heap, rows[b, _BLOCK], rows[b, _EDGES]))
 
 
 @kernel
@@ -341,6 +343,8 @@ def _promise(heap: Floats, rows: Ints, handle: int, others: Ints, above: bool, p
         bx1, by1, bx2, by2 = heap[b_box], heap[b_box + 1], heap[b_box + 2], heap[b_box + 3]
         code = relate_boxes(ax1, ay1, ax2, ay2, bx1, by1, bx2, by2)
         possible = POSSIBLE[code]
+        if not in_one_part(heap, rows[a, _BLOCK]) or not in_one_part(heap, rows[b, _BLOCK]):
+            possible = POSSIBLE_OF_PARTS[code]
         if _is_box(heap, rows[a, _BLOCK], a_edges) and _is_box(heap, rows[b, _BLOCK], b_edges):
             possible = 1 << code
         yes = no = False
@@ -394,15 +398,18 @@ def _relate_pairs(
             bboxes = ring_boxes(heap, rows[handle, _BLOCK], rows[handle, _EDGES])
             k = int(places[number, 0])
             if k < 0:
-                where = locate(places[number, 1], places[number, 2], bxy, bboxes)
+                x, y = places[number, 1], places[number, 2]
+                where = locate(x, y, bxy, bboxes) if bxy[0, 0] != MARK else locate_in(x, y, bxy, bboxes)
                 code = INSIDE if where == IN else MEETS if where == ON else DISJOINT
             else:
                 axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
                 aboxes = rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]]
                 if sampled:
                     code = relate_uniform(axy, aboxes, bxy, bboxes, density, halo)
-                else:
+                elif axy[0, 0] != MARK and bxy[0, 0] != MARK:
                     code = relate_rings(axy, aboxes, bxy, bboxes)
+                else:
+                    code = relate_regions(axy, aboxes, bxy, bboxes)
             known[0] = number
             known[1] = handle << 8 | code
         held[i] = rows[handle, _MASK] >> code & 1 == 1

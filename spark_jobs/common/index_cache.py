@@ -174,8 +174,7 @@ class OpenSegment:
                 if place_of(constraint) is not None:
                     value = constraint.value
                     region = value.within if isinstance(value, TextMatch) else value
-                    coords = cast("Region", region).coords
-                    found.append(np.vstack((coords, coords[:1])))
+                    found += [ring for part in cast("Region", region).rings for ring in part]
         return found
 
     def names(self, numbers: Ints) -> tuple[pa.Array, pa.Array]:

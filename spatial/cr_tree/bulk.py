@@ -40,7 +40,7 @@ def build(coords: Floats, offsets: Ints, ids: Ints, masks: Ints, *, trusted: boo
     `trusted` rings are those of regions; others are validated as `Region` does it.
     """
     with ThreadPoolExecutor(THREADS) as pool:
-        rings, wrong = load_rings(coords, offsets, pool)
+        rings, wrong = load_rings(coords, offsets, pool, trusted=trusted)
         proofs = [] if trusted else prove(rings, pool)
         packed = _tree_of(rings, ids, masks) if wrong < 0 else None
     for touching in (proof.result() for proof in proofs):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.geometry import ring_arena
+from contrada.spatial.geometry.compound.rows import closed_rings, is_compound, sound_rows
 from contrada.spatial.geometry.rings import box_rows
 
 if TYPE_CHECKING:
@@ -76,8 +78,11 @@ def _listed(t: Tree, node: int, which: int) -> list[int]:
 
 def _check_entry(t: Tree, entry: int, box: NDArray[Any]) -> set[int]:
     xy = ring_arena.ring_xy(t.heap, int(t.entry[entry, c.BLOCK]), int(t.entry[entry, c.EDGES]))
-    assert (xy[0] == xy[-1]).all()
-    assert (box == [*xy.min(axis=0), *xy.max(axis=0)]).all()
+    vertices, offsets = closed_rings(xy)
+    for start, end in pairwise(offsets.tolist()):
+        assert (vertices[start] == vertices[end - 1]).all()
+    assert (box == [*vertices.min(axis=0), *vertices.max(axis=0)]).all()
+    assert not is_compound(xy) or sound_rows(xy)
     assert t.entry[entry, c.HASH] == ring_arena.ring_hash(xy.reshape(-1), 0, len(xy) - 1)
     slots: set[int] = set()
     union, before, slot = 0, -1, int(t.entry[entry, c.FIRST])

@@ -10,7 +10,7 @@ locating one corner tells which. So a child is
 - *inside*, no edge touching it and its corner inside: every relation below is contains, that list is copied;
 - otherwise descended into. In a leaf, the MBRs rule relations out (`mbr`, the corrected Table 2) and an entry
   whose constraints each want none, or all, of those left is decided there. What remains is evaluated, by the edges
-  at hand, or when these are very many by `relate_rings`, which looks at runs of them and stops at a crossing.
+  at hand, or when these are very many by `relate_regions`, which looks at runs of them and stops at a crossing.
 
 So the cost follows the query's boundary and the size of the answer, not its area. Beyond [SIENA-2D], section 4.1: the
 second list and the edges (the paper matches disjoint lists only, by MBR).
@@ -18,7 +18,8 @@ second list and the edges (the paper matches disjoint lists only, by MBR).
 **Why the edges decide.** Let L be the query's edges that touch MBR(B). A point of ∂A on B's boundary is in MBR(B), so
 on an edge in L: comparing L with B's edges finds every contact. A proper crossing is overlaps. Without any contact
 ∂B is wholly inside or outside A, and ∂A wholly inside or outside B, so one vertex of each located in the other decides.
-A contact that is not a crossing is left to `relate_rings`.
+A contact that is not a crossing is left to `relate_regions`, and so are regions of several rings. Of those, too, a box
+that no edge touches, of a shell or of a hole, is wholly in the interior or wholly in the exterior.
 
 **Discretizations.** Sampled relations keep to the table of the MBRs by definition (`uniform`), so it serves there too.
 Without halo, wholesale decisions by edges stay valid: if no edge of A comes nearer to MBR(B) than the rounding of
@@ -39,11 +40,13 @@ import numpy as np
 
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.lists import list_copy
+from contrada.spatial.geometry.compound.rows import MARK, edge_count, edge_rows, locate_in, part_count
 from contrada.spatial.geometry.predicates import orient
-from contrada.spatial.geometry.ring_arena import ring_boxes, ring_xy
+from contrada.spatial.geometry.ring_arena import in_one_part, ring_boxes, ring_xy
 from contrada.spatial.geometry.rings import IN, ON, RUN, locate, next_run
+from contrada.spatial.relations.compound import relate_regions
 from contrada.spatial.relations.exact import relate_rings
-from contrada.spatial.relations.mbr import POSSIBLE, boxes_cross, relate_boxes
+from contrada.spatial.relations.mbr import POSSIBLE, POSSIBLE_OF_PARTS, boxes_cross, relate_boxes
 from contrada.spatial.relations.relation import CONTAINS, DISJOINT, INSIDE, MEETS, OVERLAPS
 from contrada.spatial.relations.uniform import relate_uniform
 from contrada.spatial.storage.jit import inline_kernel, kernel
@@ -185,7 +188,9 @@ def _decided(entry: Ints, constraint: Ints, which: int, mask: int) -> bool:
 def _relate_by_edges(
     heap: Floats, block: int, edges: int, axy: Floats, aboxes: Floats, touching: Ints, low: int, high: int
 ) -> int:
-    """Return the exact relation of A to a stored ring, from A's edges touching[low:high] that touch its MBR."""
+    """Return the exact relation of A to a stored region, from A's edges touching[low:high] that touch its MBR."""
+    if axy[0, 0] == MARK or heap[block] == MARK:
+        return relate_regions(axy, aboxes, ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
     contact = False
     for k in range(low, high):
         i = touching[k]
@@ -205,10 +210,18 @@ def _relate_by_edges(
 
 @inline_kernel
 def _possible(ax1: float, ay1: float, ax2: float, ay2: float, x1: float, y1: float, x2: float, y2: float) -> int:
-    """Return the mask of the relations that the MBRs of A and of an entry leave possible."""
+    """Return the mask of the relations that the MBRs of A and of an entry leave possible, both in one part."""
     if boxes_cross(ax1, ay1, ax2, ay2, x1, y1, x2, y2):
         return _O
     return int(POSSIBLE[relate_boxes(ax1, ay1, ax2, ay2, x1, y1, x2, y2)])
+
+
+@kernel
+def _possible_of_parts(
+    ax1: float, ay1: float, ax2: float, ay2: float, x1: float, y1: float, x2: float, y2: float
+) -> int:
+    """Return the mask of the relations that the MBRs of A and of an entry leave possible, either in several parts."""
+    return int(POSSIBLE_OF_PARTS[relate_boxes(ax1, ay1, ax2, ay2, x1, y1, x2, y2)])
 
 
 @inline_kernel
@@ -225,13 +238,14 @@ def _keep_touching(axy: Floats, edges: Ints, low: int, high: int, x1: float, y1:
 
 @kernel
 def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float, out: Ints, tally: Ints) -> int:
-    """Write the ids of the constraints that ring A satisfies to `out`, return how many; add to the tally."""
+    """Write the ids of the constraints that region A satisfies to `out`, return how many; add to the tally."""
     boxes, node_of, chunk_of, heap = t.boxes, t.node, t.chunk, t.heap
     entry_of, constraint_of = t.entry, t.constraint
     mbr = aboxes.shape[0] - 1
     ax1, ay1, ax2, ay2 = aboxes[mbr, 0], aboxes[mbr, 1], aboxes[mbr, 2], aboxes[mbr, 3]
     slack = 0.0 if mode == EXACTLY else _ROUNDING * max(max(abs(ax1), abs(ax2)), max(abs(ay1), abs(ay2)))
-    total = axy.shape[0] - 1
+    total = edge_count(axy)
+    several = part_count(axy) > 1
     root = t.state[c.ROOT]
     depth = node_of[root, c.LEVEL] + 1
     # One frame per level: a node, its next child, and its part of `edges`. The parts lie one behind the other.
@@ -239,8 +253,7 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
     next_at = np.empty(depth, np.int64)
     bounds = np.empty(depth + 1, np.int64)
     edges = np.empty((depth + 1) * total, np.int64)
-    for i in range(total):
-        edges[i] = i
+    edge_rows(axy, edges)
     bounds[0], bounds[1] = 0, total
     node_at[0], next_at[0] = root, 0
     visited = 1
@@ -263,6 +276,9 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
             continue
         if leaf:
             allowed = _possible(ax1, ay1, ax2, ay2, x1, y1, x2, y2)
+            # What one part proves, several do not.
+            if allowed & _D == 0 and (several or not in_one_part(heap, entry_of[child, c.BLOCK])):
+                allowed = _possible_of_parts(ax1, ay1, ax2, ay2, x1, y1, x2, y2)
             if entry_of[child, c.UNION] & allowed == 0:
                 continue
             if _decided(entry_of, constraint_of, child, allowed):
@@ -270,7 +286,7 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
                 continue
             if mode == EXACTLY and bounds[top + 1] - bounds[top] > _MANY:
                 block, ring = entry_of[child, c.BLOCK], entry_of[child, c.EDGES]
-                relation = relate_rings(axy, aboxes, ring_xy(heap, block, ring), ring_boxes(heap, block, ring))
+                relation = relate_regions(axy, aboxes, ring_xy(heap, block, ring), ring_boxes(heap, block, ring))
                 before = count
                 count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
                 evaluated += 1
@@ -284,7 +300,7 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
                 x1, y1, x2, y2 = x1 - pad, y1 - pad, x2 + pad, y2 + pad
             end = _keep_touching(axy, edges, low, high, x1, y1, x2, y2)
             if end == high:
-                inside = locate(x1, y1, axy, aboxes) == IN
+                inside = locate_in(x1, y1, axy, aboxes) == IN
                 if leaf:
                     count = _emit(entry_of, constraint_of, child, _CT if inside else _D, out, count)
                 else:
@@ -349,7 +365,8 @@ def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints) -> int:
                     count = _emit(entry_of, constraint_of, child, _D, out, count)
             elif union & (_D | _M | _I):
                 block, edges = entry_of[child, c.BLOCK], entry_of[child, c.EDGES]
-                place = locate(x, y, ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
+                bxy, bboxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
+                place = locate(x, y, bxy, bboxes) if heap[block] != MARK else locate_in(x, y, bxy, bboxes)
                 before = count
                 count = _emit(
                     entry_of, constraint_of, child, _I if place == IN else _M if place == ON else _D, out, count

@@ -192,7 +192,7 @@ class CRTree:
         tree = self._tree
         entry = tree.constraint[self._slot(id), cr_layout.ENTRY]
         block, edges = tree.entry[entry, cr_layout.BLOCK], tree.entry[entry, cr_layout.EDGES]
-        return Region.trusted(ring_arena.ring_xy(tree.heap, block, edges)[:-1])
+        return Region.trusted_rows(ring_arena.ring_xy(tree.heap, block, edges))
 
     def mask_of(self, id: int) -> int:
         """Return the set of relations of the constraint with that id; NotFound when there is none."""

@@ -5,6 +5,7 @@ A *path* is the form in which kernels have any shape (`rings`): vertices, and bo
     a point    two equal vertices, one edge of no length
     a line     its vertices
     a ring     its vertices, closed; *filled* if what it encloses belongs to the shape
+    rings      the rows of a compound region (`compound.rows`), filled as well
 
 Shapes are within d of each other iff a vertex of one lies in the other, where that is filled, or some edge of one comes
 within d of an edge of the other: then one of the four ends does (`comparing`), or the edges cross. Edges are found by
@@ -17,6 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contrada.spatial.distance.comparing import points_within, segment_within
+from contrada.spatial.geometry.compound.rows import MARK, locate_in, next_ring, ring_boxes_at, ring_count, ring_xy_at
 from contrada.spatial.geometry.rings import OUT, RUN, edges_touch, locate, next_run
 from contrada.spatial.storage.jit import kernel
 
@@ -48,8 +50,31 @@ def point_near_path(px: float, py: float, xy: Floats, boxes: Floats, filled: boo
     mbr = boxes.shape[0] - 1
     if boxes[mbr, 0] > x2 or boxes[mbr, 2] < x1 or boxes[mbr, 1] > y2 or boxes[mbr, 3] < y1:
         return False
+    if xy[0, 0] == MARK:
+        return _point_near_rings(px, py, xy, boxes, filled, d)
     if filled and locate(px, py, xy, boxes) != OUT:
         return True
+    return _point_near_edges(px, py, xy, boxes, d)
+
+
+@kernel
+def _point_near_rings(px: float, py: float, xy: Floats, boxes: Floats, filled: bool, d: float) -> bool:
+    if filled and locate_in(px, py, xy, boxes) != OUT:
+        return True
+    x1, y1, x2, y2 = less(px, d), less(py, d), more(px, d), more(py, d)
+    rings = ring_count(xy)
+    k = next_ring(xy, 0, x1, y1, x2, y2)
+    while k < rings:
+        if _point_near_edges(px, py, ring_xy_at(xy, k), ring_boxes_at(xy, boxes, k), d):
+            return True
+        k = next_ring(xy, k + 1, x1, y1, x2, y2)
+    return False
+
+
+@kernel
+def _point_near_edges(px: float, py: float, xy: Floats, boxes: Floats, d: float) -> bool:
+    x1, y1, x2, y2 = less(px, d), less(py, d), more(px, d), more(py, d)
+    edges = xy.shape[0] - 1
     runs = (edges + RUN - 1) // RUN
     run = next_run(boxes, runs, 0, x1, y1, x2, y2)
     while run < runs:
@@ -102,12 +127,51 @@ def paths_near(
     mbr = aboxes.shape[0] - 1
     if aboxes[mbr, 0] > x2 or aboxes[mbr, 2] < x1 or aboxes[mbr, 1] > y2 or aboxes[mbr, 3] < y1:
         return False
+    if axy[0, 0] == MARK or bxy[0, 0] == MARK:
+        return _has_ring_in(axy, bxy, bboxes, b_filled) or _rings_near(axy, aboxes, a_filled, bxy, bboxes, d)
     if points_within(axy[0, 0], axy[0, 1], bxy[0, 0], bxy[0, 1], d):
         return True
     if a_filled and locate(bxy[0, 0], bxy[0, 1], axy, aboxes) != OUT:
         return True
     if b_filled and locate(axy[0, 0], axy[0, 1], bxy, bboxes) != OUT:
         return True
+    return _edges_near(axy, aboxes, bxy, bboxes, x1, y1, x2, y2, d)
+
+
+@kernel
+def _has_ring_in(axy: Floats, bxy: Floats, bboxes: Floats, filled: bool) -> bool:
+    """Whether the first vertex of some ring of A is in B."""
+    if filled:
+        for k in range(ring_count(axy)):
+            ring = ring_xy_at(axy, k)
+            if locate_in(ring[0, 0], ring[0, 1], bxy, bboxes) != OUT:
+                return True
+    return False
+
+
+@kernel
+def _rings_near(axy: Floats, aboxes: Floats, a_filled: bool, bxy: Floats, bboxes: Floats, d: float) -> bool:
+    if _has_ring_in(bxy, axy, aboxes, a_filled):
+        return True
+    for j in range(ring_count(bxy)):
+        ring, boxes = ring_xy_at(bxy, j), ring_boxes_at(bxy, bboxes, j)
+        mbr = boxes[boxes.shape[0] - 1]
+        x1, y1, x2, y2 = less(mbr[0], d), less(mbr[1], d), more(mbr[2], d), more(mbr[3], d)
+        rings = ring_count(axy)
+        i = next_ring(axy, 0, x1, y1, x2, y2)
+        while i < rings:
+            if _edges_near(ring_xy_at(axy, i), ring_boxes_at(axy, aboxes, i), ring, boxes, x1, y1, x2, y2, d):
+                return True
+            i = next_ring(axy, i + 1, x1, y1, x2, y2)
+    return False
+
+
+@kernel
+def _edges_near(
+    axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats, x1: float, y1: float, x2: float, y2: float, d: float
+) -> bool:
+    """Whether some edge of A comes within d of one of B, whose MBR grown by d is the window."""
+    edges = axy.shape[0] - 1
     runs = (edges + RUN - 1) // RUN
     run = next_run(aboxes, runs, 0, x1, y1, x2, y2)
     while run < runs:

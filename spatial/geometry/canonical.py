@@ -20,6 +20,7 @@ from contrada.spatial.geometry.predicates import MAX_MAGNITUDE, MIN_MAGNITUDE, o
 from contrada.spatial.geometry.rings import box_rows, fill_boxes, self_contact
 from contrada.spatial.geometry.simple import surely_simple, word_count
 from contrada.spatial.geometry.sweep import sweep_contact
+from contrada.spatial.geometry.wkt import format_number
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
@@ -156,3 +157,43 @@ def canonical_ring(points: Floats) -> tuple[int, int, int, int, int, Floats, Flo
             source[which] = corners[(lowest + turn * at) % size]
         return CONTACT, source[0], source[1], source[2], source[3], none, no_boxes
     return SOUND, 0, 0, 0, 0, xy, boxes
+
+
+def describe_fault(fault: int, at: tuple[int, int, int, int], points: Floats) -> str:
+    """Say what `canonical_ring` found wrong with the ring through `points`, and where."""
+    i = at[0]
+    if fault == TOO_FEW:
+        return f"{i} distinct vertices; a region has at least 3"
+    if fault == ZERO_AREA:
+        return "zero area: all vertices lie on one line"
+    where = _vertex(i, points)
+    if fault == NOT_FINITE:
+        return f"{where} has a coordinate that is not finite"
+    if fault == MAGNITUDE:
+        return f"{where} has a coordinate outside the supported range: 0, or 1e-100 to 1e100 in magnitude"
+    if fault == SPIKE:
+        return f"spike: the boundary runs back on itself at {where}"
+    assert fault == CONTACT
+    return _describe_contact(at, points)
+
+
+def _describe_contact(at: tuple[int, int, int, int], points: Floats) -> str:
+    """Say how two edges touch: they run along each other, a vertex of one lies on the other, or they cross."""
+    (a, b), (c, d) = edges = at[:2], at[2:]
+    first, second = (f"the edge from {_vertex(p, points)} to {_vertex(q, points)}" for p, q in edges)
+    p, q, r, s = (tuple(points[k].tolist()) for k in at)
+    if orient(*p, *q, *r) == 0 == orient(*p, *q, *s):
+        return f"self-intersection: {first} runs along {second}"
+    for vertex, edge, name in ((c, (p, q), first), (d, (p, q), first), (a, (r, s), second), (b, (r, s), second)):
+        position = tuple(points[vertex].tolist())
+        for end, corner in zip(edge, edges[0] if name is first else edges[1], strict=True):
+            if end == position:
+                return f"self-intersection: {_vertex(vertex, points)} is also vertex {corner}"
+        if orient(*edge[0], *edge[1], *position) == 0:
+            return f"self-intersection: {_vertex(vertex, points)} lies on {name}"
+    return f"self-intersection: {first} crosses {second}"
+
+
+def _vertex(i: int, points: Floats) -> str:
+    x, y = points[i].tolist()
+    return f"vertex {i} at ({format_number(x)}, {format_number(y)})"

@@ -1,36 +1,39 @@
-"""Regions: simple polygons of one ring ([SIENA-2D], Definition 1), and boxes, the axis-parallel ones.
+"""Regions: polygons, with holes and in several parts where need be; and boxes, the axis-parallel rectangles.
 
-A region is validated once, on entry, and kept in canonical form (`canonical`): counter-clockwise, from its
-lexicographically smallest vertex, without repeated or exactly collinear vertices. So `==` holds exactly when two
-regions are the same set of points, whatever ring they were given as, and kernels take it as it is (`ring_of`).
+A region is a regular closed set: one or more parts, each a ring with holes. It is validated once, on entry, and kept in
+canonical form: of one ring (`canonical`), counter-clockwise, from its lexicographically smallest vertex, without
+repeated or exactly collinear vertices; of several (`compound`), each ring so and the rings in order. So `==` holds
+exactly when two regions are the same set of points, whatever rings they were given as, and kernels take it as it is
+(`ring_of`).
 
-Definition 1 allows no contact of a boundary with itself: a vertex that touches an edge or another vertex is refused
-like a crossing. Coordinates are doubles, zero or of a magnitude from 1e-100 to 1e100, the range in which orientation
-is decided exactly; a third dimension is refused.
+[SIENA-2D], Definition 1, knows single rings and allows no contact of a boundary with itself: a vertex that touches an
+edge or another vertex of its ring is refused like a crossing. Different rings may touch at points (`assembly`).
+Coordinates are doubles, zero or of a magnitude from 1e-100 to 1e100, the range in which orientation is decided exactly;
+a third dimension is refused.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import numpy as np
 
 from contrada.errors import InvalidRegion
-from contrada.spatial.geometry.canonical import (
-    CONTACT,
-    MAGNITUDE,
-    MAX_VERTICES,
-    NOT_FINITE,
-    SOUND,
-    SPIKE,
-    TOO_FEW,
-    ZERO_AREA,
-    canonical_ring,
+from contrada.spatial.geometry.canonical import MAX_VERTICES, SOUND, canonical_ring, describe_fault
+from contrada.spatial.geometry.compound.assembly import Ring, assemble
+from contrada.spatial.geometry.compound.rows import (
+    edge_count,
+    fill_region_boxes,
+    is_compound,
+    part_count,
+    ring_count,
+    ring_role,
+    ring_xy_at,
 )
 from contrada.spatial.geometry.point import Point, coordinate
-from contrada.spatial.geometry.predicates import orient
-from contrada.spatial.geometry.rings import box_rows, fill_boxes
-from contrada.spatial.geometry.shapes import geometry_of, only_ring, positions
+from contrada.spatial.geometry.rings import box_rows
+from contrada.spatial.geometry.shapes import geometry_of, positions, rings_by_part
 from contrada.spatial.geometry.wkt import format_number, format_positions, parse_wkt
 
 if TYPE_CHECKING:
@@ -45,14 +48,17 @@ _SHOWN_VERTICES: Final = 4
 
 
 class Region:
-    """A simple polygon, immutable and hashable.
+    """A polygon, perhaps with holes, or several of them; immutable and hashable.
 
-    Made from coordinates (a sequence of (x, y), or an (n, 2) array), WKT, a GeoJSON geometry or Feature, anything with
-    `__geo_interface__`, or a shapely polygon. The ring may be closed or not, in either orientation, with repeated and
-    collinear vertices; what is not a simple polygon raises `InvalidRegion`, which names the fault and the vertex.
+    Made from coordinates (a sequence of (x, y), or an (n, 2) array), with `holes` given likewise; or from WKT, a
+    GeoJSON geometry or Feature, anything with `__geo_interface__`, or a shapely polygon. Rings may be closed or not, in
+    either orientation, with repeated and collinear vertices; what is not a region raises `InvalidRegion`, which names
+    the fault and where it is.
 
     >>> Region([(0, 0), (4, 0), (4, 3)]) == Region("POLYGON((4 3, 4 0, 2 0, 0 0, 4 3))")
     True
+    >>> Region([(0, 0), (9, 0), (9, 9)], holes=[[(5, 1), (6, 1), (6, 2)]]).wkt
+    'POLYGON((0 0, 9 0, 9 9, 0 0), (5 1, 6 2, 6 1, 5 1))'
     """
 
     __slots__ = ("_boxes", "_hash", "_xy")
@@ -61,25 +67,46 @@ class Region:
     _boxes: Floats | None
     _hash: int | None
 
-    def __init__(self, shape: object) -> None:
+    def __init__(self, shape: object, holes: Iterable[object] = ()) -> None:
+        holes = list(holes)
+        loose = type(shape) in (list, tuple, np.ndarray)
+        if holes and not (loose or isinstance(shape, Iterable)):
+            raise InvalidRegion(f"holes go with the coordinates of a shell, not with a {type(shape).__name__}")
         if isinstance(shape, Region):
             self._adopt(shape._xy, shape._boxes)
             return
-        geometry = None if type(shape) in (list, tuple, np.ndarray) else geometry_of(shape)
-        if geometry is not None:
-            if geometry.kind == "Box":
-                box = Box.between(geometry.coordinates)
-                self._adopt(box._xy, box._boxes)
-                return
-            shape = only_ring(geometry)
-        points = positions(shape)
-        count = len(points)
-        if count > MAX_VERTICES and not (count == MAX_VERTICES + 1 and (points[0] == points[-1]).all()):
-            raise InvalidRegion(f"{count} vertices; a region has at most {MAX_VERTICES}: simplify it, or split it")
-        fault, i, i2, j, j2, xy, boxes = canonical_ring(points)
-        if fault != SOUND:
-            raise InvalidRegion(_describe(fault, (i, i2, j, j2), points))
-        self._adopt(xy, boxes)
+        geometry = None if loose or holes else geometry_of(shape)
+        if geometry is not None and geometry.kind == "Box":
+            box = Box.between(geometry.coordinates)
+            self._adopt(box._xy, box._boxes)
+            return
+        self._take_in([[shape, *holes]] if geometry is None else rings_by_part(geometry))
+
+    def _take_in(self, parts: list[list[object]]) -> None:
+        if len(parts) == 1 and len(parts[0]) == 1:
+            points = positions(parts[0][0])
+            _check_count(_vertex_count(points))
+            fault, i, i2, j, j2, xy, boxes = canonical_ring(points)
+            if fault != SOUND:
+                raise InvalidRegion(describe_fault(fault, (i, i2, j, j2), points))
+            self._adopt(xy, boxes)
+            return
+        given = [(part, hole - 1, ring) for part, rings in enumerate(parts) for hole, ring in enumerate(rings)]
+        rings: list[Ring] = []
+        count = 0
+        for part, hole, ring in given:
+            name = (f"part {part}: " if len(parts) > 1 else "") + (f"hole {hole}: " if hole >= 0 else "")
+            try:
+                points = positions(ring)
+                count += _vertex_count(points)
+                _check_count(count)
+                fault, i, i2, j, j2, xy, _ = canonical_ring(points)
+                if fault != SOUND:
+                    raise InvalidRegion(describe_fault(fault, (i, i2, j, j2), points))
+            except InvalidRegion as error:
+                raise InvalidRegion(f"{name}{error}") from None
+            rings.append(Ring(part, hole, xy))
+        self._adopt(assemble(rings), None)
 
     def _adopt(self, xy: Floats, boxes: Floats | None) -> None:
         object.__setattr__(self, "_xy", xy)
@@ -101,7 +128,9 @@ class Region:
             geometry = parse_wkt(shape)
             if geometry.kind == "Box":
                 return Box.between(geometry.coordinates)
-            return Region(positions(only_ring(geometry)))
+            region = object.__new__(Region)
+            region._take_in(rings_by_part(geometry))
+            return region
         return Region(shape)
 
     @classmethod
@@ -117,16 +146,59 @@ class Region:
         region._adopt(xy, None)
         return region
 
+    @classmethod
+    def trusted_rows(cls, rows: Floats) -> Region:
+        """Make a region from the rows that `ring_of` gives of one, without validation. The array is copied."""
+        region = object.__new__(Region)
+        region._adopt(np.array(rows), None)
+        return region
+
     @property
     def coords(self) -> Floats:
-        """The vertices in canonical form, (n, 2), not closed, read-only."""
-        view = self._xy[:-1]
+        """The vertices in canonical form, (n, 2), not closed, read-only; those of several rings one after another."""
+        if is_compound(self._xy):
+            view = np.concatenate([ring[:-1] for part in self.rings for ring in part])
+        else:
+            view = self._xy[:-1]
         view.flags.writeable = False
         return view
 
     @property
+    def rings(self) -> tuple[tuple[Floats, ...], ...]:
+        """Of each part its shell and its holes: closed vertices in canonical form, read-only."""
+        parts: list[list[Floats]] = []
+        for k in range(ring_count(self._xy)):
+            ring = ring_xy_at(self._xy, k).view()
+            ring.flags.writeable = False
+            if ring_role(self._xy, k) >= 0:
+                parts.append([])
+            parts[-1].append(ring)
+        return tuple(map(tuple, parts))
+
+    @property
+    def is_compound(self) -> bool:
+        """Whether there are holes or several parts."""
+        return is_compound(self._xy)
+
+    @property
+    def in_one_part(self) -> bool:
+        """Whether the interior is connected."""
+        return part_count(self._xy) == 1
+
+    @property
+    def parts(self) -> tuple[Region, ...]:
+        """The parts, each with its holes, as regions of their own."""
+        rings = self.rings
+        return (self,) if len(rings) == 1 else tuple(_region_of_rings(part) for part in rings)
+
+    @property
+    def holes(self) -> tuple[Region, ...]:
+        """What is cut out, of all parts, as regions of their own."""
+        return tuple(_region_of_rings((hole[::-1],)) for _, *holes in self.rings for hole in holes)
+
+    @property
     def ring(self) -> tuple[Floats, Floats]:
-        """The closed vertices and the run boxes (see `rings`), read-only."""
+        """The closed vertices and the run boxes (see `rings`), or the rows of a compound region; read-only."""
         xy, boxes = (array.view() for array in ring_of(self))
         xy.flags.writeable = boxes.flags.writeable = False
         return xy, boxes
@@ -140,21 +212,28 @@ class Region:
     @property
     def wkt(self) -> str:
         """Well-known text that reads back as an equal region."""
-        return f"POLYGON(({format_positions(self._xy.tolist())}))"
+        if not is_compound(self._xy):
+            return f"POLYGON(({format_positions(self._xy.tolist())}))"
+        parts = ["(" + ", ".join(f"({format_positions(ring.tolist())})" for ring in part) + ")" for part in self.rings]
+        return f"POLYGON{parts[0]}" if len(parts) == 1 else f"MULTIPOLYGON({', '.join(parts)})"
 
     @property
     def __geo_interface__(self) -> dict[str, Any]:
-        return {"type": "Polygon", "coordinates": (tuple((x, y) for x, y in self._xy.tolist()),)}
+        parts = tuple(tuple(tuple(map(tuple, ring.tolist())) for ring in part) for part in self.rings)
+        if len(parts) == 1:
+            return {"type": "Polygon", "coordinates": parts[0]}
+        return {"type": "MultiPolygon", "coordinates": parts}
 
-    def to_shapely(self) -> shapely.Polygon:
+    def to_shapely(self) -> shapely.Polygon | shapely.MultiPolygon:
         """Return the region as shapely has it."""
         import shapely
 
-        return shapely.Polygon(self._xy)
+        parts = [shapely.Polygon(shell, holes) for shell, *holes in self.rings]
+        return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
 
     def __len__(self) -> int:
-        """How many vertices the canonical ring has."""
-        return len(self._xy) - 1
+        """How many vertices the rings have in canonical form."""
+        return edge_count(self._xy)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Region):
@@ -173,22 +252,42 @@ class Region:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Region.trusted, (self._xy[:-1],)
+        return (Region.trusted_rows, (self._xy,)) if is_compound(self._xy) else (Region.trusted, (self._xy[:-1],))
 
     def __repr__(self) -> str:
-        first = self._xy[: min(len(self), _SHOWN_VERTICES)].tolist()
+        shell, *more = (ring for part in self.rings for ring in part)
+        first = shell[: min(len(shell) - 1, _SHOWN_VERTICES)].tolist()
         shown = ", ".join(f"({format_number(x)}, {format_number(y)})" for x, y in first)
-        return f"Region([{shown}])" if len(self) <= _SHOWN_VERTICES else f"<Region of {len(self)} vertices: {shown}, …>"
+        if not more and len(self) <= _SHOWN_VERTICES:
+            return f"Region([{shown}])"
+        holes, parts = len(self.holes), len(self.rings)
+        what = f"{len(self)} vertices" + (f", {parts} parts" if parts > 1 else "")
+        return f"<Region of {what}{f', {holes} holes' if holes else ''}: {shown}, …>"
+
+
+def _vertex_count(points: Floats) -> int:
+    """How many vertices a ring is given with, closed or not."""
+    return len(points) - (len(points) > 1 and bool((points[0] == points[-1]).all()))
+
+
+def _check_count(count: int) -> None:
+    if count > MAX_VERTICES:
+        raise InvalidRegion(f"{count} vertices; a region has at most {MAX_VERTICES}: simplify it, or split it")
+
+
+def _region_of_rings(rings: tuple[Floats, ...]) -> Region:
+    """Make a region of canonical rings, closed: a counter-clockwise shell, and holes of it."""
+    return Region.trusted(rings[0][:-1]) if len(rings) == 1 else Region(rings[0], rings[1:])
 
 
 def ring_of(region: Region) -> tuple[Floats, Floats]:
-    """Return the arrays of `Region.ring` for kernels, not to be written to.
+    """Return the arrays of `Region.ring` for kernels, not to be written to: rows and what goes with them.
 
     Kernels are compiled for arrays that may be written, for there is no telling the two apart without compiling twice.
     """
     if region._boxes is None:
         boxes = np.empty((box_rows(len(region._xy) - 1), 4))
-        fill_boxes(region._xy, boxes)
+        fill_region_boxes(region._xy, boxes)
         object.__setattr__(region, "_boxes", boxes)
         return region._xy, boxes
     return region._xy, region._boxes
@@ -234,42 +333,3 @@ class Box(Region):
 
     def __repr__(self) -> str:
         return f"Box({', '.join(format_number(c) for c in self.bounds)})"
-
-
-def _describe(fault: int, at: tuple[int, int, int, int], points: Floats) -> str:
-    i = at[0]
-    if fault == TOO_FEW:
-        return f"{i} distinct vertices; a region has at least 3"
-    if fault == ZERO_AREA:
-        return "zero area: all vertices lie on one line"
-    where = _vertex(i, points)
-    if fault == NOT_FINITE:
-        return f"{where} has a coordinate that is not finite"
-    if fault == MAGNITUDE:
-        return f"{where} has a coordinate outside the supported range: 0, or 1e-100 to 1e100 in magnitude"
-    if fault == SPIKE:
-        return f"spike: the boundary runs back on itself at {where}"
-    assert fault == CONTACT
-    return _describe_contact(at, points)
-
-
-def _describe_contact(at: tuple[int, int, int, int], points: Floats) -> str:
-    """Say how two edges touch: they run along each other, a vertex of one lies on the other, or they cross."""
-    (a, b), (c, d) = edges = at[:2], at[2:]
-    first, second = (f"the edge from {_vertex(p, points)} to {_vertex(q, points)}" for p, q in edges)
-    p, q, r, s = (tuple(points[k].tolist()) for k in at)
-    if orient(*p, *q, *r) == 0 == orient(*p, *q, *s):
-        return f"self-intersection: {first} runs along {second}"
-    for vertex, edge, name in ((c, (p, q), first), (d, (p, q), first), (a, (r, s), second), (b, (r, s), second)):
-        position = tuple(points[vertex].tolist())
-        for end, corner in zip(edge, edges[0] if name is first else edges[1], strict=True):
-            if end == position:
-                return f"self-intersection: {_vertex(vertex, points)} is also vertex {corner}"
-        if orient(*edge[0], *edge[1], *position) == 0:
-            return f"self-intersection: {_vertex(vertex, points)} lies on {name}"
-    return f"self-intersection: {first} crosses {second}"
-
-
-def _vertex(i: int, points: Floats) -> str:
-    x, y = points[i].tolist()
-    return f"vertex {i} at ({format_number(x)}, {format_number(y)})"

@@ -1,7 +1,8 @@
 """Rings of many regions in one array of doubles, with room given back when a region goes.
 
 A ring of n edges is one block: its closed vertices, 2(n+1) numbers, then its run boxes, 4·box_rows(n) numbers, laid
-out as `rings` has them. A block is named by the index of its first number.
+out as `rings` has them. A block is named by the index of its first number. A compound region is a block like a ring's
+with n + 1 rows (`compound.rows`).
 
     heap   float64   blocks, one after another; below `state[USED]` every number belongs to a block
     state  int64     USED, then for every size class the first free block, or -1 for none
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from contrada.spatial.geometry.rings import RUN, box_rows, fill_boxes
+from contrada.spatial.geometry.compound.rows import MARK, fill_region_boxes, sound_rows
+from contrada.spatial.geometry.rings import RUN, box_rows
 from contrada.spatial.storage.hashing import GOLDEN, THIRD
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.storage.row_numbers import check_rows, check_that
@@ -90,7 +92,7 @@ def store(heap: Floats, state: Ints, xy: Floats) -> int:
         heap[k] = xy[i, 0] + 0.0  # -0.0 becomes 0.0: equal rings are equal bits
         heap[k + 1] = xy[i, 1] + 0.0
         k += 2
-    fill_boxes(ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
+    fill_region_boxes(ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
     return block
 
 
@@ -155,6 +157,21 @@ def same_ring(heap: Floats, block: int, xy: Floats) -> bool:
     return True
 
 
+@kernel
+def in_one_part(heap: Floats, block: int) -> bool:
+    """Whether a stored region has one part."""
+    return bool(heap[block] != MARK or heap[block + 2] == 1.0)
+
+
+@kernel
+def _sound_blocks(heap: Floats, blocks: Ints, edges: Ints) -> bool:
+    """Whether what claims to be a compound region is one that kernels may follow."""
+    for k in range(blocks.shape[0]):
+        if heap[blocks[k]] == MARK and not sound_rows(ring_xy(heap, blocks[k], edges[k])):
+            return False
+    return True
+
+
 def guard_rings(heap: Floats, state: Ints, blocks: Ints, edges: Ints, fewest: int = 3) -> None:
     """Refuse blocks, as a file gives them, that are no rings in the heap, and free ones that lead astray.
 
@@ -170,6 +187,7 @@ def guard_rings(heap: Floats, state: Ints, blocks: Ints, edges: Ints, fewest: in
         boxes += count
     check_rows("rings", blocks, used + 1)
     check_that("rings: a ring beyond the heap", blocks + 2 * (edges + 1) + 4 * boxes <= used)
+    check_that("rings: a region whose rings are not where it says", _sound_blocks(heap, blocks, edges))
     met: set[int] = set()
     for which in range(CLASSES):
         block = int(state[_FREE + which])

@@ -67,8 +67,8 @@ class StoredRings(NamedTuple):
     """by place in the order given: the number"""
 
 
-def load_rings(coords: Floats, offsets: Ints, pool: Executor) -> tuple[StoredRings, int]:
-    """Store rings, where ring i is vertices offsets[i] to offsets[i+1].
+def load_rings(coords: Floats, offsets: Ints, pool: Executor, *, trusted: bool) -> tuple[StoredRings, int]:
+    """Store rings, where ring i is vertices offsets[i] to offsets[i+1], or of `trusted` ones rows of a region.
 
     Return them, not yet proved simple, and -1 or the place of the first that was seen to be no region; from there on
     they are not stored.
@@ -91,7 +91,7 @@ def load_rings(coords: Floats, offsets: Ints, pool: Executor) -> tuple[StoredRin
         state[USED] = ends[part] - shares[part]
         own = table if part == 0 else np.full(table_size(last - first), -1, np.int64)
         corners = np.empty(2 * min(int(lengths[first:last].max()), MAX_VERTICES))
-        count, wrong = read_rings(flat, offsets, first, last, heap, state, where, boxes, which, own, corners)
+        count, wrong = read_rings(flat, offsets, first, last, heap, state, where, boxes, which, own, corners, trusted)
         return count, wrong, state
 
     parts = list(pool.map(read, range(len(shares))))

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contrada.spatial.geometry.canonical import MAX_VERTICES, SOUND, canonical_ring, contact
+from contrada.spatial.geometry.compound.rows import MARK, fill_region_boxes
 from contrada.spatial.geometry.predicates import MAX_MAGNITUDE, MIN_MAGNITUDE, orient
 from contrada.spatial.geometry.ring_arena import USED, allocate, ring_boxes, ring_hash, ring_xy, same_ring
-from contrada.spatial.geometry.rings import RUN, fill_boxes
+from contrada.spatial.geometry.rings import RUN
 from contrada.spatial.geometry.simple import surely_simple, word_count
 from contrada.spatial.storage.jit import kernel
 
@@ -50,8 +51,11 @@ def read_rings(
     which: Ints,
     table: Ints,
     corners: Floats,
+    trusted: bool,
 ) -> tuple[int, int]:
     """Store rings first to last-1, numbering the distinct ones from `first` on.
+
+    Of `trusted` ones, what begins with MARK is the rows of a compound region, and stored as it is.
 
     Return the number after the last, and -1 or the first ring that is no region. `which` gets each ring's number;
     `rings` and `boxes` get, by number, where it is stored and its MBR. `table` finds numbers by hash and is all -1 at
@@ -63,7 +67,10 @@ def read_rings(
         while high - low > 1 and _same(coords, low, high - 1):  # closed
             high -= 1
         block = heap_state[USED]
-        edges = _store(coords, low, high, heap, heap_state, boxes[count], corners)
+        if trusted and coords[2 * low] == MARK:
+            edges = _copy_rows(coords, low, high, heap, heap_state, boxes[count])
+        else:
+            edges = _store(coords, low, high, heap, heap_state, boxes[count], corners)
         if edges == 0:
             edges = _store_with_care(coords, low, high, heap, heap_state, boxes[count])
             if edges == 0:
@@ -72,7 +79,7 @@ def read_rings(
             for side in range(4):
                 heap[block + 2 * (edges + 1) + side] = boxes[count, side]
         else:
-            fill_boxes(ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
+            fill_region_boxes(ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
         rings[count, BLOCK_AT] = block
         rings[count, EDGES_AT] = edges
         rings[count, HASH_AT] = ring_hash(heap, block, edges)
@@ -145,6 +152,18 @@ def _store(coords: Floats, low: int, high: int, heap: Floats, heap_state: Ints, 
     edges = high - low
     block = allocate(heap, heap_state, edges)
     _turn(ring, low, high, lowest, heap, block)
+    return edges
+
+
+@kernel
+def _copy_rows(coords: Floats, low: int, high: int, heap: Floats, heap_state: Ints, box: Floats) -> int:
+    """Store the rows of a compound region, and return one less than they are."""
+    edges = high - low - 1
+    block = allocate(heap, heap_state, edges)
+    heap[block : block + 2 * (high - low)] = coords[2 * low : 2 * high]
+    boxes = ring_boxes(heap, block, edges)
+    fill_region_boxes(ring_xy(heap, block, edges), boxes)
+    box[:] = boxes[boxes.shape[0] - 1]
     return edges
 
 

@@ -69,6 +69,12 @@ def fill_boxes(xy: Floats, boxes: Floats) -> None:
         boxes[run, 1] = y1
         boxes[run, 2] = x2
         boxes[run, 3] = y2
+    fill_upper_boxes(boxes, runs)
+
+
+@kernel
+def fill_upper_boxes(boxes: Floats, runs: int) -> None:
+    """Compute the boxes over 16 boxes, over 16 of those and so on, given the first `runs` of them."""
     below = 0
     count = runs
     row = runs

@@ -38,24 +38,23 @@ def geometry_of(shape: object) -> Geometry | None:
     return None if interface is None else _from_geojson(interface)
 
 
-def only_ring(geometry: Geometry) -> object:
-    """Return the one ring of a polygon. Holes, several parts and other kinds of shape are refused."""
+def rings_by_part(geometry: Geometry) -> list[list[object]]:
+    """Return the rings of a polygon or of several, of each its shell first. Other kinds of shape are refused."""
     kind, coordinates = geometry
     if kind not in ("Polygon", "MultiPolygon"):
         raise InvalidRegion(f"a region is a polygon, not a {kind}")
-    rings = coordinates
-    if kind == "MultiPolygon" and (parts := _listed(coordinates)) is not None:
-        if len(parts) > 1:
-            raise InvalidRegion(f"a multi-part shape of {len(parts)} polygons: use one region for each part")
-        rings = parts[0] if parts else []
-    listed = _listed(rings)
-    if listed is None:
-        raise InvalidRegion(f"{kind}: coordinates are not a list of rings but {_name(rings)}")
-    if not listed:
-        raise InvalidRegion(f"an empty {kind} is not a region")
-    if len(listed) > 1:
-        raise InvalidRegion(f"a polygon with {len(listed) - 1} hole(s): a region has one ring, its outer boundary")
-    return listed[0]
+    parts = _listed(coordinates) if kind == "MultiPolygon" else [coordinates]
+    if parts is None:
+        raise InvalidRegion(f"{kind}: coordinates are not a list of rings but {_name(coordinates)}")
+    rings = []
+    for part in parts:
+        listed = _listed(part)
+        if listed is None:
+            raise InvalidRegion(f"{kind}: coordinates are not a list of rings but {_name(part)}")
+        rings.append(listed)
+    if not rings or not all(rings):
+        raise InvalidRegion(f"an empty {kind} is not a region" if not any(rings) else f"{kind}: a part without rings")
+    return rings
 
 
 def positions(coordinates: object) -> NDArray[np.float64]:
@@ -119,19 +118,23 @@ def _from_geojson(document: Mapping[str, Any]) -> Geometry:
     return Geometry(kind, document["coordinates"])
 
 
-def _from_shapely(shape: Any) -> Geometry:
+def _from_shapely(given: object) -> Geometry:
     import shapely
 
-    if not isinstance(shape, shapely.Geometry):
-        raise InvalidValue(f"{_name(shape)} is not a geometry")
-    if isinstance(shape, shapely.MultiPolygon) and len(shape.geoms) == 1:
-        shape = shape.geoms[0]
+    if not isinstance(given, shapely.Geometry):
+        raise InvalidValue(f"{_name(given)} is not a geometry")
+    shape: Any = given  # of which shapely's types say little
     if shape.has_z or getattr(shape, "has_m", False):  # measures came with shapely 2.1
         raise InvalidRegion("the shape has z or m coordinates; a region is planar: use shapely.force_2d first")
-    if isinstance(shape, shapely.Polygon):
-        # The array skips a Python object per vertex; holes are left to `only_ring`.
-        outer = [] if shape.is_empty else [shapely.get_coordinates(shape.exterior), *shape.interiors]
-        return Geometry("Polygon", outer)
+    if isinstance(shape, (shapely.Polygon, shapely.MultiPolygon)):
+        # Arrays skip a Python object per vertex.
+        parts = [
+            [shapely.get_coordinates(ring) for ring in (part.exterior, *part.interiors)]
+            for part in getattr(shape, "geoms", [shape])
+            if not part.is_empty
+        ]
+        single = isinstance(shape, shapely.Polygon)
+        return Geometry("Polygon", parts[0] if parts else []) if single else Geometry("MultiPolygon", parts)
     if isinstance(shape, shapely.LinearRing):
         return Geometry("Polygon", [shapely.get_coordinates(shape)])
     return _from_geojson(shape.__geo_interface__)

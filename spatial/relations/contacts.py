@@ -22,6 +22,9 @@ A_OUT_OF_B: Final = 2
 B_IN_A: Final = 4
 B_OUT_OF_A: Final = 8
 CONTACT: Final = 16
+# Of stretches that both boundaries share; single rings need no such witness.
+ALONG: Final = 32
+AGAINST: Final = 64
 
 
 @kernel
@@ -65,6 +68,16 @@ def _witness(side: int, when_in: int, when_out: int) -> int:
 
 
 @kernel
+def _shared_stretch(ax: float, ay: float, bx: float, by: float, cx: float, cy: float, dx: float, dy: float) -> int:
+    """ALONG when ab and cd, on one line, share more than a point and have one direction; AGAINST when the opposite."""
+    if ax == bx:
+        ax, bx, cx, dx = ay, by, cy, dy
+    if max(min(ax, bx), min(cx, dx)) >= min(max(ax, bx), max(cx, dx)):
+        return 0
+    return ALONG if (bx > ax) == (dx > cx) else AGAINST
+
+
+@kernel
 def contact_witnesses(axy: Floats, i: int, bxy: Floats, j: int) -> int:
     """Witnesses at the contacts of edge i of A with edge j of B; -1 when the edges cross properly.
 
@@ -85,6 +98,8 @@ def contact_witnesses(axy: Floats, i: int, bxy: Floats, j: int) -> int:
     if a_side * b_side < 0 and c_side * d_side < 0:
         return -1
     found = CONTACT
+    if a_side == 0 and b_side == 0:
+        found |= _shared_stretch(ax, ay, bx, by, cx, cy, dx, dy)
     if (
         a_side == 0
         and not (ax == dx and ay == dy)

@@ -32,13 +32,13 @@ from contrada.spatial.geometry.rings import IN, RUN, locate, next_run
 from contrada.spatial.relations import relation as codes
 from contrada.spatial.relations.contacts import A_IN_B, A_OUT_OF_B, B_IN_A, CONTACT, contact_witnesses, proves_overlap
 from contrada.spatial.relations.red_blue import sweep_witnesses
-from contrada.spatial.storage.jit import kernel
+from contrada.spatial.storage.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from contrada.spatial.geometry.rings import Floats
 
 # A run looked into counts as its edges, a pair of edges compared as as many: twice what dense real boundaries need.
-_WORK_PER_EDGE: Final = 512
+WORK_PER_EDGE: Final = 512
 
 
 @kernel
@@ -56,22 +56,28 @@ def _without_crossing(found: int, axy: Floats, aboxes: Floats, bxy: Floats, bbox
     return codes.MEETS if found & A_OUT_OF_B else codes.EQUALS
 
 
-@kernel
-def _relate_from_larger(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats) -> int:
-    a_mbr = aboxes.shape[0] - 1
-    b_mbr = bboxes.shape[0] - 1
-    wx1 = max(aboxes[a_mbr, 0], bboxes[b_mbr, 0])
-    wy1 = max(aboxes[a_mbr, 1], bboxes[b_mbr, 1])
-    wx2 = min(aboxes[a_mbr, 2], bboxes[b_mbr, 2])
-    wy2 = min(aboxes[a_mbr, 3], bboxes[b_mbr, 3])
-    if wx1 > wx2 or wy1 > wy2:
-        return codes.DISJOINT
+@inline_kernel
+def contacts_between(
+    axy: Floats,
+    aboxes: Floats,
+    bxy: Floats,
+    bboxes: Floats,
+    wx1: float,
+    wy1: float,
+    wx2: float,
+    wy2: float,
+    budget: int,
+) -> tuple[int, int]:
+    """Return the witnesses at all contacts of two rings, and what is left of a budget of work.
+
+    All contacts must be in the window. The witnesses are -1 when something proves overlaps, and incomplete when the
+    budget left is negative.
+    """
     a_edges = axy.shape[0] - 1
     b_edges = bxy.shape[0] - 1
     a_runs = (a_edges + RUN - 1) // RUN
     b_runs = (b_edges + RUN - 1) // RUN
     found = 0
-    budget = _WORK_PER_EDGE * (a_edges + b_edges)
     a_run = next_run(aboxes, a_runs, 0, wx1, wy1, wx2, wy2)
     while a_run < a_runs:
         for i in range(a_run * RUN, min((a_run + 1) * RUN, a_edges)):
@@ -92,21 +98,41 @@ def _relate_from_larger(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats
                     budget -= RUN
                     witnesses = contact_witnesses(axy, i, bxy, j)
                     if witnesses < 0:
-                        return codes.OVERLAPS
+                        return -1, budget
                     found |= witnesses
                     if proves_overlap(found):
-                        return codes.OVERLAPS
+                        return -1, budget
                 b_run = next_run(bboxes, b_runs, b_run + 1, x1, y1, x2, y2)
             if budget < 0:
-                found = sweep_witnesses(axy, bxy)
-                return codes.OVERLAPS if proves_overlap(found) else _without_crossing(found, axy, aboxes, bxy, bboxes)
+                return found, budget
         a_run = next_run(aboxes, a_runs, a_run + 1, wx1, wy1, wx2, wy2)
+    return found, budget
+
+
+@kernel
+def _relate_from_larger(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats) -> int:
+    a_mbr = aboxes.shape[0] - 1
+    b_mbr = bboxes.shape[0] - 1
+    wx1 = max(aboxes[a_mbr, 0], bboxes[b_mbr, 0])
+    wy1 = max(aboxes[a_mbr, 1], bboxes[b_mbr, 1])
+    wx2 = min(aboxes[a_mbr, 2], bboxes[b_mbr, 2])
+    wy2 = min(aboxes[a_mbr, 3], bboxes[b_mbr, 3])
+    if wx1 > wx2 or wy1 > wy2:
+        return codes.DISJOINT
+    budget = WORK_PER_EDGE * (axy.shape[0] + bxy.shape[0] - 2)
+    found, budget = contacts_between(axy, aboxes, bxy, bboxes, wx1, wy1, wx2, wy2, budget)
+    if found < 0:
+        return codes.OVERLAPS
+    if budget < 0:
+        found = sweep_witnesses(axy, bxy)
+        if proves_overlap(found):
+            return codes.OVERLAPS
     return _without_crossing(found, axy, aboxes, bxy, bboxes)
 
 
 @kernel
-def _same_vertices(axy: Floats, bxy: Floats) -> bool:
-    """Whether two rings of as many vertices are the same."""
+def same_rows(axy: Floats, bxy: Floats) -> bool:
+    """Whether two regions of as many rows are the same."""
     i = 0
     while i < axy.shape[0] and axy[i, 0] == bxy[i, 0] and axy[i, 1] == bxy[i, 1]:
         i += 1
@@ -117,7 +143,7 @@ def _same_vertices(axy: Floats, bxy: Floats) -> bool:
 @kernel
 def relate_rings(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats) -> int:
     """Return the code of the exact relation of ring A to ring B."""
-    if axy.shape[0] == bxy.shape[0] and _same_vertices(axy, bxy):
+    if axy.shape[0] == bxy.shape[0] and same_rows(axy, bxy):
         return codes.EQUALS
     a = aboxes.shape[0] - 1
     b = bboxes.shape[0] - 1

@@ -6,7 +6,9 @@ MBR(A) strictly containing MBR(B), when they touch in a notch of A. So contains 
 leaves covered-by.
 
 Two rectangles that cross, each sticking out of the other on two opposite sides, prove more: A has a path in its
-interior from left to right and B one from top to bottom, so the regions overlap.
+interior from left to right and B one from top to bottom, so the regions overlap. That takes regions in one part each,
+with holes or not, and so it does that regions of equal rectangles are not disjoint: of those in several parts
+`POSSIBLE_OF_PARTS` is true, and crossing rectangles tell no more of them than overlapping ones.
 
 Every discretization keeps to this table, exact ones by nature and `uniform` by definition, so an index may accept and
 reject by rectangles whichever is in use.
@@ -33,6 +35,7 @@ POSSIBLE: Final = (
     _SIDEWAYS | 1 << codes.COVERED_BY,
     _SIDEWAYS | 1 << codes.COVERS,
 )
+POSSIBLE_OF_PARTS: Final = (*POSSIBLE[:3], POSSIBLE[3] | 1 << codes.DISJOINT, *POSSIBLE[4:])
 
 
 @kernel

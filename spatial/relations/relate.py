@@ -8,8 +8,10 @@ discretization.
 
 Many regions are packed one after another, so that a batch is one call into compiled code:
 
-    xy         (v, 2)  closed rings, one after another     starts      (k+1,)  ring i is xy[starts[i] : starts[i+1]]
+    xy         (v, 2)  their rows, one after another       starts      (k+1,)  region i is xy[starts[i] : starts[i+1]]
     boxes      (r, 4)  their run boxes, likewise           box_starts  (k+1,)
+
+The rows of a region of one ring are its closed vertices (`rings`), those of others as `compound.rows` has them.
 """
 
 from __future__ import annotations
@@ -23,9 +25,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from contrada.errors import InvalidValue, shown
+from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region, ring_of
 from contrada.spatial.geometry.rings import IN, ON, locate
+from contrada.spatial.relations.compound import relate_regions
 from contrada.spatial.relations.exact import relate_rings
 from contrada.spatial.relations.relation import CONVERSE_CODE, DISJOINT, INSIDE, MEETS, RELATIONS, Relation
 from contrada.spatial.relations.uniform import relate_uniform
@@ -76,7 +80,7 @@ EXACT: Final = Exact()
 
 
 class Rings(NamedTuple):
-    """Many regions' rings in four arrays, as the module's docstring draws them. Made by `pack`."""
+    """Many regions in four arrays, as the module's docstring draws them. Made by `pack`."""
 
     xy: Floats
     starts: Ints
@@ -92,11 +96,11 @@ def relate(a: Region | Point, b: Region | Point, discretization: Discretization 
         bxy, bboxes = ring_of(b)
         if isinstance(discretization, Uniform):
             return RELATIONS[relate_uniform(axy, aboxes, bxy, bboxes, discretization.density, discretization.halo)]
-        return RELATIONS[relate_rings(axy, aboxes, bxy, bboxes)]
+        return RELATIONS[relate_regions(axy, aboxes, bxy, bboxes)]
     if isinstance(a, Point) and isinstance(b, Region):
-        return RELATIONS[_OF_POINT[locate(a.x, a.y, *ring_of(b))]]
+        return RELATIONS[_OF_POINT[locate_in(a.x, a.y, *ring_of(b))]]
     if isinstance(a, Region) and isinstance(b, Point):
-        return RELATIONS[CONVERSE_CODE[_OF_POINT[locate(b.x, b.y, *ring_of(a))]]]
+        return RELATIONS[CONVERSE_CODE[_OF_POINT[locate_in(b.x, b.y, *ring_of(a))]]]
     if isinstance(a, Point) and isinstance(b, Point):
         return Relation.EQUALS if a == b else Relation.DISJOINT
     wrong = b if isinstance(a, (Region, Point)) else a
@@ -181,7 +185,8 @@ def _ring_to_all(
         if sampled:
             codes[k] = relate_uniform(axy, aboxes, bxy, bboxes, density, halo)
         else:
-            codes[k] = relate_rings(axy, aboxes, bxy, bboxes)
+            single = axy[0, 0] != MARK and bxy[0, 0] != MARK
+            codes[k] = relate_rings(axy, aboxes, bxy, bboxes) if single else relate_regions(axy, aboxes, bxy, bboxes)
 
 
 @kernel
@@ -189,5 +194,6 @@ def _point_to_all(
     px: float, py: float, xy: Floats, starts: Ints, boxes: Floats, box_starts: Ints, codes: NDArray[np.uint8]
 ) -> None:
     for k in range(codes.shape[0]):
-        where = locate(px, py, xy[starts[k] : starts[k + 1]], boxes[box_starts[k] : box_starts[k + 1]])
+        bxy, bboxes = xy[starts[k] : starts[k + 1]], boxes[box_starts[k] : box_starts[k + 1]]
+        where = locate(px, py, bxy, bboxes) if bxy[0, 0] != MARK else locate_in(px, py, bxy, bboxes)
         codes[k] = INSIDE if where == IN else MEETS if where == ON else DISJOINT

@@ -20,6 +20,9 @@ defined here, once, so that a linear scan and an index agree:
   locating it.
 - *Rectangles first.* Disjoint MBRs are disjoint whatever the halo, crossing ones overlap, and an answer that the MBRs
   rule out (`mbr.POSSIBLE`) becomes the nearest one they allow: an index by MBR stays right.
+- *Holes and parts.* Algorithm 1 takes a region for connected. Of compound regions both boundaries are sampled, every
+  ring, and the faces that the samples show decide (`compound`). If some ring's samples all meet the other boundary,
+  which of the faces beside it are there is not seen, and the exact relation decides, widened by a halo.
 - *Bounded work.* At most `MAX_SAMPLES` samples are taken of a boundary, by lowering D for it.
 """
 
@@ -30,9 +33,19 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contrada.spatial.geometry.compound.rows import (
+    MARK,
+    locate_in,
+    next_ring,
+    part_count,
+    ring_boxes_at,
+    ring_count,
+    ring_xy_at,
+)
 from contrada.spatial.geometry.predicates import MIN_MAGNITUDE, orient
-from contrada.spatial.geometry.rings import IN, ON, OUT, RUN, locate, next_run
-from contrada.spatial.relations.exact import relate_rings
+from contrada.spatial.geometry.rings import IN, ON, OUT, RUN, next_run
+from contrada.spatial.relations.compound import relate_regions, relation_of_faces
+from contrada.spatial.relations.faces import BOTH, ONLY_A, ONLY_B, TOUCH
 from contrada.spatial.relations.mbr import boxes_cross, relate_boxes
 from contrada.spatial.relations.relation import (
     CONTAINS,
@@ -109,7 +122,18 @@ def _between(a: float, b: float, t: float) -> float:
 
 @kernel
 def _near(px: float, py: float, radius: float, xy: Floats, boxes: Floats) -> bool:
-    """Whether some edge is within `radius` of the point."""
+    """Whether some edge of a region is within `radius` of the point."""
+    rings = ring_count(xy)
+    k = next_ring(xy, 0, px - radius, py - radius, px + radius, py + radius)
+    while k < rings:
+        if _near_ring(px, py, radius, ring_xy_at(xy, k), ring_boxes_at(xy, boxes, k)):
+            return True
+        k = next_ring(xy, k + 1, px - radius, py - radius, px + radius, py + radius)
+    return False
+
+
+@kernel
+def _near_ring(px: float, py: float, radius: float, xy: Floats, boxes: Floats) -> bool:
     edges = xy.shape[0] - 1
     runs = (edges + RUN - 1) // RUN
     x1, y1, x2, y2 = px - radius, py - radius, px + radius, py + radius
@@ -131,7 +155,7 @@ def _check(px: float, py: float, radius: float, xy: Floats, boxes: Floats) -> in
     """Do the paper's pointCheck, with its halo when the radius is positive."""
     if radius > 0.0 and _near(px, py, radius, xy, boxes):
         return ON
-    return locate(px, py, xy, boxes)
+    return locate_in(px, py, xy, boxes)
 
 
 @kernel
@@ -139,9 +163,23 @@ def _shared_runs(axy: Floats, i: int, bxy: Floats, bboxes: Floats, axis: int, ru
     """Fill in where edges of B lie along edge i of A, as intervals on the axis; return how many do."""
     ax, ay, bx, by = axy[i, 0], axy[i, 1], axy[i + 1, 0], axy[i + 1, 1]
     x1, y1, x2, y2 = min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)
+    rings = ring_count(bxy)
+    count = 0
+    k = next_ring(bxy, 0, x1, y1, x2, y2)
+    while k < rings:
+        ring, boxes = ring_xy_at(bxy, k), ring_boxes_at(bxy, bboxes, k)
+        count = _shared_runs_of_ring(ax, ay, bx, by, ring, boxes, axis, runs_of_i, count)
+        k = next_ring(bxy, k + 1, x1, y1, x2, y2)
+    return count
+
+
+@kernel
+def _shared_runs_of_ring(
+    ax: float, ay: float, bx: float, by: float, bxy: Floats, bboxes: Floats, axis: int, runs_of_i: Floats, count: int
+) -> int:
+    x1, y1, x2, y2 = min(ax, bx), min(ay, by), max(ax, bx), max(ay, by)
     edges = bxy.shape[0] - 1
     runs = (edges + RUN - 1) // RUN
-    count = 0
     run = next_run(bboxes, runs, 0, x1, y1, x2, y2)
     while run < runs:
         for j in range(run * RUN, min((run + 1) * RUN, edges)):
@@ -162,7 +200,7 @@ def _witnesses(seen: int) -> int:
 
 @kernel
 def _scan(axy: Floats, bxy: Floats, bboxes: Floats, density: float, halo: bool, enough: int) -> int:
-    """Check the samples of ∂A against B and return the set of what was seen.
+    """Check the samples of ring A against region B and return the set of what was seen.
 
     Vertices come first: few, and often sufficient. The scan ends as soon as samples IN and OUT have been seen, or,
     with `enough` = 1, at the first sample that is not ON.
@@ -270,21 +308,66 @@ def _algorithm_1(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats, densi
         if not i4 and seen == _SEEN_ON:
             return EQUALS
     # Every sample of one boundary meets the other, and only that: there is no witness to go by.
-    relation = relate_rings(axy, aboxes, bxy, bboxes)
+    relation = relate_regions(axy, aboxes, bxy, bboxes)
+    return _WIDENED[relation] if halo else relation
+
+
+@kernel
+def _scan_rings(axy: Floats, bxy: Floats, bboxes: Floats, density: float, halo: bool) -> tuple[int, bool]:
+    """Return what the samples of all rings of A saw of B, and whether some ring's samples all meet its boundary."""
+    length = 0.0
+    for k in range(ring_count(axy)):
+        length += boundary_length(ring_xy_at(axy, k))
+    if length * density > MAX_SAMPLES:
+        density = MAX_SAMPLES / length
+    seen = 0
+    blind = False
+    for k in range(ring_count(axy)):
+        of_ring = _scan(ring_xy_at(axy, k), bxy, bboxes, density, halo, 2)
+        seen |= of_ring
+        blind |= of_ring == _SEEN_ON
+    return seen, blind
+
+
+@kernel
+def _by_faces(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats, density: float, halo: bool) -> int:
+    """The relation by samples of two regions either of which may be compound."""
+    of_a, a_blind = _scan_rings(axy, bxy, bboxes, density, halo)
+    of_b, b_blind = _scan_rings(bxy, axy, aboxes, density, halo)
+    faces = TOUCH if (of_a | of_b) & _SEEN_ON else 0
+    if of_a & _SEEN_IN:
+        faces |= BOTH | ONLY_B
+    if of_a & _SEEN_OUT:
+        faces |= ONLY_A
+    if of_b & _SEEN_IN:
+        faces |= BOTH | ONLY_A
+    if of_b & _SEEN_OUT:
+        faces |= ONLY_B
+    if not a_blind and not b_blind:
+        return relation_of_faces(faces)
+    if halo and of_a == _SEEN_ON and of_b == _SEEN_ON:
+        return EQUALS
+    relation = relate_regions(axy, aboxes, bxy, bboxes)
     return _WIDENED[relation] if halo else relation
 
 
 @kernel
 def relate_uniform(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats, density: float, halo: bool) -> int:
-    """Return the code of the relation of ring A to ring B by samples, `density` to a unit of length."""
+    """Return the code of the relation of region A to region B by samples, `density` to a unit of length."""
     a, b = aboxes.shape[0] - 1, bboxes.shape[0] - 1
     ax1, ay1, ax2, ay2 = aboxes[a, 0], aboxes[a, 1], aboxes[a, 2], aboxes[a, 3]
     bx1, by1, bx2, by2 = bboxes[b, 0], bboxes[b, 1], bboxes[b, 2], bboxes[b, 3]
     rectangles = relate_boxes(ax1, ay1, ax2, ay2, bx1, by1, bx2, by2)
     if rectangles == DISJOINT:
         return DISJOINT
-    if boxes_cross(ax1, ay1, ax2, ay2, bx1, by1, bx2, by2):
+    several = part_count(axy) > 1 or part_count(bxy) > 1
+    if not several and boxes_cross(ax1, ay1, ax2, ay2, bx1, by1, bx2, by2):
         return OVERLAPS
+    if axy[0, 0] == MARK or bxy[0, 0] == MARK:
+        relation = _by_faces(axy, aboxes, bxy, bboxes, density, halo)
+        if several and rectangles == EQUALS and relation == DISJOINT:
+            return DISJOINT
+        return int(_NEAREST[rectangles, relation])
     a_length, b_length = boundary_length(axy), boundary_length(bxy)
     if a_length < b_length or (a_length == b_length and _first_smaller(axy, bxy)):
         relation = _algorithm_1(axy, aboxes, bxy, bboxes, density, halo)

@@ -148,7 +148,7 @@ def path(place: Point | Region) -> tuple[list[tuple[float, float]], bool]:
 def shape(place: object) -> shapely.Geometry:
     if isinstance(place, Point):
         return shapely.Point(place.x, place.y)
-    return shapely.Polygon(place.coords)
+    return place.to_shapely()
 
 
 def region_relation(op: Operator, a: shapely.Geometry, b: shapely.Geometry) -> bool:

@@ -112,15 +112,19 @@ class Reader:
             length = float(self.take())
             self.take("of")
             return Distance(length, self.scalar() if self.next("point") else self.region())
-        return self.region() if self.next("polygon", "box") else self.scalar()
+        return self.region() if self.next("polygon", "multipolygon", "box") else self.scalar()
 
     def region(self) -> Region:
-        if self.take().lower() == "box":
+        word = self.take().lower()
+        if word == "box":
             return Box(*(number for pair in self.many("(", self.pair, ")") for number in pair))
-        self.take("(")
-        ring = self.many("(", self.pair, ")")
-        self.take(")")
-        return Region(ring)
+        if word == "multipolygon":
+            return Region.of({"type": "MultiPolygon", "coordinates": self.many("(", self.rings, ")")})
+        shell, *holes = self.rings()
+        return Region(shell, holes)
+
+    def rings(self) -> list[list[tuple[float, float]]]:
+        return self.many("(", lambda: self.many("(", self.pair, ")"), ")")
 
     def scalar(self) -> object:
         if self.tokens[0].startswith('"'):

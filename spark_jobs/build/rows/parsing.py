@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from contrada.forwarding.language.filter import Expression
+    from contrada.spatial.geometry.region import Region
 
 _SHOWN: Final = 1 << 20  # characters of a bad row that are kept: a whole file that is not JSON is one row
 _REMEMBERED: Final = 4096  # texts: subscribers often ask for the same
@@ -155,9 +156,14 @@ def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
         first = constraints[0]
         if isinstance(first.value, TextMatch) and type(first.value.within) is Box:
             return BOX_MATCH, *place, sorted(first.value.keywords), -1, None, None, 1, None
-        if first.kind is Kind.REGION and first.op in RELATIONS:  # a set of relations has no place there
-            ring = first.value.coords.ravel()  # type: ignore[union-attr]  # the kind says it is a Region
-            shape = BOX if isinstance(first.value, Box) else POLYGON
+        # Neither a set of relations nor a region of several rings has a place there.
+        if (
+            first.kind is Kind.REGION
+            and first.op in RELATIONS
+            and not (region := cast("Region", first.value)).is_compound
+        ):
+            ring = region.coords.ravel()
+            shape = BOX if isinstance(region, Box) else POLYGON
             return shape, *place, None, RELATIONS.index(first.op), ring, None, 1, None
     tokens = sorted({word for c in constraints if isinstance(c.value, TextMatch) for word in c.value.keywords})
     content = encode_filter(filters[0] if len(filters) == 1 else Predicate(filters))

@@ -30,6 +30,7 @@ from contrada.spatial.geometry.region import MAX_VERTICES, Box, Point, Region
 from contrada.spatial.relations.relate import EXACT, Uniform, relate
 from contrada.spatial.relations.relation import INTERSECTS, RELATIONS, Relation
 from contrada.spatial.storage.arrays_file import save_arrays
+from tests import strategies
 from tests.naive.cr_tree import NaiveConstraints
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ stars = st.builds(
     st.integers(0, 80),
     st.sampled_from([4, 17, 40, 300]),
 )
-regions = st.one_of(boxes, polygons(), stars)
+regions = st.one_of(boxes, polygons(), stars, strategies.compound_regions())
 masks = st.one_of(st.sampled_from([r.mask for r in RELATIONS]), st.just(INTERSECTS), st.integers(1, 255))
 points = st.builds(Point, st.integers(0, 18).map(lambda v: v / 2), grid)
 
