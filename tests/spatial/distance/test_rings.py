@@ -36,8 +36,8 @@ LENGTHS = st.sampled_from([0.0, 0.5, 1.0, 2.0**0.5, 2.0, 3.0, 5.0])
     ],
 )
 def test_named_configurations(a, b, length, expected):
-    assert near(a, b, length) is expected
-    assert near(b, a, length) is expected
+    assert near(a, b, float(length)) is expected
+    assert near(b, a, float(length)) is expected
 
 
 @given(strategies.compound_pairs(3), LENGTHS)
