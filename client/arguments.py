@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, TypedDict
 
-from contrada.broker.protocol.messages import NotificationId
+from contrada.broker.protocol.messages import Keep, NotificationId
 from contrada.broker.protocol.wire import (
     INDEX_NAME_BYTES,
     LIST_LENGTH,
     MAX_INTEGER,
     MAX_SUBSCRIPTION,
     NAME_BYTES,
+    Full,
     Policy,
 )
 from contrada.errors import InvalidValue
@@ -18,8 +20,22 @@ from contrada.errors import InvalidValue
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from contrada.broker.protocol.messages import Since
     from contrada.forwarding.language.filter import Expression
 
+SinceArgument = NotificationId | str | datetime | float | None
+"""Where a new durable subscription begins: behind an id, at a time, at "all", or now."""
+
+
+class Storing(TypedDict, total=False):
+    """How a notification is to be kept by the broker."""
+
+    durable: bool
+    key: str
+    retain: str
+
+
+VOLATILE: Final[Storing] = {}
 CHUNK: Final = 256
 """Notifications that `publish_many` encodes before it looks for room again."""
 _LARGEST: Final = 2**53  # window or queue
@@ -119,3 +135,49 @@ def check_numbers(subscription: int, session: int) -> tuple[int, int]:
     if type(session) is not int or not 0 <= session <= MAX_INTEGER:
         raise InvalidValue(f"{session!r:.40} is not the number of a session; 0 is one's own")
     return subscription, session
+
+
+def check_storing(durable: bool, id: str, retain: str) -> Storing:
+    """Check how a notification is to be kept."""
+    if not durable and not retain:
+        if id:
+            raise InvalidValue("an id makes a durable publish safe to repeat: publish with durable=True")
+        return VOLATILE
+    for what, key in (("id", id), ("retain", retain)):
+        if key != "":
+            check_name(what, key)
+    return {"durable": True, "key": id, "retain": retain}
+
+
+def check_durable(durable: str, since: SinceArgument, ack: str, keep: Keep) -> tuple[str, Since, bool]:
+    """Check what a durable subscription asks for: its name, where it begins, whether it acknowledges by itself."""
+    if ack not in ("auto", "manual"):
+        raise InvalidValue(f'ack must be "auto" or "manual", not {ack!r}')
+    if not isinstance(keep, Keep):
+        raise InvalidValue(f"keep must be a contrada.Keep, not {keep!r:.60}")
+    for name in ("notifications", "bytes", "age", "attempts"):
+        value = getattr(keep, name)
+        if type(value) is not int or not 0 <= value <= _LARGEST:
+            raise InvalidValue(f"keep.{name} must be a whole number, 0 for the broker's default, not {value!r}")
+    for name in ("when_notifications", "when_bytes", "when_age"):
+        if getattr(keep, name) not in tuple(Full):
+            raise InvalidValue(f"keep.{name} must be one of {', '.join(Full)}, not {getattr(keep, name)!r}")
+    if keep.when_age == Full.REFUSE:
+        raise InvalidValue("nothing can be refused for its age: keep.when_age is drop-oldest or dead-letter")
+    return check_name("durable", durable), _since(since), ack == "auto"
+
+
+def _since(since: SinceArgument) -> Since:
+    if since is None or since == "all":
+        return since if since is None else "all"
+    if isinstance(since, (str, NotificationId)):
+        return check_id(since)
+    if isinstance(since, datetime):
+        if since.tzinfo is None:
+            raise InvalidValue(f"since must have a time zone: {since} is at different times in different places")
+        since = since.timestamp()
+    if isinstance(since, bool) or not isinstance(since, (int, float)) or not 0 <= since * 1e6 <= MAX_INTEGER:
+        raise InvalidValue(
+            f'since must be "all", a notification\'s id, a datetime or seconds since 1970, not {since!r}'
+        )
+    return int(since * 1e6)

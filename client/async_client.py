@@ -11,7 +11,8 @@ import asyncio
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from contrada.broker.protocol.wire import Policy
+from contrada.broker.protocol.messages import Keep
+from contrada.broker.protocol.wire import DurableAction, Policy
 from contrada.client.arguments import check_name, encode_filters
 from contrada.client.base import BaseClient, log
 from contrada.client.engine.states import Phase
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from contrada.broker.protocol.messages import NotificationId
+    from contrada.client.arguments import SinceArgument
     from contrada.client.base import Flow
     from contrada.forwarding.language.filter import Expression
 
@@ -107,23 +109,38 @@ class AsyncClient(BaseClient):
     # ------------------------------------------------------------------ publishing
 
     async def publish(
-        self, notification: Mapping[str, object], *, ack: bool = True, timeout: float | None = None
+        self,
+        notification: Mapping[str, object],
+        *,
+        ack: bool = True,
+        durable: bool = False,
+        id: str = "",
+        retain: str = "",
+        timeout: float | None = None,
     ) -> NotificationId | None:
         """Publish one notification and return its id once the broker has accepted and queued it for its subscribers.
 
         With `ack=False`, return None as soon as it is handed over; at most `outstanding` may be unacknowledged. A
         failure then surfaces in the next `publish`, in `flush` or in `close`.
+
+        With `durable`, it is acknowledged when it is on the broker's disk; an `id` makes it safe to repeat, and with
+        `retain` it is durable and the last value of that key. See `docs/durability.md`.
         """
-        return await self._run(self._publish(notification, ack), timeout)
+        return await self._run(self._publish(notification, ack, durable, id, retain), timeout)
 
     async def publish_many(
-        self, notifications: Iterable[Mapping[str, object]], *, ack: bool = True, timeout: float | None = None
+        self,
+        notifications: Iterable[Mapping[str, object]],
+        *,
+        ack: bool = True,
+        durable: bool = False,
+        timeout: float | None = None,
     ) -> list[NotificationId]:
         """Publish in batches, in order; return the ids (none with `ack=False`).
 
         If one fails, or is invalid, those before it stand and the error names it.
         """
-        return await self._run(self._publish_many(notifications, ack), timeout)
+        return await self._run(self._publish_many(notifications, ack, durable), timeout)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until the broker has acknowledged everything streamed; raise if any of it failed."""
@@ -138,10 +155,19 @@ class AsyncClient(BaseClient):
         policy: Policy | str = Policy.DROP_OLDEST,
         window: int = 1000,
         queue: int = 0,
+        durable: str | None = None,
+        since: SinceArgument = None,
+        ack: str = "auto",
+        keep: Keep = Keep(),  # noqa: B008 (an immutable tuple)
         timeout: float | None = None,
     ) -> AsyncSubscription:
-        """Subscribe, with `async with` or `await`. See `docs/client.md` for policy, window and queue."""
-        return AsyncSubscription(self, self._subscription(encode_filters(filter), policy, window, queue), timeout)
+        """Subscribe, with `async with` or `await`. See `docs/client.md` for policy, window and queue.
+
+        With a name, `durable`, it outlives client and broker: `docs/durability.md` has since, ack and keep.
+        """
+        wanted = encode_filters(filter)
+        make = self._wanted(wanted, policy, window, queue, durable, since, ack, keep)
+        return AsyncSubscription(self, make, timeout)
 
     def attach(
         self,
@@ -150,10 +176,15 @@ class AsyncClient(BaseClient):
         policy: Policy | str = Policy.DROP_OLDEST,
         window: int = 1000,
         queue: int = 0,
+        durable: str | None = None,
+        since: SinceArgument = None,
+        ack: str = "auto",
+        keep: Keep = Keep(),  # noqa: B008 (an immutable tuple)
         timeout: float | None = None,
     ) -> AsyncSubscription:
         """Receive what an interface of the broker's index matches, with `async with` or `await`."""
-        return AsyncSubscription(self, self._subscription(check_name("name", name), policy, window, queue), timeout)
+        make = self._wanted(check_name("name", name), policy, window, queue, durable, since, ack, keep)
+        return AsyncSubscription(self, make, timeout)
 
     def advertise(self, filter: Expression | str, *, timeout: float | None = None) -> AsyncAdvertisement:
         """Say what this client may publish, with `async with` or `await`. See `docs/routing.md`."""
@@ -204,6 +235,18 @@ class AsyncClient(BaseClient):
     async def index_remove(self, id: str, timeout: float | None = None) -> dict[str, Any]:
         """Take a subscription out of the broker's index (role admin)."""
         return await self._run(self._index_remove(id), timeout)
+
+    async def durable_subscriptions(self, after: str = "", timeout: float | None = None) -> dict[str, Any]:
+        """List the durable subscriptions that are this client's (role admin: all), by name, behind a name."""
+        return await self._run(self._durable_query(DurableAction.LIST, after), timeout)
+
+    async def durable_remove(self, name: str, timeout: float | None = None) -> dict[str, Any]:
+        """End a durable subscription, with everything that waits for it."""
+        return await self._run(self._durable_query(DurableAction.REMOVE, name), timeout)
+
+    async def durable_dead(self, name: str, behind: int = 0, timeout: float | None = None) -> dict[str, Any]:
+        """Read the dead letters of a durable subscription, behind a position."""
+        return await self._run(self._durable_query(DurableAction.DEAD, name, behind), timeout)
 
     # ------------------------------------------------------------------ running flows
 

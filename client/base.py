@@ -17,6 +17,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from contrada.broker.protocol.messages import (
+    DurableQuery,
     Explain,
     IndexAdd,
     IndexLoad,
@@ -25,11 +26,14 @@ from contrada.broker.protocol.messages import (
     ListSubscriptions,
     Status,
 )
-from contrada.broker.protocol.wire import ASKED_AT_ONCE, MAX_INTEGER
+from contrada.broker.protocol.wire import ASKED_AT_ONCE, MAX_INTEGER, DurableAction
 from contrada.client.arguments import (
+    VOLATILE,
+    check_durable,
     check_id,
     check_name,
     check_numbers,
+    check_storing,
     check_subscription,
     encode_chunks,
     encode_filters,
@@ -38,6 +42,7 @@ from contrada.client.arguments import (
 )
 from contrada.client.engine.actions import Connect, Hangup, Send
 from contrada.client.engine.core import Core
+from contrada.client.engine.durable_inbox import DurableInbox
 from contrada.client.engine.kept_requests import KeptRequest
 from contrada.client.engine.states import Phase
 from contrada.client.engine.tickets import Waitable
@@ -48,8 +53,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
 
-    from contrada.broker.protocol.messages import Message, NotificationId
+    from contrada.broker.protocol.messages import Keep, Message, NotificationId
     from contrada.broker.protocol.wire import Policy
+    from contrada.client.arguments import SinceArgument, Storing
     from contrada.client.engine.inbox import Inbox
     from contrada.client.engine.kept_requests import KeptAdvertisement
     from contrada.client.engine.outbox import Submission
@@ -151,15 +157,17 @@ class BaseClient(ABC):
 
     # ------------------------------------------------------------------ publishing
 
-    def _publish(self, notification: Mapping[str, object], ack: bool) -> Flow[NotificationId | None]:
-        return self._publish_body(encode_notification(notification), ack)
+    def _publish(
+        self, notification: Mapping[str, object], ack: bool, durable: bool = False, id: str = "", retain: str = ""
+    ) -> Flow[NotificationId | None]:
+        return self._publish_body(encode_notification(notification), ack, check_storing(durable, id, retain))
 
-    def _publish_body(self, body: bytes, ack: bool) -> Flow[NotificationId | None]:
+    def _publish_body(self, body: bytes, ack: bool, storing: Storing = VOLATILE) -> Flow[NotificationId | None]:
         with self._lock:
             self._raise_failure()
             if not self._core.outbox.has_room:
                 yield from self._room()
-            submission = self._core.publish([body], streamed=not ack)
+            submission = self._core.publish([body], streamed=not ack, **storing)
             if not ack:
                 self._flush_soon()
                 return None
@@ -171,14 +179,16 @@ class BaseClient(ABC):
                 raise
             return submission.ids[0]
 
-    def _publish_many(self, notifications: Iterable[Mapping[str, object]], ack: bool) -> Flow[list[NotificationId]]:
+    def _publish_many(
+        self, notifications: Iterable[Mapping[str, object]], ack: bool, durable: bool = False
+    ) -> Flow[list[NotificationId]]:
         submissions: list[Submission] = []
         try:
             for bodies, fault in encode_chunks(notifications):  # the application's iterator runs without the lock
                 with self._lock:
                     self._raise_failure()
                     yield from self._room()
-                    submissions.append(self._core.publish(bodies, streamed=not ack))
+                    submissions.append(self._core.publish(bodies, streamed=not ack, durable=durable))
                     self._core.flush()
                     self._perform()
                 if fault is not None:
@@ -221,6 +231,43 @@ class BaseClient(ABC):
     ) -> Callable[[], Inbox]:
         """Check what is asked for; what makes the request."""
         return partial(self._core.subscribe, wanted, *check_subscription(policy, window, queue))
+
+    def _wanted(
+        self,
+        wanted: tuple[bytes, ...] | str,
+        policy: Policy | str,
+        window: int,
+        queue: int,
+        durable: str | None,
+        since: SinceArgument,
+        ack: str,
+        keep: Keep,
+    ) -> Callable[[], Inbox]:
+        """Check what a subscription of either kind asks for; what makes the request."""
+        if durable is None:
+            if since is not None:
+                raise InvalidValue("since is for durable subscriptions: give it a name, durable=...")
+            return self._subscription(wanted, policy, window, queue)
+        name, point, auto = check_durable(durable, since, ack, keep)
+        check_subscription(policy, window, queue)
+
+        def make() -> Inbox:
+            inbox = self._core.subscribe_durably(wanted, window, name, point, keep, auto=auto)
+            inbox.acknowledger = partial(self._acknowledge, inbox)
+            return inbox
+
+        return make
+
+    def _acknowledge(self, inbox: DurableInbox, position: int, run: bool) -> None:
+        with self._lock:
+            self._core.acknowledge(inbox, position, run=run)
+            self._flush_soon()
+
+    def _done(self, inbox: Inbox) -> None:
+        """The application has done with what it was handed last, if that acknowledges it."""
+        position, inbox.handed = inbox.handed, 0
+        if position and isinstance(inbox, DurableInbox):
+            self._acknowledge(inbox, position, run=True)
 
     def _advertisement(self, filter: Expression | str) -> Callable[[], KeptAdvertisement]:
         return partial(self._core.advertise, encode_filters(filter))
@@ -292,6 +339,11 @@ class BaseClient(ABC):
     def _index_remove(self, id: str) -> Flow[dict[str, Any]]:
         name = check_name("id", id)
         return self._ask(lambda number: IndexRemove(number, name))
+
+    def _durable_query(self, action: DurableAction, name: str, behind: int = 0) -> Flow[dict[str, Any]]:
+        if name or action is not DurableAction.LIST:
+            check_name("name", name)
+        return self._ask(lambda number: DurableQuery(number, action, name, behind))
 
     def _ask(self, message: Callable[[int], Message]) -> Flow[dict[str, Any]]:
         with self._lock:

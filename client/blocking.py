@@ -12,7 +12,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from contrada.broker.protocol.wire import Policy
+from contrada.broker.protocol.messages import Keep
+from contrada.broker.protocol.wire import DurableAction, Policy
 from contrada.client.arguments import check_name, encode_filters
 from contrada.client.base import BaseClient, log
 from contrada.client.engine.states import Phase
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from contrada.broker.protocol.messages import NotificationId
+    from contrada.client.arguments import SinceArgument
     from contrada.client.base import Flow
     from contrada.forwarding.language.filter import Expression
 
@@ -113,23 +115,38 @@ class Client(BaseClient):
     # ------------------------------------------------------------------ publishing
 
     def publish(
-        self, notification: Mapping[str, object], *, ack: bool = True, timeout: float | None = None
+        self,
+        notification: Mapping[str, object],
+        *,
+        ack: bool = True,
+        durable: bool = False,
+        id: str = "",
+        retain: str = "",
+        timeout: float | None = None,
     ) -> NotificationId | None:
         """Publish one notification and return its id once the broker has accepted and queued it for its subscribers.
 
         With `ack=False`, return None as soon as it is handed over; at most `outstanding` may be unacknowledged. A
         failure then surfaces in the next `publish`, in `flush` or in `close`.
+
+        With `durable`, it is acknowledged when it is on the broker's disk; an `id` makes it safe to repeat, and with
+        `retain` it is durable and the last value of that key. See `docs/durability.md`.
         """
-        return self._run(self._publish(notification, ack), timeout)
+        return self._run(self._publish(notification, ack, durable, id, retain), timeout)
 
     def publish_many(
-        self, notifications: Iterable[Mapping[str, object]], *, ack: bool = True, timeout: float | None = None
+        self,
+        notifications: Iterable[Mapping[str, object]],
+        *,
+        ack: bool = True,
+        durable: bool = False,
+        timeout: float | None = None,
     ) -> list[NotificationId]:
         """Publish in batches, in order; return the ids (none with `ack=False`).
 
         If one fails, or is invalid, those before it stand and the error names it.
         """
-        return self._run(self._publish_many(notifications, ack), timeout)
+        return self._run(self._publish_many(notifications, ack, durable), timeout)
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until the broker has acknowledged everything streamed; raise if any of it failed."""
@@ -144,10 +161,17 @@ class Client(BaseClient):
         policy: Policy | str = Policy.DROP_OLDEST,
         window: int = 1000,
         queue: int = 0,
+        durable: str | None = None,
+        since: SinceArgument = None,
+        ack: str = "auto",
+        keep: Keep = Keep(),  # noqa: B008 (an immutable tuple)
         timeout: float | None = None,
     ) -> Subscription:
-        """Subscribe, and return once the broker has taken it. See `docs/client.md` for policy, window and queue."""
-        make = self._subscription(encode_filters(filter), policy, window, queue)
+        """Subscribe, and return once the broker has taken it. See `docs/client.md` for policy, window and queue.
+
+        With a name, `durable`, it outlives client and broker: `docs/durability.md` has since, ack and keep.
+        """
+        make = self._wanted(encode_filters(filter), policy, window, queue, durable, since, ack, keep)
         return Subscription(self, self._run(self._keep(make), timeout))
 
     def attach(
@@ -157,10 +181,14 @@ class Client(BaseClient):
         policy: Policy | str = Policy.DROP_OLDEST,
         window: int = 1000,
         queue: int = 0,
+        durable: str | None = None,
+        since: SinceArgument = None,
+        ack: str = "auto",
+        keep: Keep = Keep(),  # noqa: B008 (an immutable tuple)
         timeout: float | None = None,
     ) -> Subscription:
         """Receive what an interface of the broker's index matches. See `docs/client.md`."""
-        make = self._subscription(check_name("name", name), policy, window, queue)
+        make = self._wanted(check_name("name", name), policy, window, queue, durable, since, ack, keep)
         return Subscription(self, self._run(self._keep(make), timeout))
 
     def advertise(self, filter: Expression | str, *, timeout: float | None = None) -> Advertisement:
@@ -210,6 +238,18 @@ class Client(BaseClient):
     def index_remove(self, id: str, timeout: float | None = None) -> dict[str, Any]:
         """Take a subscription out of the broker's index (role admin)."""
         return self._run(self._index_remove(id), timeout)
+
+    def durable_subscriptions(self, after: str = "", timeout: float | None = None) -> dict[str, Any]:
+        """List the durable subscriptions that are this client's (role admin: all), by name, behind a name."""
+        return self._run(self._durable_query(DurableAction.LIST, after), timeout)
+
+    def durable_remove(self, name: str, timeout: float | None = None) -> dict[str, Any]:
+        """End a durable subscription, with everything that waits for it."""
+        return self._run(self._durable_query(DurableAction.REMOVE, name), timeout)
+
+    def durable_dead(self, name: str, behind: int = 0, timeout: float | None = None) -> dict[str, Any]:
+        """Read the dead letters of a durable subscription, behind a position."""
+        return self._run(self._durable_query(DurableAction.DEAD, name, behind), timeout)
 
     # ------------------------------------------------------------------ running flows
 

@@ -1,12 +1,16 @@
-"""What a subscriber receives: a mapping of names to values that knows its id and its publisher."""
+"""What a subscriber receives: a mapping of names to values that knows its id and its publisher.
+
+What a durable subscription receives also knows its time, whether it came before, and how to be acknowledged.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from contrada.broker.protocol.messages import NotificationId
 
@@ -18,6 +22,8 @@ class Notification(Mapping[str, Any]):
 
     id: NotificationId
     publisher: str
+    redelivered = False
+    """Whether it may have been delivered before: only to a durable subscription."""
 
     def __init__(self, id: NotificationId, publisher: str, body: bytes) -> None:
         self.id = id
@@ -53,3 +59,60 @@ class Notification(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<Notification {self.id} from {self.publisher or 'unnamed'!r}: {dict(self.values_by_name)!r}>"
+
+    @property
+    def time(self) -> datetime | None:
+        """When the broker stored it: only of a durable subscription."""
+        return None
+
+    def ack(self, *, run: bool = False) -> Acknowledged:
+        """Say that it need not be delivered again: for a durable subscription."""
+        return Acknowledged()
+
+
+class Acknowledged:
+    """What `ack` returns, so that it can be awaited: there is nothing to wait for."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return
+        yield
+
+
+class DurableNotification(Notification):
+    """A notification of a durable subscription: `n.ack()`, `n.time`, `n.redelivered`, `n.attempt`."""
+
+    __slots__ = ("_acknowledge", "_time", "attempt", "position")
+
+    def __init__(
+        self,
+        acknowledge: Callable[[int, bool], None],
+        id: NotificationId,
+        publisher: str,
+        body: bytes,
+        position: int,
+        attempt: int,
+        time: int,
+    ) -> None:
+        super().__init__(id, publisher, body)
+        self._acknowledge = acknowledge
+        self._time = time
+        self.position = position  # in the broker's journal
+        self.attempt = attempt  # how often the broker has sent it, this time included
+
+    @property
+    def time(self) -> datetime:
+        """When the broker stored it, in UTC."""
+        return datetime.fromtimestamp(self._time / 1e6, UTC)
+
+    @property
+    def redelivered(self) -> bool:  # type: ignore[override]  # a constant of those that are not durable
+        """Whether it may have been delivered before."""
+        return self.attempt > 1
+
+    def ack(self, *, run: bool = False) -> Acknowledged:
+        """Say that it need not be delivered again; with `run`, neither need all that came before it.
+
+        It is sent at once, behind what is under way; awaiting it waits for nothing.
+        """
+        self._acknowledge(self.position, run)
+        return Acknowledged()

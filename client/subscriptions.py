@@ -33,8 +33,13 @@ class Kept(Generic[_K]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if kind is None:
+            self._leaving()
         self.close()
+
+    def _leaving(self) -> None:
+        """The block has come to its end."""
 
     def close(self, timeout: float | None = None) -> None:
         """End it. What has already arrived for a subscription can still be taken."""
@@ -54,8 +59,13 @@ class AsyncKept(Generic[_K]):
         self._kept = await self._client._run(self._client._keep(self._make), self._timeout)
         return self
 
-    async def __aexit__(self, *exception: object) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        if kind is None:
+            self._leaving()
         await self.close()
+
+    def _leaving(self) -> None:
+        """The block has come to its end."""
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self.__aenter__().__await__()
@@ -114,7 +124,13 @@ class _Subscribed:
 
 
 class Subscription(_Subscribed, Kept[Inbox]):
-    """A subscription: iterate it, or `get` one notification at a time. `close` it, or use it as a context manager."""
+    """A subscription: iterate it, or `get` one notification at a time. `close` it, or use it as a context manager.
+
+    With `ack="auto"`, what was taken from a durable one is acknowledged when the next is asked for, or the block ends.
+    """
+
+    def _leaving(self) -> None:
+        self._client._done(self._state)
 
     def get(self, timeout: float | None = None) -> Notification:
         """Take the next notification; TimeoutError if none came in time, Disconnected once the subscription ended."""
@@ -134,6 +150,8 @@ class Subscription(_Subscribed, Kept[Inbox]):
 
     def _next(self, timeout: float | None) -> Notification | None:
         client, inbox = self._client, self._state
+        if inbox.handed:
+            client._done(inbox)
         with client._lock:
             if inbox.buffer:  # the usual case, without a flow
                 return client._take(inbox)
@@ -141,11 +159,19 @@ class Subscription(_Subscribed, Kept[Inbox]):
 
 
 class AsyncSubscription(_Subscribed, AsyncKept[Inbox]):
-    """A subscription: iterate it, or `get` one notification at a time."""
+    """A subscription: iterate it, or `get` one notification at a time.
+
+    With `ack="auto"`, what was taken from a durable one is acknowledged when the next is asked for, or the block ends.
+    """
+
+    def _leaving(self) -> None:
+        self._client._done(self._state)
 
     async def get(self, timeout: float | None = None) -> Notification:
         """Take the next notification; TimeoutError if none came in time, Disconnected once the subscription ended."""
         client, inbox = self._client, self._state
+        if inbox.handed:
+            client._done(inbox)
         if inbox.buffer:  # the usual case, without a flow
             return client._take(inbox)
         notification = await client._run(client._next(inbox), timeout, "no notification")
@@ -158,6 +184,8 @@ class AsyncSubscription(_Subscribed, AsyncKept[Inbox]):
 
     async def __anext__(self) -> Notification:
         client, inbox = self._client, self._state
+        if inbox.handed:
+            client._done(inbox)
         if inbox.buffer:
             return client._take(inbox)
         notification = await client._run(client._next(inbox))

@@ -15,6 +15,7 @@ them (`_client_handlers`, `_neighbour_handlers`); what each message means is sai
     delivery         batches, queues, credit, acknowledgements
     subscriptions    what clients asked for: filters in the table, one interface each
     index            an index loaded from disk, its interfaces, who is attached
+    durable          what is kept on disk: durable publications and subscriptions
     overlay          neighbours: what they want and are told; with links, forwarding and advertisements
 """
 
@@ -34,17 +35,20 @@ from contrada.broker.core.ports import Codec, Refusal, Table
 from contrada.broker.core.publication import ClientSource, Publication
 from contrada.broker.core.standing_index import StandingIndex
 from contrada.broker.core.subscriptions import Subscriptions
+from contrada.broker.durable.durable import Durable
 from contrada.broker.overlay.advertisements import Advertisements
 from contrada.broker.overlay.forwarding import Forwarding
 from contrada.broker.overlay.links import Links
 from contrada.broker.overlay.overlay import Overlay
 from contrada.broker.protocol.frames import decode, request_of
 from contrada.broker.protocol.messages import (
+    Acknowledge,
     Advertise,
     Attach,
     Bye,
     Credit,
     Dropped,
+    DurableQuery,
     Error,
     Explain,
     Hello,
@@ -59,7 +63,9 @@ from contrada.broker.protocol.messages import (
     Publish,
     Reply,
     Status,
+    Store,
     Subscribe,
+    SubscribeDurable,
     Unadvertise,
     Unsubscribe,
 )
@@ -78,6 +84,7 @@ from contrada.errors import ProtocolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from contrada.broker.durable.publishing import Storing
     from contrada.broker.node.settings import Settings
     from contrada.broker.sessions.session import Sent, Session
     from contrada.broker.sessions.sessions import Identity
@@ -135,6 +142,9 @@ class Core:
             settings, table, codec, sessions, delivery, matching, overlay, leftovers, mishaps
         )
         self.index = StandingIndex(codec, sessions, delivery, matching, self.subscriptions, overlay, leftovers)
+        self.durable = Durable(
+            settings, table, codec, sessions, delivery, matching, self.index, overlay, leftovers, clock
+        )
         self.advertisements = Advertisements(codec, sessions, overlay, leftovers, most=settings.limits.subscriptions)
         self.links = Links(settings, sessions, overlay, self.advertisements, clock, incarnation=first_sequence)
         self.forwarding = Forwarding(id, sessions, matching, overlay.router)
@@ -161,11 +171,15 @@ class Core:
         sessions, subscriptions, index = self.sessions, self.subscriptions, self.index
         return {
             Publish: Handler(self._publish, Order.OWN, Role.PUBLISH, True),
-            Credit: Handler(self.delivery.grant, Order.NONE),
+            Store: Handler(self._store, Order.OWN, Role.PUBLISH, True),
+            Credit: Handler(self._grant, Order.NONE),
+            Acknowledge: Handler(self.durable.acknowledge, Order.NONE),
             Ping: Handler(sessions.pong, Order.NONE),
             Pong: Handler(sessions.heard_pong, Order.NONE),
             Subscribe: Handler(subscriptions.subscribe, Order.MATCHED, Role.SUBSCRIBE, True),
-            Unsubscribe: Handler(subscriptions.unsubscribe),
+            SubscribeDurable: Handler(self.durable.subscribe, Order.MATCHED, Role.SUBSCRIBE, True),
+            Unsubscribe: Handler(self._unsubscribe),
+            DurableQuery: Handler(self.durable.query, Order.MATCHED, Role.SUBSCRIBE),
             Attach: Handler(index.attach, Order.MATCHED, Role.SUBSCRIBE, True),
             Advertise: Handler(self.advertisements.advertise, Order.OWN, Role.PUBLISH, True),
             Unadvertise: Handler(self.advertisements.unadvertise),
@@ -209,7 +223,7 @@ class Core:
     def busy(self) -> bool:
         """Whether another turn would make progress even if nothing arrives."""
         changes = not self.table.held and (self.leftovers or self.table.newcomers)
-        return bool(changes or self.work or self.matching.ready) or self.sessions.busy
+        return bool(changes or self.work or self.matching.ready) or self.sessions.busy or self.durable.busy
 
     @property
     def laden(self) -> bool:
@@ -378,6 +392,7 @@ class Core:
             self.turns.leave("leftovers")
         self.matching.match_some()
         self.delivery.drain()
+        self.durable.turn()
 
     def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
         """Hand over what is ready. A connection that is full keeps the rest; one that is gone loses its session."""
@@ -396,6 +411,7 @@ class Core:
             self.sessions.attempt("tick", session, self._tick, session)
         self.mishaps.attempt("tick of links", self.links.tick)
         self.mishaps.attempt("tick of links", self.overlay.tick)
+        self.mishaps.attempt("tick of the disk", self.durable.tick)
         self._measure(now)
         self.turns.leave("tick")
 
@@ -418,6 +434,15 @@ class Core:
 
     def _publish(self, session: Session, message: Publish) -> None:
         """PUBLISH: to be matched with everything else of the turn."""
+        self._submit(session, message, None)
+
+    def _store(self, session: Session, message: Store) -> None:
+        """STORE: the same, and acknowledged when it is on disk."""
+        storing = self.durable.publish(session, message)
+        if storing is not None:
+            self._submit(session, message, storing)
+
+    def _submit(self, session: Session, message: Publish | Store, storing: Storing | None) -> None:
         bodies = message.notifications
         size = sum(map(len, bodies))
         limits = self.settings.limits
@@ -428,7 +453,17 @@ class Core:
             self.sessions.end(session, Code.FLOW, reason)
             return
         assert session.source is not None
-        self.matching.submit(Publication(session.source, message.request, bodies, size))
+        self.matching.submit(Publication(session.source, message.request, bodies, size, storing=storing))
+
+    def _grant(self, session: Session, message: Credit) -> None:
+        """CREDIT: receivers may get more, durable ones too."""
+        self.delivery.grant(session, message)
+        self.durable.granted(session)
+
+    def _unsubscribe(self, session: Session, message: Unsubscribe) -> None:
+        """UNSUBSCRIBE: ends a subscription; a durable one is left, and goes on."""
+        if not self.durable.leave(session, message):
+            self.subscriptions.unsubscribe(session, message)
 
     def _bye(self, session: Session, message: Bye) -> None:
         """BYE: the other end leaves; what it published before is delivered."""
@@ -472,6 +507,7 @@ class Core:
             self.matching,
             self.subscriptions,
             self.index,
+            self.durable,
             self.overlay,
             self.work,
         ):

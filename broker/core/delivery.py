@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from contrada.broker.core.matching import Matched, Refused
     from contrada.broker.core.ports import Journal
     from contrada.broker.core.receiver import Receiver
+    from contrada.broker.durable.publishing import Publishing
     from contrada.broker.protocol.messages import Credit
     from contrada.broker.sessions.session import Session
     from contrada.broker.sessions.sessions import Sessions
@@ -59,6 +60,7 @@ class Delivery:
         self.receivers: dict[int, Receiver] = {}
         self.unrecorded: set[int] = set()
         self.journal: Journal | None = None
+        self.durable: Publishing | None = None  # who stores what is to be on disk
         self.recent = Recent()
         self.counters = sessions.counters
         self.drops: Counter[str] = Counter()  # by policy
@@ -106,14 +108,19 @@ class Delivery:
         for publication in publications:
             end = start + len(publication.bodies)
             matched = matches[start:end]
-            wrong = {at - start: refused[at] for at in range(start, end) if at in refused} if refused else None
-            if wrong:
+            wrong: Refused = {at - start: refused[at] for at in range(start, end) if at in refused} if refused else {}
+            if wrong or (publication.storing is not None and (wrong := self._over_limits(publication, matched))):
                 matched = publication.source.refuse(publication, wrong, matched)
             start = end
             if publication.bodies:
                 self._hand_out(publication, matched)
                 if not publication.waiting:
                     publication.source.acknowledge(publication)
+
+    def _over_limits(self, publication: Publication, matches: Matched) -> Refused:
+        """Why notifications that are published durably cannot be kept for everybody, by their places."""
+        assert self.durable is not None
+        return self.durable.over_limits(publication, matches)
 
     def _have_room(self, matches: Matched) -> bool:
         """Whether everybody can be given these notifications at once, so that none will hold back its publisher."""
@@ -146,6 +153,8 @@ class Delivery:
         """Accept a publication that very many receive, or refuse it, now; hand it out to a few at each step."""
         if self._ended_meanwhile:
             matches = [matched - self._ended_meanwhile for matched in matches]
+        if publication.storing is not None and not refused:
+            refused = self._over_limits(publication, matches)
         if refused:
             matches = publication.source.refuse(publication, refused, matches)
         return self._steps(publication, self._accept(publication, matches)) if publication.bodies else iter(())
@@ -160,7 +169,7 @@ class Delivery:
                     yield
         finally:
             publication.waiting -= 1
-        if not publication.waiting:
+        if not publication.waiting and not publication.settled:
             publication.source.acknowledge(publication)
 
     def _accept(self, publication: Publication, matches: Matched) -> Iterator[tuple[Batch, AbstractSet[int]]]:
@@ -171,6 +180,8 @@ class Delivery:
         self.recent.remember((origin, sequences, publisher, bodies, matches, size))
         if self.journal is not None:
             self._tell_journal(self.journal, origin, sequences, publisher, bodies, matches)
+        if self.durable is not None:
+            matches = self.durable.accepted(publication, origin, publisher, sequences, matches)
         whole = Batch(origin, sequences, publisher, bodies, hops)
         return _batches(whole, matches, publication.source.interface)
 
@@ -218,6 +229,14 @@ class Delivery:
                     self._queue(one, receivers[interface], publication)
                 elif self.journal is not None and (interface in self._ended or interface in self._ended_meanwhile):
                     self.journal.dropped(interface, ENDED, [one.id])  # since the journal was told
+
+    def give(self, batch: Batch, receiver: Receiver) -> None:
+        """Give one notification, which nobody waits for, to one receiver, if it is still there."""
+        if self.receivers.get(receiver.interface) is receiver:
+            assert receiver.session.source is not None
+            nobody = Publication(receiver.session.source, 0, (), 0)
+            nobody.settled = True
+            self._offer(batch, (receiver.interface,), nobody)
 
     def _queue(self, batch: Batch, receiver: Receiver, publication: Publication) -> None:
         """Deliver a single notification if there is credit, and queue it if there is none."""
@@ -295,7 +314,8 @@ class Delivery:
     def release(self, receiver: Receiver, *, ended: bool = False) -> None:
         """Acknowledge the publications that a queue held back, if it is within its limits or has ended."""
         for publication in receiver.release(self._clock.now, ended=ended):
-            publication.source.acknowledge(publication)
+            if not publication.settled:  # refused meanwhile, by the disk
+                publication.source.acknowledge(publication)
 
     def end(self, receiver: Receiver) -> None:
         """Let go of the publishers that waited for a receiver that has ended, and tell the journal."""
@@ -318,8 +338,10 @@ class Delivery:
 
 
 def _by_source(publications: Sequence[Publication]) -> Iterator[list[Publication]]:
-    """Successive publications of one source together, where they may be; else each by itself."""
-    for _, some in groupby(publications, lambda each: each.source if each.source.joins else each):
+    """Successive publications of one source together, where they may be; else each, and each that goes to disk."""
+    for _, some in groupby(
+        publications, lambda each: each.source if each.source.joins and each.storing is None else each
+    ):
         yield list(some)
 
 

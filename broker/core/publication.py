@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from contrada.broker.protocol.messages import Error
 from contrada.broker.protocol.wire import Code
 from contrada.broker.turn.mishaps import Mishap
+from contrada.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.core.delivery import Delivery
+    from contrada.broker.durable.publishing import Storing
     from contrada.broker.sessions.session import Session
     from contrada.broker.sessions.sessions import Sessions
     from contrada.errors import ContradaError
@@ -46,13 +48,21 @@ class Source(Protocol):
 class Publication:
     """One PUBLISH, or a run of a FORWARD.
 
-    Its acknowledgement is withheld while `waiting` blocking queues are over their limits because of it. A PUBLISH has
-    its `sequence` once it is matched.
+    Its acknowledgement is withheld while `waiting` blocking queues are over their limits because of it, or the disk
+    does not have it yet. A PUBLISH has its `sequence` once it is matched.
     """
 
-    __slots__ = ("bodies", "request", "run", "sequence", "settled", "size", "source", "waiting")
+    __slots__ = ("bodies", "request", "run", "sequence", "settled", "size", "source", "storing", "waiting")
 
-    def __init__(self, source: Source, request: int, bodies: tuple[bytes, ...], size: int, run: Any = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        request: int,
+        bodies: tuple[bytes, ...],
+        size: int,
+        run: Any = None,
+        storing: Storing | None = None,
+    ) -> None:
         self.source = source
         self.request = request
         self.sequence = 0
@@ -61,6 +71,7 @@ class Publication:
         self.waiting = 0
         self.settled = False  # acknowledged or refused
         self.run = run  # what a neighbour said of where they came from
+        self.storing = storing  # what is to be kept with them on disk; None unless they are published durably
 
 
 class ClientSource:
@@ -109,6 +120,10 @@ class ClientSource:
             if isinstance(wrong[place], Mishap):
                 self._sessions.strike(session.connection, session, Code.INTERNAL, reason, publication.request)
             else:
-                self._sessions.answer(session, Error(publication.request, Code.BAD_NOTIFICATION, reason))
+                error = wrong[place]
+                code = Code(error.code) if isinstance(error, Refused) else Code.BAD_NOTIFICATION
+                self._sessions.answer(session, Error(publication.request, code, reason))
+        if publication.storing is not None and self._delivery.durable is not None:
+            self._delivery.durable.refused(publication.storing, wrong[min(wrong)])
         publication.bodies = ()
         return ()

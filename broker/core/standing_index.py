@@ -28,6 +28,7 @@ keeps it as long as the broker runs. A name that never was is forgotten when nob
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from contrada.broker.core.ports import EncodedFilter, Refusal
@@ -155,7 +156,7 @@ class StandingIndex:
         self._sessions = sessions
         self._delivery = delivery
         self._matching = matching
-        self._subscriptions = subscriptions
+        self.subscriptions = subscriptions
         self._interest = interest
         self._leftovers = leftovers
         matching.matchers.append(self)
@@ -206,9 +207,9 @@ class StandingIndex:
 
     def attach(self, session: Session, message: Attach) -> Steps:
         """ATTACH."""
-        self._subscriptions.check(session, message)
+        self.subscriptions.check(session, message)
         interface = self._delivery.new_interface()
-        subscription = self._subscriptions.begin(self, session, message, interface)
+        subscription = self.subscriptions.begin(self, session, message, interface)
         standing = self._names.get(message.name) or self._name(message.name)
         if (journal := self._delivery.journal) is not None:
             journal.attached(interface, session.publisher, session.number, subscription.id, standing.name)
@@ -216,16 +217,40 @@ class StandingIndex:
         self.attachments[interface] = standing
         self._delivery.unrecorded.add(interface)
         if len(standing.attached) == 1:
-            with self._subscriptions.undone_if_it_fails(subscription):
+            with self.subscriptions.undone_if_it_fails(subscription):
                 yield from self._tell_name(standing)
+        if self.subscriptions.greet is not None:
+            yield from self.subscriptions.greet(subscription, partial(self.names_match, standing.name))
         known = self.loaded is not None and bool(self.loaded.table.interface_filters(message.name, 1))
         self._sessions.answer(session, Ack((Acked(message.request, int(known)),)))
 
+    def hold(self, name: str, interface: int) -> None:
+        """A durable subscription, which has an interface, gets what a name matches, whoever is there."""
+        standing = self._names.get(name) or self._name(name)
+        standing.attached.add(interface)
+        self.attachments[interface] = standing
+        self._delivery.unrecorded.add(interface)
+        if len(standing.attached) == 1:
+            self._leftovers.go_through(self._tell_name(standing))
+
+    def release(self, interface: int) -> None:
+        """A durable subscription has ended."""
+        if interface in self.attachments:
+            self._detach(interface)
+
+    def names_match(self, name: str, bodies: Sequence[bytes]) -> list[bool]:
+        """Which of some notifications a name matches."""
+        if self.loaded is None:
+            return [False] * len(bodies)
+        return [name in names for names in self.loaded.table.match_bodies(bodies)[0]]
+
     def withdraw(self, subscription: Subscription) -> None:
         """Detach a subscription that has ended."""
-        interface = subscription.interface
+        self._matching.silent.discard(subscription.interface)
+        self._detach(subscription.interface)
+
+    def _detach(self, interface: int) -> None:
         standing = self.attachments.pop(interface)
-        self._matching.silent.discard(interface)
         standing.attached.remove(interface)
         self._delivery.unrecorded.remove(interface)
         if not standing.attached:
@@ -383,7 +408,8 @@ class StandingIndex:
             assert standing.attached or standing.interface
             assert not standing.interface or _FIRST <= standing.interface < self._next_interface
             assert standing.attached == {each for each, its in self.attachments.items() if its is standing}
-            assert standing.attached <= self._delivery.receivers.keys() | self._matching.silent
+            durable = {each for each in standing.attached if each in self._delivery.unrecorded}
+            assert standing.attached <= self._delivery.receivers.keys() | self._matching.silent | durable
             assert standing.attached or not standing.keys
         assert self.attachments.keys() <= self._delivery.unrecorded
 

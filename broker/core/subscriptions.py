@@ -24,7 +24,7 @@ from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.filter import as_filters
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
     from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.matching import Matching
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from contrada.broker.turn.leftovers import Leftovers
     from contrada.broker.turn.mishaps import Mishaps
     from contrada.broker.turn.work import Steps
+
+    Greet = Callable[[Receiver, Callable[[Sequence[bytes]], list[bool]]], Steps]
 
 _EXPLAINED: Final = 100  # filters of one subscription, at most: it may have thousands
 AT_ONCE: Final = 1 << 14  # bytes of filters that are put into the table without a pause
@@ -82,6 +84,7 @@ class Subscriptions:
     ) -> None:
         self.codec = codec
         self.ended: deque[tuple[int, int]] = deque(maxlen=_REMEMBERED)  # session and id of subscriptions, latest last
+        self.greet: Greet | None = None  # gives a new subscription what it is to get first
         self._settings = settings
         self._table = table
         self._sessions = sessions
@@ -133,7 +136,13 @@ class Subscriptions:
             journal.subscribed(interface, session.publisher, session.number, subscription.id, message.filters)
         with self.undone_if_it_fails(subscription):
             yield from self._tell(subscription, filters)
+            if self.greet is not None:
+                yield from self.greet(subscription, partial(self._finds, interface))
         self._sessions.answer(session, Ack((Acked(message.request),)))
+
+    def _finds(self, interface: int, bodies: Sequence[bytes]) -> list[bool]:
+        """Which of some notifications an interface matches."""
+        return [interface in matched for matched in self._table.match_bodies(bodies)[0]]
 
     def check(self, session: Session, message: Subscribe | Attach) -> None:
         """Refuse what a session may not ask for."""

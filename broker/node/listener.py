@@ -8,10 +8,12 @@ from __future__ import annotations
 import logging
 import secrets
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import zmq
 
+from contrada.broker.node.durable_disk import kept_id
 from contrada.broker.node.key_directory import KeyDirectory, id_of_key
 from contrada.broker.protocol.addresses import host_name, unknown_host
 from contrada.broker.protocol.keepalive import keepalive
@@ -35,7 +37,7 @@ class Listener:
 
     def __init__(self, settings: Settings) -> None:
         self.keys = KeyDirectory(settings.keys) if settings.keys is not None else None
-        self.id = settings.id or _own_id(self.keys)
+        self.id = settings.id or _kept_id(settings) or _own_id(self.keys)
         self.context: zmq.Context[Any] = zmq.Context()
         self.zap = self.context.socket(zmq.REP)  # where the transport asks whether a key is let in
         self.router = self.context.socket(zmq.ROUTER)
@@ -83,6 +85,11 @@ def _is_known(name: str) -> bool:
         return name == "*" or bool(socket.getaddrinfo(name, None))
     except OSError:
         return False
+
+
+def _kept_id(settings: Settings) -> str:
+    """The id under which a broker's data was written, if there is any."""
+    return kept_id(Path(settings.data)) if settings.data is not None else ""
 
 
 def _own_id(keys: KeyDirectory | None) -> str:

@@ -41,6 +41,14 @@ COUNTERS = {
     "index_damaged": "Segments of the index that verification took out of matching",
     "index_passed_over": "Notifications that a damaged segment could not be asked about, one per segment",
     "recorded_bytes": "Bytes written to the recording",
+    "stored": "Notifications put on disk, published durably or for durable subscriptions",
+    "storage_refused": "Durable requests refused, for the disk or for a subscription that is full",
+    "storage_failures": "Publications that the disk did not take",
+    "publish_repeats": "Durable publishes whose idempotency key was known",
+    "redelivered": "Durable deliveries that were made before",
+    "durable_dropped": "Notifications that durable subscriptions lost to their limits",
+    "durable_damaged": "Notifications of durable subscriptions that the journal has lost",
+    "dead_letters": "Notifications that durable subscriptions gave up",
     "record_failures": "Times that the recording could not be written or synced",
     "internal_errors": "Times that the broker failed on something and went on: see its log",
 }
@@ -94,6 +102,12 @@ class Metrics:
             buckets=[1e-4 * 2**k for k in range(16)],
             registry=self.registry,
         )
+        self.commit_seconds = Histogram(
+            "contrada_journal_commit_seconds",
+            "Time to write and sync one group of what is durable",
+            buckets=[1e-4 * 2**k for k in range(16)],
+            registry=self.registry,
+        )
         self._core: Core | None = None
 
     def timed(self, table: Table) -> TimedTable:
@@ -142,6 +156,28 @@ class Metrics:
         longest.add_metric([worst.step.what, str(worst.step.session)], worst.seconds)
         yield longest
         yield from self._links(core)
+        yield from self._durable(core)
+
+    @staticmethod
+    def _durable(core: Core) -> Iterator[Metric]:
+        """Of the disk: its journal, and how far behind durable subscriptions are."""
+        store = core.durable.store
+        if store is None:
+            return
+        queues = [each.queue for each in list(core.durable.interfaces.values())]
+        oldest = min((time for queue in queues if (time := queue.oldest_time) is not None), default=None)
+        lag = max(0.0, store.wall() - oldest) if oldest is not None else 0.0
+        gauges = {
+            "journal_bytes": ("Bytes of the journal", store.bytes),
+            "journal_failed": ("Whether the last commit failed", int(store.failure is not None)),
+            "durable_subscriptions": ("Durable subscriptions", len(queues)),
+            "durable_waiting": ("Notifications that wait for durable subscriptions", sum(map(len, queues))),
+            "durable_waiting_bytes": ("Their bytes", sum(queue.bytes for queue in queues)),
+            "durable_longest": ("Notifications of the one with most", max(map(len, queues), default=0)),
+            "durable_lag_seconds": ("Age of the oldest of them", lag),
+        }
+        for name, (text, value) in gauges.items():
+            yield GaugeMetricFamily(f"contrada_{name}", text, value=value)
 
     @staticmethod
     def _links(core: Core) -> Iterator[Metric]:

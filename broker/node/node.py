@@ -22,6 +22,7 @@ import time
 from contextlib import suppress
 from functools import partial
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import zmq
@@ -29,6 +30,7 @@ from zmq.utils import z85
 
 from contrada.broker.core.core import Core
 from contrada.broker.node.dealers import Dealers
+from contrada.broker.node.durable_disk import DurableDisk
 from contrada.broker.node.index_loader import IndexLoader
 from contrada.broker.node.listener import HANDSHAKE_FAILURES, Listener, transport_options
 from contrada.broker.node.recorder import Recorder
@@ -95,6 +97,7 @@ class Node:
         self.core.leftovers.seconds = _LEFTOVER_SECONDS
         metrics.watch(self.core)
         self._recorder: Recorder | None = None
+        self._disk: DurableDisk | None = None
         self._files = Worker("contrada-index", self._wake)
         self._loader = IndexLoader(self._files, roads)
         self._readers = Worker("contrada-filters", self._wake, _READERS)
@@ -132,6 +135,10 @@ class Node:
             if index is not None:
                 self.core.index.load(index)
                 self._loader.verify(index, partial(self.core.index.verified, index))  # opened without, to start quickly
+            if settings.data is not None:
+                self._disk = DurableDisk(Path(settings.data), self.core, self._wake)
+                assert self.core.durable.store is not None
+                self.core.durable.store.observe = metrics.commit_seconds.observe
         except BaseException:  # also what the listener holds
             if self._recorder is not None:
                 self._recorder.close()
@@ -193,6 +200,8 @@ class Node:
                 worker.close()
             if self._recorder is not None:
                 self._recorder.close()
+            if self._disk is not None:
+                self._disk.close()
             self._wake_read.close()
             self._wake_write.close()
 
@@ -252,6 +261,8 @@ class Node:
             self._wake_read.recv(4096)
         for worker in (self._files, self._readers, self._matcher):
             worker.collect()
+        if self._disk is not None:
+            self._disk.collect()
 
     def _flush(self) -> None:
         """Send what is ready, once what led to it is recorded."""
@@ -274,6 +285,8 @@ class Node:
             self._receive()
             self._readers.collect()
             self._matcher.collect()
+            if self._disk is not None:
+                self._disk.collect()
             core.turn(time.monotonic())
             self._flush()
         core.goodbye()
@@ -286,8 +299,8 @@ class Node:
         log.info("stopped", extra={"broker": core.id})
 
     def _unserved(self) -> bool:
-        """Whether some client still has notifications queued, and may yet give credit for them."""
-        return any(session.waiting for session in self.core.sessions.by_number.values())
+        """Whether some client still has notifications queued, and may yet give credit, or waits for the disk."""
+        return not self.core.durable.idle or any(session.waiting for session in self.core.sessions.by_number.values())
 
     def _receive(self) -> None:
         """Take in what has arrived, up to a turn's worth."""

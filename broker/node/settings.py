@@ -11,6 +11,7 @@ from contrada.broker.overlay.dial import Peer
 from contrada.broker.protocol.addresses import is_address, is_local
 from contrada.broker.protocol.messages import Limits
 from contrada.broker.protocol.wire import LIST_LENGTH, NAME_BYTES, Sync
+from contrada.broker.stored.limits import DurableLimits
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -53,7 +54,11 @@ class Settings:
     record_file_bytes: int = 256 << 20  # of one file, before the next
     record_file_seconds: float = 3600.0
     record_total_bytes: int = 0  # of all files, before the oldest is deleted; 0: for ever
+    data: str | Path | None = None  # the directory of what is durable; None: durable requests are refused
+    data_bytes: int = 1 << 30  # of the journal there, before what nobody needs is deleted,
+    data_seconds: int = 604_800  # or when it is so old
     limits: Limits = field(default_factory=Limits)
+    durable: DurableLimits = field(default_factory=DurableLimits)
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -72,7 +77,17 @@ class Settings:
             object.__setattr__(self, name, float(value))
         if self.timeout <= self.heartbeat:
             raise InvalidValue(f"timeout ({self.timeout} s) must be longer than heartbeat ({self.heartbeat} s)")
-        for name in ("queue", "sessions", "filter_bytes", "bad_frames", "priority", "hop_limit", "record_file_bytes"):
+        for name in (
+            "queue",
+            "sessions",
+            "filter_bytes",
+            "bad_frames",
+            "priority",
+            "hop_limit",
+            "record_file_bytes",
+            "data_bytes",
+            "data_seconds",
+        ):
             _positive(name, getattr(self, name))
         if self.record_total_bytes != 0:
             _positive("record_total_bytes", self.record_total_bytes)
@@ -80,6 +95,7 @@ class Settings:
             raise InvalidValue(f"record_sync is one of {', '.join(Sync)}, not {self.record_sync!r}")
         if self.d_max is not None and self.roads is None:
             raise InvalidValue(f"d_max {self.d_max} of no road network: name the network too (roads)")
+        self.durable.check()
         parse_shard(self.shard)
         if self.shard and self.index is None:
             raise InvalidValue(f"shard {self.shard} of no index: name the index too")
@@ -137,6 +153,11 @@ class Settings:
             if unknown := sorted(set(limits) - set(Limits._fields)):
                 raise InvalidValue(f"unknown limit {unknown[0]!r}; the limits are {', '.join(Limits._fields)}")
             options = {**options, "limits": Limits(**limits)}
+        durable = options.get("durable")
+        if isinstance(durable, dict):
+            if unknown := sorted(set(durable) - set(DurableLimits._fields)):
+                raise InvalidValue(f"unknown limit {unknown[0]!r}; durable has {', '.join(DurableLimits._fields)}")
+            options = {**options, "durable": DurableLimits(**durable)}
         return cls(**options)
 
 
@@ -152,7 +173,9 @@ _TYPES: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
     ("d_max", (int, float, type(None)), "a distance along roads"),
     ("peers", (list, tuple), "a list of addresses"),
     ("advertisements", bool, "true or false"),
+    ("data", (str, os.PathLike, type(None)), "a directory"),
     ("limits", Limits, "a table"),
+    ("durable", DurableLimits, "a table"),
 )
 
 

@@ -54,6 +54,14 @@ class Worker:
             thread.join(_GRACE)
         self._threads.clear()
 
+    def finish(self) -> None:
+        """Do what was asked for, to its end, and nothing more."""
+        for _ in self._threads:
+            self._wanted.put(None)
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
     def _work(self) -> None:
         while (asked := self._wanted.get()) is not None:
             job, done = asked

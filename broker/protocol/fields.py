@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 
-from contrada.broker.protocol.wire import INLINE_BYTES, LIST_LENGTH, MAX_INTEGER, NAME_BYTES
+from contrada.broker.protocol.wire import INDEX_NAME_BYTES, INLINE_BYTES, LIST_LENGTH, MAX_INTEGER, NAME_BYTES
 from contrada.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -122,3 +122,20 @@ def integer_rows(name: str, value: Any, *bounds: tuple[str, int, int]) -> Iterab
         if type(row) is not tuple or len(row) != len(bounds):
             bad(f"{name} must be an array of arrays of {len(bounds)}")
         yield [integer(field, cell, low, high) for (field, low, high), cell in zip(bounds, row, strict=True)]
+
+
+def encoded_filters(filters: Any) -> tuple[bytes, ...]:
+    """Check an array of encoded filters."""
+    for encoded in array("filters", filters, LIST_LENGTH):
+        if type(encoded) is not bytes:
+            bad("a filter must be binary")
+    checked: tuple[bytes, ...] = filters
+    return checked
+
+
+def index_name(what: str, value: Any) -> str:
+    """Check the name of something that needs one."""
+    name = text(what, value, INDEX_NAME_BYTES)
+    if not name:
+        bad(f"{what} must not be empty")
+    return name

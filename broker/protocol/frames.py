@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 
+from contrada.broker.protocol import durable_frames, wire
 from contrada.broker.protocol import messages as msg
-from contrada.broker.protocol import wire
 from contrada.broker.protocol.fields import (
     arity,
     array,
     bad,
     detach,
+    encoded_filters,
+    index_name,
     integer,
     integer_rows,
     member,
@@ -113,6 +115,7 @@ _ENCODERS: dict[type, Callable[[Any], list[bytes]]] = {
     msg.IndexAdd: _fields(wire.INDEX_ADD),
     msg.IndexRemove: _fields(wire.INDEX_REMOVE),
     msg.Link: _fields(wire.LINK),
+    **durable_frames.ENCODERS,
 }
 
 
@@ -136,8 +139,8 @@ def decode(frames: Sequence[bytes], limits: msg.Limits = msg.Limits()) -> msg.Me
     head = unpack(frames[0])
     if type(head) is not tuple or not head or type(head[0]) is not int or head[0] not in _DECODERS:
         bad("the head is not a msgpack array that begins with a message type")
-    if len(frames) > 1 and head[0] not in (wire.PUBLISH, wire.DELIVER):
-        bad("only PUBLISH and DELIVER have attachments")
+    if len(frames) > 1 and head[0] not in _ATTACHING:
+        bad("only PUBLISH, STORE and what delivers have attachments")
     return _DECODERS[head[0]](head[1:], frames[1:], limits)
 
 
@@ -152,8 +155,12 @@ def request_of(frames: Sequence[bytes]) -> int:
     return 0
 
 
+_ATTACHING = frozenset((wire.PUBLISH, wire.DELIVER, wire.STORE, wire.DELIVER_DURABLE))
 _REQUESTS = frozenset(
     (
+        wire.STORE,
+        wire.SUBSCRIBE_DURABLE,
+        wire.DURABLE_QUERY,
         wire.SUBSCRIBE,
         wire.UNSUBSCRIBE,
         wire.PUBLISH,
@@ -197,7 +204,7 @@ def _subscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> 
     return msg.Subscribe(
         integer("request", request, 1),
         integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
-        _filters(filters),
+        encoded_filters(filters),
         member("policy", wire.Policy, policy),
         integer("credit", credit),
         integer("queue", queue),
@@ -209,18 +216,10 @@ def _unsubscribe(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -
     return msg.Unsubscribe(integer("request", request, 1), integer("subscription", subscription, 0, MAX_SUBSCRIPTION))
 
 
-def _filters(filters: Any) -> tuple[bytes, ...]:
-    for encoded in array("filters", filters, LIST_LENGTH):
-        if type(encoded) is not bytes:
-            bad("a filter must be binary")
-    checked: tuple[bytes, ...] = filters
-    return checked
-
-
 def _advertise(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Advertise:
     request, advertisement, filters = arity("ADVERTISE", fields, 3)
     number = integer("advertisement", advertisement, 0, MAX_SUBSCRIPTION)
-    return msg.Advertise(integer("request", request, 1), number, _filters(filters))
+    return msg.Advertise(integer("request", request, 1), number, encoded_filters(filters))
 
 
 def _unadvertise(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Unadvertise:
@@ -339,7 +338,7 @@ def _attach(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg
     return msg.Attach(
         integer("request", request, 1),
         integer("subscription", subscription, 0, MAX_SUBSCRIPTION),
-        _index_name("name", name),
+        index_name("name", name),
         member("policy", wire.Policy, policy),
         integer("credit", credit),
         integer("queue", queue),
@@ -353,20 +352,13 @@ def _index_load(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) ->
 
 def _index_add(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.IndexAdd:
     request, id, name, encoded = arity("INDEX_ADD", fields, 4)
-    (filter,) = _filters((encoded,))
-    return msg.IndexAdd(integer("request", request, 1), _index_name("id", id), _index_name("name", name), filter)
+    (filter,) = encoded_filters((encoded,))
+    return msg.IndexAdd(integer("request", request, 1), index_name("id", id), index_name("name", name), filter)
 
 
 def _index_remove(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.IndexRemove:
     request, id = arity("INDEX_REMOVE", fields, 2)
-    return msg.IndexRemove(integer("request", request, 1), _index_name("id", id))
-
-
-def _index_name(what: str, value: Any) -> str:
-    name = text(what, value, wire.INDEX_NAME_BYTES)
-    if not name:
-        bad(f"{what} must not be empty")
-    return name
+    return msg.IndexRemove(integer("request", request, 1), index_name("id", id))
 
 
 def _document(value: Any, depth: int) -> Any:
@@ -411,4 +403,5 @@ _DECODERS: dict[int, Callable[[tuple[Any, ...], Sequence[bytes], msg.Limits], ms
     wire.INDEX_ADD: _index_add,
     wire.INDEX_REMOVE: _index_remove,
     wire.LINK: _link,
+    **durable_frames.DECODERS,
 }

@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from contrada.broker.protocol.wire import MAX_INTEGER
+from contrada.broker.protocol.wire import MAX_INTEGER, Full
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contrada.broker.protocol.wire import Code, Policy, Role
+    from contrada.broker.protocol.wire import Code, DurableAction, Policy, Role
 
 
 class NotificationId(NamedTuple):
@@ -302,6 +302,103 @@ class Link:
     incarnation: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Store:
+    """C: as PUBLISH, answered once they are on the broker's disk.
+
+    With a `key` it is one notification, accepted once however often it is sent; with `retain` it is one notification,
+    which becomes the last value of that key.
+    """
+
+    request: int
+    notifications: tuple[bytes, ...]
+    key: str = ""
+    retain: str = ""
+
+
+class Keep(NamedTuple):
+    """What a durable subscription may have waiting, and what happens beyond that; 0 takes the broker's default.
+
+    `age` is seconds. After `attempts` deliveries without an acknowledgement a notification is a dead letter.
+    """
+
+    notifications: int = 0
+    when_notifications: Full = Full.REFUSE
+    bytes: int = 0
+    when_bytes: Full = Full.REFUSE
+    age: int = 0
+    when_age: Full = Full.DROP_OLDEST
+    attempts: int = 0
+
+
+Since = NotificationId | int | str | None
+"""Where a new durable subscription begins: behind a notification, at a time (µs since 1970), at "all", or now."""
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeDurable:
+    """C: make the durable subscription of this name, or be the one that it is delivered to.
+
+    It asks for filters, or for an interface of the broker's index. UNSUBSCRIBE leaves it at the broker.
+    """
+
+    request: int
+    subscription: int
+    name: str
+    filters: tuple[bytes, ...]
+    interface: str
+    credit: int
+    since: Since = None
+    keep: Keep = Keep()  # noqa: RUF009 (an immutable tuple)
+
+
+class Acknowledgement(NamedTuple):
+    """Positions of a durable subscription, from the first to the last, that need not be delivered again."""
+
+    subscription: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """C: the application is done with these."""
+
+    entries: tuple[Acknowledgement, ...]
+
+
+class Stored(NamedTuple):
+    """One notification of a durable subscription: where it stands in the journal, how often it was sent, and its time.
+
+    `time` is µs since 1970, of the broker that stored it.
+    """
+
+    id: NotificationId
+    publisher: str
+    body: bytes
+    position: int
+    attempt: int
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeliverDurable:
+    """B: notifications of one durable subscription, in order of their positions. Each uses one credit."""
+
+    subscription: int
+    entries: tuple[Stored, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DurableQuery:
+    """C: list durable subscriptions, remove one, or read its dead letters behind a position. Answered by a REPLY."""
+
+    request: int
+    action: DurableAction
+    name: str = ""
+    behind: int = 0
+
+
 Message = (
     Hello
     | Welcome
@@ -328,4 +425,9 @@ Message = (
     | IndexAdd
     | IndexRemove
     | Link
+    | Store
+    | SubscribeDurable
+    | Acknowledge
+    | DeliverDurable
+    | DurableQuery
 )

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 MAGIC: Final = "contrada"
-VERSION: Final = 1  # the newest this package speaks
+VERSION: Final = 2  # the newest this package speaks: 2 has durable publishing and subscriptions
 OLDEST_VERSION: Final = 1  # the oldest it still understands
 
 # The first element of every message. Numbers are never reused. 32 to 63 belong to links between brokers.
@@ -35,6 +35,11 @@ ATTACH: Final = 19
 INDEX_LOAD: Final = 20
 INDEX_ADD: Final = 21
 INDEX_REMOVE: Final = 22
+STORE: Final = 23
+SUBSCRIBE_DURABLE: Final = 24
+ACKNOWLEDGE: Final = 25
+DELIVER_DURABLE: Final = 26
+DURABLE_QUERY: Final = 27
 LIST_SUBSCRIPTIONS: Final = 28
 LIST_RECEIVERS: Final = 29
 LINK: Final = 32
@@ -53,6 +58,7 @@ ASKED_AT_ONCE: Final = 256  # notifications in one LIST_RECEIVERS
 PEER_LIST_LENGTH: Final = 65_536  # filters, keys, or elements of a FORWARD's head, between brokers
 INDEX_NAME_BYTES: Final = 1024  # ids of subscriptions, and interfaces, of an index
 REASON_BYTES: Final = 4096  # longer reasons are cut by the sender
+DURABLE_VERSION: Final = 2  # of the protocol, from which on there is anything durable
 
 
 class Policy(StrEnum):
@@ -61,6 +67,22 @@ class Policy(StrEnum):
     BLOCK = "block"  # hold back the publishers that fill it
     DROP_OLDEST = "drop-oldest"  # lose the oldest, count it, and report the count
     DISCONNECT = "disconnect"  # end the session of the slow consumer
+
+
+class Full(StrEnum):
+    """What the broker does when a durable subscription reaches one of its limits."""
+
+    REFUSE = "refuse"  # durable publishes that match it, with the reason
+    DROP_OLDEST = "drop-oldest"  # lose the oldest, and count it
+    DEAD_LETTER = "dead-letter"  # the oldest goes to the dead letters
+
+
+class DurableAction(StrEnum):
+    """What is asked about durable subscriptions."""
+
+    LIST = "ls"
+    REMOVE = "rm"
+    DEAD = "dead"
 
 
 class Sync(StrEnum):
@@ -98,4 +120,5 @@ class Code(StrEnum):
     SILENT = "silent"  # nothing was heard for the liveness timeout
     SHUTTING_DOWN = "shutting-down"
     BANNED = "banned"  # too many bad frames
+    STORAGE = "storage"  # the broker keeps nothing on disk, or its disk fails or is full
     INTERNAL = "internal"  # the broker failed on it, and goes on: its log says how

@@ -36,8 +36,9 @@ COMMANDS: Final = (
     "bench",
     "demo",
     "index",
+    "subs",
 )
-_ROOMS: Final = {"build_index": "jobs", "replay": "jobs", "gateway": "access", "token": "access"}
+_ROOMS: Final = {"build_index": "jobs", "replay": "jobs", "gateway": "access", "token": "access", "subs": "disk"}
 _HELP: Final = ("--help", "-h")
 
 

@@ -39,7 +39,7 @@ _PATHS: Final = {
     "broker": ("keys", "roads"),
     "gateway": ("tokens", "recording", "certificate", "private_key"),
 }
-_PLACES: Final = ("record", "index")  # of the broker: directories that need not be there yet
+_PLACES: Final = ("record", "index", "data")  # of the broker: directories that need not be there yet
 
 
 @dataclass(frozen=True)

@@ -23,28 +23,32 @@ from contrada.broker.protocol.messages import (
     Ack,
     Credit,
     Deliver,
+    DeliverDurable,
     Dropped,
     Error,
     Reply,
 )
 from contrada.broker.protocol.wire import Code, Policy
 from contrada.client.engine.connection import Connection
+from contrada.client.engine.durable_inbox import DurableInbox
 from contrada.client.engine.inbox import Inbox
 from contrada.client.engine.kept_requests import KeptAdvertisement, KeptRequest, Stage
 from contrada.client.engine.outbox import Outbox, Submission
 from contrada.client.engine.states import Phase
 from contrada.client.engine.tickets import Query, Ticket
-from contrada.client.notification import Notification
+from contrada.client.notification import DurableNotification, Notification
 from contrada.errors import ContradaError, Disconnected, ProtocolError, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
     from random import Random
 
-    from contrada.broker.protocol.messages import Message
+    from contrada.broker.protocol.messages import Keep, Message, Since
     from contrada.client.options import Options
 
 log = logging.getLogger("contrada.client")
+
+_TOGETHER = 256  # acknowledgements that go at once, without waiting for more
 
 
 class Core(Connection):
@@ -58,16 +62,25 @@ class Core(Connection):
         self._requests: dict[int, KeptRequest | Query] = {}  # what is not a PUBLISH, sent and not answered
         self._leaving: dict[int, KeptRequest] = {}  # UNSUBSCRIBE, UNADVERTISE, sent and not answered
         self._queries: list[Query] = []  # to be sent when open
+        self._acknowledging: dict[DurableInbox, None] = {}  # those with acknowledgements for `flush` to send
         self._last_request = 0
         self._last_inbox = 0
         self._last_advertisement = 0
 
     # ------------------------------------------------------------------ what the application asks for
 
-    def publish(self, bodies: Sequence[bytes], *, streamed: bool = False) -> Submission:
+    def publish(
+        self,
+        bodies: Sequence[bytes],
+        *,
+        streamed: bool = False,
+        durable: bool = False,
+        key: str = "",
+        retain: str = "",
+    ) -> Submission:
         """Publish encoded notifications. Nobody waits for streamed ones: `outbox.take_failure` has their errors."""
         self._require_usable()
-        submission = self.outbox.put(bodies, streamed=streamed)
+        submission = self.outbox.put(bodies, streamed=streamed, durable=durable, key=key, retain=retain)
         if submission.done:
             self._changed.append(submission)
         elif not streamed or len(submission.bodies) >= 64:
@@ -80,9 +93,11 @@ class Core(Connection):
             return
         assert self.welcome is not None
         failed: list[Submission] = []
-        for message in self.outbox.messages(self.welcome.limits, self._number, failed):
+        for message in self.outbox.messages(self.welcome.limits, self._number, failed, self.welcome.version):
             self._send(message)
         self._finish_submissions(failed)
+        while self._acknowledging:
+            self._send_acknowledgements(self._acknowledging.popitem()[0])
 
     def subscribe(self, wanted: tuple[bytes, ...] | str, policy: Policy, window: int, queue: int) -> Inbox:
         """Subscribe to filters, or attach to an interface of the broker's index by its name.
@@ -95,6 +110,31 @@ class Core(Connection):
         self.inboxes[inbox.id] = inbox
         self._ask(inbox)
         return inbox
+
+    def subscribe_durably(
+        self, wanted: tuple[bytes, ...] | str, window: int, durable: str, since: Since, keep: Keep, *, auto: bool
+    ) -> DurableInbox:
+        """Make or take up a durable subscription."""
+        self._require_usable()
+        self._last_inbox = _next_id(self._last_inbox, self.inboxes)
+        inbox = DurableInbox(self._last_inbox, wanted, window, durable, since, keep, auto=auto)
+        self.inboxes[inbox.id] = inbox
+        self._ask(inbox)
+        return inbox
+
+    def acknowledge(self, inbox: DurableInbox, position: int, *, run: bool) -> None:
+        """The application is done with a notification, or with all up to it: `flush` tells the broker."""
+        inbox.acknowledge(position, run=run)
+        if len(inbox.acknowledged) >= _TOGETHER:
+            self._send_acknowledgements(inbox)
+        else:
+            self._acknowledging[inbox] = None
+
+    def _send_acknowledgements(self, inbox: DurableInbox) -> None:
+        """Tell the broker, if it knows the subscription; else it will be told when it does."""
+        if inbox.stage in (Stage.LIVE, Stage.LEAVING) and self.phase is Phase.OPEN:
+            for message in inbox.messages():
+                self._send(message)
 
     def advertise(self, filters: tuple[bytes, ...]) -> KeptAdvertisement:
         """Make an advertisement; its `accepted` ticket tells whether the broker took it."""
@@ -117,6 +157,8 @@ class Core(Connection):
             ticket.finish()
             self._changed.append(ticket)
         elif self.phase is Phase.OPEN:
+            if isinstance(kept, DurableInbox):
+                self._send_acknowledgements(kept)
             kept.stage = Stage.LEAVING
             number = self._number()
             self._leaving[number] = kept
@@ -135,6 +177,8 @@ class Core(Connection):
     def take(self, inbox: Inbox) -> Notification:
         """Take the oldest notification of a subscription's non-empty buffer, and give credit back as needed."""
         notification, grant = inbox.take()
+        if isinstance(inbox, DurableInbox):
+            inbox.hand(notification)
         if grant is not None and self.phase is Phase.OPEN:
             self._send(Credit((grant,)))
         return notification
@@ -162,6 +206,22 @@ class Core(Connection):
                 ready[subscription] = inbox
         self._changed += ready.values()
 
+    def _on_deliver_durable(self, message: DeliverDurable) -> None:
+        inbox = self.inboxes.get(message.subscription)
+        if not isinstance(inbox, DurableInbox):
+            raise ProtocolError(
+                f"a durable delivery for subscription {message.subscription}, which is not durable here"
+            )
+        if inbox.stage is Stage.LEAVING:
+            return
+        for entry in message.entries:
+            inbox.receive(DurableNotification(inbox.acknowledger, *entry))
+        if (grant := inbox.grant()) is not None:
+            self._send(Credit((grant,)))
+        if inbox.acknowledged:
+            self._send_acknowledgements(inbox)
+        self._changed.append(inbox)
+
     def _on_ack(self, message: Ack) -> None:
         assert self.welcome is not None
         for number, sequence in message.entries:
@@ -184,6 +244,8 @@ class Core(Connection):
                     self._finish(waiting.accepted, waiting)
                 if isinstance(waiting, Inbox) and (grant := waiting.grant()) is not None:
                     self._send(Credit((grant,)))
+                if isinstance(waiting, DurableInbox):
+                    self._send_acknowledgements(waiting)
         self._answered()
 
     def _on_reply(self, message: Reply) -> None:
@@ -200,6 +262,10 @@ class Core(Connection):
         elif (leaving := self._leaving.pop(message.request, None)) is not None:
             self._end_request(leaving, None)
         elif (waiting := self._requests.pop(message.request, None)) is None:
+            for inbox in self.inboxes.values():
+                if isinstance(inbox, DurableInbox) and inbox.number == message.request:
+                    self._end_request(inbox, error)  # somebody took it over, or removed it
+                    return
             log.warning("the broker complains: %s (%s)", message.reason, message.code)
         elif isinstance(waiting, Query):
             self._finish(waiting, None, error)
@@ -215,6 +281,7 @@ class Core(Connection):
 
     _HANDLERS: dict[type, Callable[[Core, Any], None]] = {  # noqa: RUF012 (never changed)
         Deliver: _on_deliver,
+        DeliverDurable: _on_deliver_durable,
         Ack: _on_ack,
         Reply: _on_reply,
         Error: _on_error,
@@ -272,6 +339,11 @@ class Core(Connection):
     def _ask(self, kept: KeptRequest) -> None:
         """Send what makes or restores it, if the broker is there; else it will be on the next WELCOME."""
         if self.phase is Phase.OPEN:
+            assert self.welcome is not None
+            if isinstance(kept, DurableInbox) and self.welcome.version < wire.DURABLE_VERSION:
+                reason = f"the broker speaks version {self.welcome.version} of the protocol, which has nothing durable"
+                self._end_request(kept, Refused(reason, code=Code.VERSION))
+                return
             number = self._number()
             self._requests[number] = kept
             self._send(kept.request(number))

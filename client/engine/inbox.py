@@ -21,6 +21,7 @@ from contrada.client.engine.kept_requests import KeptRequest, Stage
 from contrada.errors import ProtocolError
 
 if TYPE_CHECKING:
+    from contrada.broker.protocol.messages import SubscribeDurable
     from contrada.broker.protocol.wire import Policy
     from contrada.client.notification import Notification
     from contrada.errors import ContradaError
@@ -33,6 +34,7 @@ class Inbox(KeptRequest):
         "buffer",
         "credit",
         "dropped",
+        "handed",
         "interruptions",
         "known",
         "name",
@@ -54,8 +56,9 @@ class Inbox(KeptRequest):
         self.taken = 0
         self.dropped = 0  # lost to `drop-oldest`, as the broker reported
         self.interruptions = 0
+        self.handed = 0  # the position of what the application has, if it is acknowledged when it asks for more
 
-    def request(self, number: int) -> Subscribe | Attach:
+    def request(self, number: int) -> Subscribe | Attach | SubscribeDurable:
         """Make the SUBSCRIBE or ATTACH that makes or restores it, with what credit the buffer leaves free."""
         self.credit = self.window - len(self.buffer)
         self.taken = 0

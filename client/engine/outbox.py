@@ -8,7 +8,8 @@ A `Submission` is what one call of the application handed over; it leaves in one
 notifications share a submission until it is sent, so that a loop of single publications becomes batches.
 
 What was sent and not acknowledged when the connection broke may or may not have been accepted: sending it again could
-publish it twice, so it fails with `Disconnected`, and the application decides. What was not sent stays queued.
+publish it twice, so it fails with `Disconnected`, and the application decides. What was not sent stays queued, and what
+has an idempotency key goes back there: the broker accepts it once.
 
 Invariants (`_check`): `queued` counts the notifications of `queue` not yet sent; `sent_count` and `sent_bytes` are the
 sums over `unanswered`, never above the broker's window; a submission is finished exactly once.
@@ -19,7 +20,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from contrada.broker.protocol.messages import Limits, NotificationId, Publish
+from contrada.broker.protocol.messages import Limits, NotificationId, Publish, Store
+from contrada.broker.protocol.wire import DURABLE_VERSION, VERSION, Code
 from contrada.client.engine.tickets import Ticket
 from contrada.errors import ContradaError, Disconnected, Refused
 
@@ -34,11 +36,16 @@ COALESCE = 256  # streamed notifications that share a submission
 class Submission(Ticket):
     """Notifications that were handed over together. The result is the list of their ids."""
 
-    __slots__ = ("acknowledged", "bodies", "ids", "sent", "streamed")
+    __slots__ = ("acknowledged", "bodies", "durable", "ids", "key", "retain", "sent", "streamed")
 
-    def __init__(self, bodies: Sequence[bytes], *, streamed: bool) -> None:
+    def __init__(
+        self, bodies: Sequence[bytes], *, streamed: bool, durable: bool = False, key: str = "", retain: str = ""
+    ) -> None:
         super().__init__()
         self.bodies = list(bodies)
+        self.durable = durable  # acknowledged when it is on the broker's disk
+        self.key = key  # of one notification: accepted once, and
+        self.retain = retain  # the last value of this key
         self.sent = 0
         self.acknowledged = 0
         self.ids: list[NotificationId | None] = [None] * len(self.bodies)
@@ -79,25 +86,41 @@ class Outbox:
         """Whether everything handed over has been answered."""
         return not self.queue and not self.unanswered
 
-    def put(self, bodies: Sequence[bytes], *, streamed: bool) -> Submission:
+    def put(
+        self, bodies: Sequence[bytes], *, streamed: bool, durable: bool = False, key: str = "", retain: str = ""
+    ) -> Submission:
         """Hand over notifications. A streamed one may join the submission before it."""
         self.queued += len(bodies)
         last = self.queue[-1] if self.queue else None
-        if streamed and last is not None and last.streamed and last.sent == 0 and len(last.bodies) < COALESCE:
+        if (
+            streamed
+            and last is not None
+            and last.streamed
+            and last.durable == durable
+            and not (key or retain or last.key or last.retain)
+            and last.sent == 0
+            and len(last.bodies) < COALESCE
+        ):
             last.bodies.extend(bodies)
             last.ids.extend([None] * len(bodies))
             return last
-        submission = Submission(bodies, streamed=streamed)
+        submission = Submission(bodies, streamed=streamed, durable=durable, key=key, retain=retain)
         if bodies:
             self.queue.append(submission)
         else:
             submission.finish([])
         return submission
 
-    def messages(self, limits: Limits, number: Callable[[], int], failed: list[Submission]) -> Iterator[Publish]:
-        """Yield the PUBLISH messages that the window allows now. What no window could take goes to `failed`."""
+    def messages(
+        self, limits: Limits, number: Callable[[], int], failed: list[Submission], version: int = VERSION
+    ) -> Iterator[Publish | Store]:
+        """Yield the messages that the window allows now. What no window or broker could take goes to `failed`."""
         while self.queue:
             submission = self.queue[0]
+            if submission.durable and version < DURABLE_VERSION:
+                reason = f"the broker speaks version {version} of the protocol, which has nothing durable"
+                self._fail(submission, Refused(reason, code=Code.VERSION), failed)
+                continue
             room = min(limits.batch, limits.window - self.sent_count, len(submission.bodies) - submission.sent)
             room_bytes = min(limits.window_bytes - self.sent_bytes, limits.message_bytes - _HEAD_BYTES)
             count = size = 0
@@ -121,7 +144,11 @@ class Outbox:
             self.queued -= count
             self.sent_count += count
             self.sent_bytes += size
-            yield Publish(request, tuple(submission.bodies[publish.start : publish.start + count]))
+            bodies = tuple(submission.bodies[publish.start : publish.start + count])
+            if submission.durable:
+                yield Store(request, bodies, submission.key, submission.retain)
+            else:
+                yield Publish(request, bodies)
 
     def acknowledge(self, request: int, broker: str, sequence: int) -> Submission | None:
         """Note that the broker acknowledged a PUBLISH. Return its submission, if that was the last part of it."""
@@ -144,13 +171,21 @@ class Outbox:
             self._fail(publish.submission, error, failed)
         return failed
 
-    def lose(self, reason: str) -> list[Submission]:
-        """Note that the connection broke: whatever was on its way fails, with what is left of its submission."""
+    def lose(self, reason: str, *, again: bool = True) -> list[Submission]:
+        """Note that the connection broke: whatever was on its way fails, with what is left of its submission.
+
+        What has a key is to be sent `again` instead, if there will be another connection.
+        """
         failed: list[Submission] = []
         unanswered, self.unanswered = self.unanswered, {}
         self.sent_count = self.sent_bytes = 0
+        for submission, _, count, _ in reversed(unanswered.values()):
+            if submission.key and again and not submission.done:
+                submission.sent = 0
+                self.queue.appendleft(submission)
+                self.queued += count
         for submission, _, _, _ in unanswered.values():
-            if not submission.done:
+            if not submission.done and not (submission.key and again):
                 count = len(submission.bodies)
                 accepted = f"{submission.acknowledged} of {count} were; " if count > 1 else ""
                 text = f"{reason}, before the broker acknowledged the publication"
@@ -159,7 +194,7 @@ class Outbox:
 
     def abandon(self, error: ContradaError) -> list[Submission]:
         """Fail everything that is left."""
-        failed = self.lose(str(error))
+        failed = self.lose(str(error), again=False)
         while self.queue:
             self._fail(self.queue[0], error, failed)
         return failed

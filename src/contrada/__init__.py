@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from contrada.broker.node.server import Broker
-    from contrada.broker.protocol.messages import NotificationId
+    from contrada.broker.protocol.messages import Keep, NotificationId
     from contrada.broker.protocol.wire import Code, Policy
     from contrada.client.async_client import AsyncClient, connect
     from contrada.client.blocking import Client
@@ -74,6 +74,7 @@ _HOME = {
     "GeoText": "spatial.textual.geotext",
     "InvalidRegion": "errors",
     "InvalidValue": "errors",
+    "Keep": "broker.protocol.messages",
     "NotFound": "errors",
     "Notification": "client.notification",
     "NotificationId": "broker.protocol.messages",
@@ -125,6 +126,7 @@ __all__ = [
     "GeoText",
     "InvalidRegion",
     "InvalidValue",
+    "Keep",
     "NotFound",
     "Notification",
     "NotificationId",

@@ -23,6 +23,12 @@ plain = st.recursive(
 )
 
 
+since = st.one_of(st.none(), st.just("all"), ids, counts)
+full = st.sampled_from(wire.Full)
+late = st.sampled_from([wire.Full.DROP_OLDEST, wire.Full.DEAD_LETTER])
+keeps = st.builds(m.Keep, counts, full, counts, full, counts, late, counts)
+
+
 def few(strategy: st.SearchStrategy) -> st.SearchStrategy:
     return st.lists(strategy, min_size=1, max_size=4).map(tuple)
 
@@ -65,4 +71,13 @@ messages = st.one_of(
     st.builds(m.IndexAdd, positive, some, some, st.binary(max_size=40)),
     st.builds(m.IndexRemove, positive, some),
     st.builds(m.Link, names, st.booleans(), counts),
+    st.builds(m.Store, positive, few(bodies)),
+    st.builds(m.Store, positive, bodies.map(lambda body: (body,)), names, names),
+    st.builds(m.SubscribeDurable, positive, subscriptions, some, few(st.binary()), st.just(""), counts, since, keeps),
+    st.builds(m.SubscribeDurable, positive, subscriptions, some, st.just(()), some, counts, since, keeps),
+    st.builds(m.Acknowledge, few(st.builds(m.Acknowledgement, subscriptions, counts, counts))),
+    st.builds(
+        m.DeliverDurable, subscriptions, few(st.builds(m.Stored, ids, names, bodies, positive, positive, counts))
+    ),
+    st.builds(m.DurableQuery, positive, st.sampled_from(wire.DurableAction), names, counts),
 )

@@ -18,6 +18,7 @@ EXAMPLES = (
     "contrada broker --listen 'tcp://*:7400' --keys keys",
     "contrada broker --listen tcp://127.0.0.1:7401 --id north --peer tcp://127.0.0.1:7400",
     "contrada broker --id north --record log --record-sync always",
+    "contrada broker --data data",
     "contrada broker --roads seattle.npz --d-max 50000",
 )
 
@@ -37,6 +38,9 @@ def broker(
         Path | None, typer.Option(help="An index directory (contrada build-index): standing subscriptions.")
     ] = None,
     shard: Annotated[str | None, typer.Option(help="k/n: of the index, the k-th of n parts, counted from 0.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="A directory for what is durable; without it durable requests are refused.")
+    ] = None,
     record: Annotated[
         Path | None, typer.Option(help="A directory to record everything accepted, subscribed and delivered in.")
     ] = None,
@@ -70,6 +74,7 @@ def broker(
         "peers": peer or None,
         "index": index,
         "shard": shard,
+        "data": data,
         "record": record,
         "record_sync": record_sync,
         "roads": roads,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,12 +13,21 @@ from contrada.client.cli.common import Connect, say, with_client
 from contrada.client.cli.json_input import DescriptorLines, Lines, batches
 from contrada.errors import CodecError, InvalidValue
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from contrada.broker.protocol.messages import NotificationId
+
 EXAMPLES = (
     """contrada pub '{"stock": "MTK", "price": 50}'""",
     """echo '{"hazard": 4}' | contrada pub""",
     """contrada pub '{"type": "Feature", "properties": {"wind": 120}, "geometry": """
     """{"type": "Polygon", "coordinates": [[[0, 0], [4, 0], [4, 3], [0, 0]]]}}'""",
     "contrada pub --file storms.geojson --geometry area",
+)
+DURABLE_EXAMPLES = (
+    """contrada pub --durable --id leak-17 '{"hazard": 4}'""",
+    """contrada pub --retain vehicle-17 '{"vehicle": 17, "speed": 42}'""",
 )
 
 
@@ -38,6 +47,15 @@ def pub(
         str | None, typer.Option("--advertise", "-a", help="First advertise this filter to linked brokers.")
     ] = None,
     ack: Annotated[bool, typer.Option("--ack/--no-ack", help="Print ids once acknowledged, or stream.")] = True,
+    durable: Annotated[
+        bool, typer.Option("--durable", help="Acknowledged when it is on the broker's disk, or refused.")
+    ] = False,
+    id: Annotated[
+        str, typer.Option("--id", help="With --durable, of one notification: however often it is sent, it is once.")
+    ] = "",
+    retain: Annotated[
+        str, typer.Option("--retain", help="Of one notification: the last value of this key, for who comes later.")
+    ] = "",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no ids and no summary.")] = False,
 ) -> None:
     """Publish notifications. A GeoJSON feature's properties become attributes, beside its geometry."""
@@ -51,7 +69,13 @@ def pub(
             client.advertise(advertise)
         try:
             for batch in batches(sources, geometry):
-                ids = client.publish_many(batch, ack=ack)
+                ids: Sequence[NotificationId | None]
+                if id or retain:
+                    if len(batch) + count != 1:
+                        raise InvalidValue("--id and --retain are for one notification")
+                    ids = [client.publish(batch[0], durable=True, id=id, retain=retain)]
+                else:
+                    ids = client.publish_many(batch, ack=ack, durable=durable)
                 count += len(batch)
                 if not quiet:
                     print(*ids, sep="\n", end="\n" * bool(ids), flush=True)

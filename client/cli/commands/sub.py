@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,6 +39,13 @@ def sub(
     ] = "drop-oldest",
     window: Annotated[int, typer.Option(min=1, help="Notifications sent ahead of being printed.")] = 1000,
     queue: Annotated[int, typer.Option(min=0, help="Length of the queue at the broker; 0: its default.")] = 0,
+    durable: Annotated[
+        str | None, typer.Option("--durable", help="Be the durable subscription of this name; it stays at the broker.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Where a new durable one begins: all, an id, a time (2026-11-18T09:30:00Z)."),
+    ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Subscribe and print notifications as JSON lines: {"id": …, "publisher": …, "notification": {…}}.
@@ -52,7 +60,10 @@ def sub(
     with connect() as client:
         subscribe, wanted = (client.attach, attach) if filter is None else (client.subscribe, filter)
         assert wanted is not None
-        subscription = subscribe(wanted, policy=policy, window=window, queue=queue)
+        begins = _since(since)
+        subscription = subscribe(
+            wanted, policy=policy, window=window, queue=queue, durable=durable, since=begins, ack="manual"
+        )
         if not subscription.known:
             say(f"contrada: the broker's index has no interface {wanted!r}, or it has no index")
             raise typer.Exit(Exit.FAILURE)
@@ -63,7 +74,9 @@ def sub(
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0 and not subscription.pending:
                     raise TimeoutError
-                write(subscription.get(left))
+                notification = subscription.get(left)
+                write(notification)
+                notification.ack()
                 received += 1
         except TimeoutError:
             if count is not None:
@@ -72,8 +85,18 @@ def sub(
         finally:
             if subscription.dropped:
                 say(f"the broker dropped {subscription.dropped:,} notifications: this subscriber was too slow")
-            if subscription.interruptions:
+            if subscription.interruptions and durable is None:
                 say(f"reconnected {subscription.interruptions} times; what was published in between is missing")
+
+
+def _since(text: str | None) -> str | datetime | None:
+    """A time, if it is one; else an id, or all."""
+    if text is None:
+        return None
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return text
 
 
 def _line(n: Notification) -> None:

@@ -396,3 +396,23 @@ def test_directories_in_a_file_are_beside_it_even_before_they_exist(tmp_path: Pa
     (tmp_path / "contrada.toml").write_text('[broker]\nrecord = "log"\nindex = "/standing"\nrecord_sync = "always"\n')
     told = settings.read(tmp_path / "contrada.toml").broker
     assert (told["record"], told["index"]) == (str(tmp_path / "log"), "/standing")
+
+
+def test_what_is_durable_from_the_command_line(shell: dict[str, str], tmp_path: Path) -> None:
+    with contrada.Broker(data=tmp_path / "data", durable={"attempts": 1}) as broker:
+        env = {**shell, "CONTRADA_URL": broker.url}
+        first = sh("contrada sub 'hazard > 3' --durable desk-7 --count 1 --timeout 0.1", env, tmp_path)
+        assert first.returncode == 4
+        for example in cli.command_module("pub").DURABLE_EXAMPLES * 2:
+            assert sh(example, env, tmp_path).returncode == 0
+        again = sh("contrada sub 'hazard > 3' --durable desk-7 --count 1 --timeout 10 --bare", env, tmp_path)
+        assert (again.returncode, json.loads(again.stdout)) == (0, {"hazard": 4})
+        past = sh("contrada sub 'vehicle = 17' --durable road --since all --count 2 --timeout 10 --bare", env, tmp_path)
+        assert [json.loads(line)["speed"] for line in past.stdout.splitlines()] == [42, 42]
+        for example in examples("subs"):
+            result = sh(example, env, tmp_path)
+            assert result.returncode == 0, result.stderr
+        left = [json.loads(line) for line in sh("contrada subs ls --json", env, tmp_path).stdout.splitlines()]
+        assert [(each["name"], each["waiting"]) for each in left] == [("road", 0)]
+        gone = sh("contrada subs dead desk-7", env, tmp_path)
+        assert (gone.returncode, "no durable subscription" in gone.stderr) == (1, True)

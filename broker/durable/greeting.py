@@ -1,0 +1,48 @@
+"""A new subscription without a name first gets the last values that match it.
+
+Whatever was accepted before the subscription was in the table is on disk, and so among the last values, before they are
+looked at; a key that changes meanwhile is passed over, because the subscription gets the change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from contrada.broker.core.batch import Batch
+from contrada.broker.turn.work import LATER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from contrada.broker.core.delivery import Delivery
+    from contrada.broker.core.receiver import Receiver
+    from contrada.broker.stored.state import State
+    from contrada.broker.stored.store import Store
+    from contrada.broker.turn.work import Steps
+
+_AT_ONCE: Final = 256  # last values looked at in one step
+
+
+class Greeting:
+    """The last values for those who come later."""
+
+    def __init__(self, store: Store, state: State, delivery: Delivery) -> None:
+        self._store = store
+        self._state = state
+        self._delivery = delivery
+
+    def greet(self, receiver: Receiver, finds: Callable[[Sequence[bytes]], list[bool]]) -> Steps:
+        """Give a receiver, which is in the table, the last values that `finds` says it matches."""
+        retained = self._state.retained
+        mark = self._store.mark
+        while self._store.done_to < mark:
+            yield LATER
+        keys = list(retained)
+        before = {key: retained.get(key) for key in keys}
+        for start in range(0, len(keys), _AT_ONCE):
+            some = [(key, value) for key in keys[start : start + _AT_ONCE] if (value := before[key]) is not None]
+            for (key, value), wanted in zip(some, finds([value.body for _, value in some]), strict=True):
+                if wanted and retained.get(key) == value:
+                    batch = Batch(value.id.broker, (value.id.sequence,), value.publisher, (value.body,))
+                    self._delivery.give(batch, receiver)
+            yield

@@ -1,0 +1,228 @@
+"""Notifications that go to the disk: what clients publish durably, and whatever matches a durable subscription.
+
+    STORE ─▶ begin: key known? ─▶ matching ─▶ accepted: a row each ─▶ on disk ─▶ queues, keys, last values, ACK
+                       └─ answered at once                        └─▶ refused, with the disk's reason
+
+A publication that only matches a durable subscription is stored too, and its ACK waits for that: so a slow disk slows
+down publishers, and no memory grows. If the disk fails, it counts as dropped for these subscriptions.
+
+Subscribers without a durable subscription, and neighbours, get everything when it is matched, as ever.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from contrada.broker.core.ports import Refusal
+from contrada.broker.protocol.messages import Ack, Acked, Error, NotificationId
+from contrada.broker.protocol.wire import Code
+from contrada.broker.stored.rows import Row
+from contrada.broker.stored.state import waiting_bytes
+from contrada.errors import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from contrada.broker.core.matching import Matched
+    from contrada.broker.core.matching import Refused as Wrong
+    from contrada.broker.core.publication import Publication
+    from contrada.broker.protocol.messages import Store as StoreMessage
+    from contrada.broker.sessions.session import Session
+    from contrada.broker.sessions.sessions import Sessions
+    from contrada.broker.stored.rows import RowOf
+    from contrada.broker.stored.state import State
+    from contrada.broker.stored.store import Commit, Store
+    from contrada.broker.stored.subscription import DurableSubscription
+    from contrada.broker.turn.clock import Clock
+    from contrada.errors import ContradaError
+
+_RETRY_AFTER: Final = 1.0  # seconds without trying, after the disk has failed
+
+
+class Storing:
+    """What is to be stored of a publication besides its notifications."""
+
+    __slots__ = ("key", "retain", "scope")
+
+    def __init__(self, scope: str = "", key: str = "", retain: str = "") -> None:
+        self.scope = scope
+        self.key = key
+        self.retain = retain
+
+
+class Publishing:
+    """The way of publications to the disk.
+
+    `interfaces` are the durable subscriptions by their number in the table. `arrived` is told of each that has more.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        state: State,
+        interfaces: dict[int, DurableSubscription],
+        arrived: Callable[[DurableSubscription], None],
+        sessions: Sessions,
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._state = state
+        self._interfaces = interfaces
+        self._arrived = arrived
+        self._sessions = sessions
+        self._counters = sessions.counters
+        self._clock = clock
+        self._retry_at = clock.now
+
+    def begin(self, session: Session, message: StoreMessage) -> Storing | None:
+        """STORE: what is to be kept with it; None if it is answered already, or will be, with another one."""
+        if self._store.failure is not None and self._clock.now < self._retry_at:
+            self._counters["storage_refused"] += 1
+            raise Refusal(Code.STORAGE, f"not stored: {self._store.failure}")
+        if not message.key:
+            return Storing(retain=message.retain)
+        keys, scope, key = self._state.keys, scope_of(session), message.key
+        if (sequence := keys.find(scope, key)) is not None:
+            self._counters["publish_repeats"] += 1
+            self._sessions.answer(session, Ack((Acked(message.request, sequence),)))
+            return None
+        if not keys.begin(scope, key):
+            self._counters["publish_repeats"] += 1
+            keys.follow(scope, key, partial(self._follow, session, message.request))
+            return None
+        return Storing(scope, key, message.retain)
+
+    def _follow(self, session: Session, request: int, sequence: int, failure: ContradaError | None) -> None:
+        """Answer a repetition of what was on its way to the disk."""
+        if session.open:
+            if failure is None:
+                self._sessions.answer(session, Ack((Acked(request, sequence),)))
+            else:
+                self._sessions.answer(session, Error(request, code_of(failure), str(failure)))
+
+    def refused(self, storing: Storing, error: ContradaError) -> None:
+        """A publication is refused before it was stored, or because it could not be."""
+        if storing.key:
+            self._state.keys.finish(storing.scope, storing.key, 0, error)
+
+    def over_limits(self, publication: Publication, matches: Matched) -> Wrong:
+        """Why notifications cannot be stored for everybody who is to get them, by their places."""
+        wrong: dict[int, ContradaError] = {}
+        for place, (body, matched) in enumerate(zip(publication.bodies, matches, strict=True)):
+            for subscription in self._subscriptions(matched):
+                if limit := subscription.over_limit(waiting_bytes(body)):
+                    reason = f"the durable subscription {subscription.name!r} has its {limit} waiting, and refuses more"
+                    wrong[place] = Refused(reason, code=Code.LIMIT)
+                    self._counters["storage_refused"] += 1
+                    break
+        return wrong
+
+    def _subscriptions(self, matched: frozenset[int] | set[int] | object) -> Sequence[DurableSubscription]:
+        interfaces = self._interfaces
+        assert isinstance(matched, (set, frozenset))
+        if interfaces.keys().isdisjoint(matched):
+            return ()
+        if len(matched) < len(interfaces):
+            return [interfaces[each] for each in sorted(matched) if each in interfaces]
+        return [subscription for each, subscription in interfaces.items() if each in matched]
+
+    def accepted(
+        self, publication: Publication, broker: str, publisher: str, sequences: Sequence[int], matches: Matched
+    ) -> Matched:
+        """Store notifications that were published durably or match durable subscriptions; who else gets them."""
+        interfaces, storing = self._interfaces, publication.storing
+        if storing is None and (not interfaces or all(map(interfaces.keys().isdisjoint, matches))):
+            return matches
+        rows: list[RowOf] = []
+        wanted: list[Sequence[DurableSubscription]] = []
+        said = (storing.scope, storing.key, storing.retain) if storing is not None else ("", "", "")
+        for sequence, body, matched in zip(sequences, publication.bodies, matches, strict=True):
+            size = waiting_bytes(body)
+            mine = [each for each in self._subscriptions(matched) if self._expect(each, size)]
+            if mine or storing is not None:
+                numbers = [subscription.number for subscription in mine]
+                rows.append((Row.PUBLISHED, broker, sequence, publisher, body, numbers, *said))
+                wanted.append(mine)
+        if rows:
+            publication.waiting += 1
+            retains = storing is not None and bool(storing.retain)
+            self._store.put(rows, partial(self._stored, publication, rows, wanted), marked=retains)
+        return [matched.difference(interfaces) for matched in matches] if interfaces else matches  # type: ignore[attr-defined]  # sets, frozen or not
+
+    def _expect(self, subscription: DurableSubscription, size: int) -> bool:
+        """Let a notification be on its way to a subscription, unless that has too many; then it is dropped."""
+        if subscription.over_limit(size):
+            self._drop(subscription, 1)
+            return False
+        subscription.arriving += 1
+        subscription.arriving_bytes += size
+        return True
+
+    def _drop(self, subscription: DurableSubscription, count: int) -> None:
+        subscription.dropped += count
+        self._counters["durable_dropped"] += count
+
+    def _stored(
+        self,
+        publication: Publication,
+        rows: Sequence[RowOf],
+        wanted: Sequence[Sequence[DurableSubscription]],
+        commit: Commit,
+    ) -> None:
+        """A publication is on disk, or is not."""
+        failure = commit.failure
+        for place, (row, subscriptions) in enumerate(zip(rows, wanted, strict=True)):
+            size = waiting_bytes(row[4])
+            for subscription in subscriptions:
+                subscription.arriving -= 1
+                subscription.arriving_bytes -= size
+                if failure is not None:
+                    self._drop(subscription, int(publication.storing is None))
+                elif self._interfaces.get(subscription.interface) is subscription:
+                    subscription.arrive(commit.positions[place], size, commit.time // 1_000_000)
+                    self._arrived(subscription)
+        publication.waiting -= 1
+        if failure is not None:
+            self._retry_at = self._clock.now + _RETRY_AFTER
+            self._counters["storage_failures"] += 1
+            if publication.storing is not None:
+                self._refuse(publication, failure)
+                return
+        else:
+            self._counters["stored"] += len(rows)
+            if publication.storing is not None:
+                self._remember(publication, rows, commit)
+        if not publication.waiting and not publication.settled:
+            publication.source.acknowledge(publication)
+
+    def _refuse(self, publication: Publication, failure: ContradaError) -> None:
+        self._counters["storage_refused"] += 1
+        if not publication.settled:
+            wrong = {0: Refused(f"not stored: {failure}", code=Code.STORAGE)}
+            publication.source.refuse(publication, wrong, [frozenset()] * len(publication.bodies))
+
+    def _remember(self, publication: Publication, rows: Sequence[RowOf], commit: Commit) -> None:
+        storing = publication.storing
+        assert storing is not None
+        _, broker, sequence, publisher, body, *_ = rows[0]
+        self._state.last_sequence = max(self._state.last_sequence, rows[-1][2])
+        if storing.key:
+            self._state.keys.finish(storing.scope, storing.key, sequence, None)
+        if storing.retain:
+            self._state.retained.put(storing.retain, NotificationId(broker, sequence), publisher, body, commit.time)
+
+
+def scope_of(session: Session) -> str:
+    """Whose idempotency keys a session uses: those of its key, or of the name that the client gave itself."""
+    return session.publisher if session.user is not None or session.name else ""
+
+
+def owner_of(session: Session) -> str:
+    """Whose durable subscriptions a session may use: those of its key; without keys there is but one owner."""
+    return session.publisher if session.user is not None else ""
+
+
+def code_of(failure: ContradaError) -> Code:
+    """The code of an ERROR that says why something was not stored."""
+    return Code(failure.code) if isinstance(failure, Refused) and failure.code in tuple(Code) else Code.STORAGE

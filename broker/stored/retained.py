@@ -1,0 +1,77 @@
+"""Last values: of each key the notification that was published last, for those who subscribe later.
+
+Bounded in count and in bytes, the one that changed longest ago goes first, and each is forgotten when it is too old.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from contrada.broker.protocol.messages import NotificationId
+
+
+class LastValue(NamedTuple):
+    """The latest notification of a key; `time` is µs since 1970."""
+
+    id: NotificationId
+    publisher: str
+    body: bytes
+    time: int
+
+
+class Retained:
+    """Last values by key, the one that changed longest ago first."""
+
+    def __init__(self, most: int, most_bytes: int, age: int) -> None:
+        self.most = most
+        self.most_bytes = most_bytes
+        self.age = age  # seconds
+        self.bytes = 0
+        self._values: OrderedDict[str, LastValue] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def get(self, key: str) -> LastValue | None:
+        """The last value of a key."""
+        return self._values.get(key)
+
+    def values(self) -> list[LastValue]:
+        """All of them."""
+        return list(self._values.values())
+
+    def put(self, key: str, id: NotificationId, publisher: str, body: bytes, time: int) -> None:
+        """A key has a new value; an older one than it has is no news."""
+        before = self._values.get(key)
+        if before is not None:
+            if before.time > time:
+                return
+            self._forget(key)
+        self._values[key] = LastValue(id, publisher, body, time)
+        self.bytes += len(key) + len(body)
+        while len(self._values) > self.most or self.bytes > self.most_bytes:
+            self._forget(next(iter(self._values)))
+
+    def expire(self, now: float) -> None:
+        """Forget what is too old."""
+        oldest = (now - self.age) * 1e6
+        while self._values:
+            key = next(iter(self._values))
+            if self._values[key].time >= oldest:
+                return
+            self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        self.bytes -= len(key) + len(self._values.pop(key).body)
+
+    def _check(self) -> None:
+        assert self.bytes == sum(len(key) + len(value.body) for key, value in self._values.items())
+        assert len(self._values) <= self.most
+        assert self.bytes <= self.most_bytes

@@ -1,0 +1,236 @@
+"""What the rows of a journal say, taken together: subscriptions, keys, last values.
+
+`apply` takes rows in order. A checkpoint says everything again: what it restates of a subscription replaces what was
+known of it, and `complete` names all that there are. So reading may begin at any CHECKPOINT row that a COMPLETE
+follows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from contrada.broker.protocol.messages import Keep, NotificationId
+from contrada.broker.protocol.wire import Full
+from contrada.broker.stored.keys import Keys
+from contrada.broker.stored.retained import Retained
+from contrada.broker.stored.rows import ROW_BYTES, Row
+from contrada.broker.stored.subscription import DeadLetter, DurableSubscription
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from contrada.broker.stored.limits import DurableLimits
+    from contrada.broker.stored.rows import RowOf
+
+_KEYS: int = 1000  # in one row of a checkpoint
+
+
+class State:
+    """Everything durable that a broker remembers, except the notifications that are in the journal."""
+
+    def __init__(self, limits: DurableLimits, broker: str = "") -> None:
+        self.limits = limits
+        self.broker = broker
+        self.last_sequence = 0  # that this broker has given to a notification
+        self.by_number: dict[int, DurableSubscription] = {}
+        self.next_number = 1
+        self.keys = Keys(limits.keys)
+        self.retained = Retained(limits.retained, limits.retained_bytes, limits.retained_age)
+        self.complete = False  # whether a whole checkpoint has been applied
+        self._restating = False
+        self._forming: set[int] = set()
+        self._apply: dict[int, Callable[..., None]] = {
+            Row.SUBSCRIBED: self._subscribed,
+            Row.ENDED: self._ended,
+            Row.ACKNOWLEDGED: self._acknowledged,
+            Row.WAITING: self._waiting,
+            Row.CONFIRMED: self._confirmed,
+            Row.DELIVERED: self._delivered,
+            Row.DROPPED: self._dropped,
+            Row.DEAD: self._dead,
+            Row.LEFT: self._left,
+            Row.CHECKPOINT: self._checkpoint,
+            Row.STATE: self._state,
+            Row.KEYS: self._keys,
+            Row.RETAINED: self._retained,
+            Row.COMPLETE: self._complete,
+        }
+
+    @property
+    def by_name(self) -> dict[str, DurableSubscription]:
+        """The subscriptions, by their names."""
+        return {each.name: each for each in self.by_number.values()}
+
+    def apply(self, position: int, time: int, row: RowOf) -> None:
+        """Take in a row."""
+        kind = row[0]
+        if kind in (Row.PUBLISHED, Row.GIVEN):
+            self._published(position, time, *row[1:])
+        elif (apply := self._apply.get(kind)) is not None:
+            apply(*row[1:])
+
+    def finish(self) -> None:
+        """After the last row: what was never confirmed is not there."""
+        for number in self._forming:
+            self.by_number.pop(number, None)
+        self._forming.clear()
+
+    def _published(
+        self,
+        position: int,
+        time: int,
+        broker: str,
+        sequence: int,
+        publisher: str,
+        body: bytes,
+        numbers: tuple[int, ...],
+        scope: str,
+        key: str,
+        retain: str,
+    ) -> None:
+        if broker == self.broker:
+            self.last_sequence = max(self.last_sequence, sequence)
+        for number in numbers:
+            if (subscription := self.by_number.get(number)) is not None:
+                subscription.arrive(position, waiting_bytes(body), time // 1_000_000)
+        if key:
+            self.keys.remember(scope, key, sequence)
+        if retain:
+            self._retained(retain, broker, sequence, publisher, body, time)
+
+    def _subscribed(
+        self,
+        number: int,
+        name: str,
+        owner: str,
+        filters: tuple[bytes, ...],
+        interface: str,
+        keep: tuple[Any, ...],
+        forming: bool,
+    ) -> None:
+        self.by_number[number] = made = DurableSubscription(number, name, owner, filters, interface, keep_of(keep))
+        self.next_number = max(self.next_number, number + 1)
+        if forming:
+            made.later = []
+            self._forming.add(number)
+
+    def _ended(self, number: int) -> None:
+        self.by_number.pop(number, None)
+        self._forming.discard(number)
+
+    def _acknowledged(self, number: int, first: int, last: int) -> None:
+        if (subscription := self.by_number.get(number)) is not None:
+            subscription.acknowledge(first, last)
+
+    def _waiting(self, number: int, positions: bytes, sizes: bytes, times: bytes) -> None:
+        if (subscription := self.by_number.get(number)) is not None:
+            subscription.queue.restore(positions, sizes, times)
+
+    def _confirmed(self, number: int) -> None:
+        if (subscription := self.by_number.get(number)) is not None:
+            subscription.confirm()
+        self._forming.discard(number)
+
+    def _delivered(self, number: int, last: int, tried: tuple[tuple[int, int], ...]) -> None:
+        if (subscription := self.by_number.get(number)) is not None:
+            subscription.delivered = max(subscription.delivered, last)
+            subscription.attempts.update(tried)
+
+    def _dropped(self, number: int, last: int, total: int) -> None:
+        if (subscription := self.by_number.get(number)) is not None:
+            subscription.acknowledge(0, last)
+            subscription.dropped = total
+
+    def _dead(
+        self,
+        number: int,
+        position: int,
+        reason: str,
+        broker: str,
+        sequence: int,
+        publisher: str,
+        body: bytes,
+        time: int,
+    ) -> None:
+        if (subscription := self.by_number.get(number)) is not None:
+            letter = DeadLetter(position, reason, NotificationId(broker, sequence), publisher, body, time)
+            subscription.bury(letter, self.limits.dead)
+
+    def _left(self, number: int, time: float) -> None:
+        if (subscription := self.by_number.get(number)) is not None:
+            subscription.left = time
+
+    def _checkpoint(self) -> None:
+        self._restating = True
+
+    def _state(
+        self,
+        number: int,
+        name: str,
+        owner: str,
+        filters: tuple[bytes, ...],
+        interface: str,
+        keep: tuple[Any, ...],
+        delivered: int,
+        dropped: int,
+        left: float,
+        tried: tuple[tuple[int, int], ...],
+    ) -> None:
+        self._subscribed(number, name, owner, filters, interface, keep, forming=False)
+        restated = self.by_number[number]
+        restated.delivered, restated.dropped = delivered, dropped
+        restated.left = left if left >= 0 else 0.0
+        restated.attempts = dict(tried)
+
+    def _keys(self, keys: tuple[tuple[str, str, int], ...]) -> None:
+        for scope, key, sequence in keys:
+            if self.keys.find(scope, key) is None:
+                self.keys.remember(scope, key, sequence)
+
+    def _retained(self, key: str, broker: str, sequence: int, publisher: str, body: bytes, time: int) -> None:
+        self.retained.put(key, NotificationId(broker, sequence), publisher, body, time)
+
+    def _complete(self, numbers: tuple[int, ...], next_number: int, last_sequence: int) -> None:
+        self.last_sequence = max(self.last_sequence, last_sequence)
+        self.next_number = max(self.next_number, next_number)
+        if self._restating:
+            known = {*numbers}
+            for number in [each for each in self.by_number if each not in known and each < next_number]:
+                self._ended(number)
+            self.complete = True
+        self._restating = False
+
+    # -- a checkpoint ------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> Iterator[list[RowOf]]:
+        """Rows that say everything again, some at each step; what happens between two steps is said by other rows."""
+        yield [(Row.CHECKPOINT,)]
+        for number in sorted(self.by_number):
+            subscription = self.by_number.get(number)
+            if subscription is not None and subscription.later is None:
+                yield list(subscription.restated())
+        keys = list(self.keys.rows())
+        for start in range(0, len(keys), _KEYS):
+            yield [(Row.KEYS, tuple(keys[start : start + _KEYS]))]
+        for key in list(self.retained):
+            if (value := self.retained.get(key)) is not None:
+                yield [(Row.RETAINED, key, *value.id, value.publisher, value.body, value.time)]
+        yield [(Row.COMPLETE, tuple(self.by_number), self.next_number, self.last_sequence)]
+
+    def _check(self) -> None:
+        for number, subscription in self.by_number.items():
+            assert subscription.number == number < self.next_number
+            subscription._check()
+        self.keys._check()
+        self.retained._check()
+
+
+def keep_of(fields: tuple[Any, ...]) -> Keep:
+    """Read what a subscription may keep from a row."""
+    count, when_notifications, size, when_bytes, age, when_age, attempts = fields
+    return Keep(count, Full(when_notifications), size, Full(when_bytes), age, Full(when_age), attempts)
+
+
+def waiting_bytes(body: bytes) -> int:
+    """What a notification counts as, while it waits."""
+    return ROW_BYTES + len(body)

@@ -1,0 +1,1 @@
+"""Commands about what a broker keeps on disk: `contrada subs`."""

@@ -1,0 +1,80 @@
+"""Groups of rows: what is put together is committed together, and comes back as it was."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contrada.broker.stored import rows, store
+from contrada.broker.stored.keys import Keys
+from contrada.broker.stored.rows import GROUP_ROWS, Row, cut_groups, entry_of, pack_group, unpack_group
+from contrada.broker.stored.store import Store
+from contrada.errors import CorruptFile
+from tests.broker.durable.fake_journal import FakeJournal
+
+
+@given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 9), st.integers(64, 300))
+def test_rows_are_cut_into_groups_in_order(sizes, most, most_bytes):
+    made = [(Row.PUBLISHED, bytes(size)) for size in sizes]
+    before = rows.GROUP_ROWS, rows.GROUP_BYTES
+    rows.GROUP_ROWS, rows.GROUP_BYTES = most, most_bytes
+    try:
+        groups = list(cut_groups(made))
+    finally:
+        rows.GROUP_ROWS, rows.GROUP_BYTES = before
+    assert [row for group in groups for row in group] == made
+    assert all(1 <= len(group) <= most for group in groups)
+    for group in groups:
+        assert len(group) == 1 or sum(map(rows.row_bytes, group)) <= most_bytes
+
+
+def test_positions_name_rows():
+    made = [(int(Row.ENDED), number) for number in range(GROUP_ROWS + 5)]
+    journal = FakeJournal()
+    kept = Store(journal, lambda: 5.0)
+    told = []
+    kept.put(made, told.append)
+    kept.begin()
+    (commit,) = told
+    assert commit.failure is None
+    assert commit.time == 5_000_000
+    found = {}
+    for entry in journal.read():
+        found.update(unpack_group(entry.sequence, entry.payload).positions())
+    assert [found[position] for position in commit.positions] == made
+    assert {*map(entry_of, commit.positions)} == {1, 2}
+
+
+def test_the_cache_is_bounded_and_what_is_not_there_is_read(monkeypatch):
+    monkeypatch.setattr(store, "CACHE_BYTES", 10_000)
+    journal = FakeJournal()
+    kept = Store(journal)
+    for number in range(50):
+        kept.put([(Row.PUBLISHED, bytes(1000), number)])
+        kept.begin()
+        kept._check()
+    assert kept.cached(1) is None
+    assert kept.cached(50) is not None
+    told = []
+    kept.fetch([1, 2, 77], told.append)
+    assert {entry: group.rows[0][2] for entry, group in told[0].items()} == {1: 0, 2: 1}
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xc1", pack_group(1, [])[:-1], b"\x01"])
+def test_a_group_that_is_none_says_so(payload):
+    with pytest.raises(CorruptFile, match="entry 3"):
+        unpack_group(3, payload)
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5)), max_size=40), st.integers(1, 4))
+def test_the_latest_keys_are_remembered(used, most):
+    keys = Keys(most)
+    order: list[tuple[str, str]] = []
+    for sequence, (scope, key) in enumerate(used):
+        pair = (scope, str(key))
+        keys.remember(*pair, sequence)
+        keys._check()
+        order = [each for each in order if each != pair] + [pair]
+        assert {(s, k) for s, k, _ in keys.rows()} == set(order[-most:])
+        assert keys.find(*pair) == sequence
