@@ -7,6 +7,7 @@
 # make java          is there a Java for Spark's tests?       make wheel         dist/*.whl, compiled kernels inside
 # make pytest        the tests                               make coverage      the tests, and what they reach
 # make bench-peers   Contrada beside its rivals
+# make web           the live map, into client/gateway/page   make live          broker, gateway, storms and vehicles: look at them
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -17,7 +18,7 @@ WORKERS ?= 2
 # Containers often forbid bytecode. Without it every process of the tests compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test check lint types imports interpreters java pytest coverage format bench-peers demo cluster-demo wheel clean
+.PHONY: setup test check lint types imports interpreters java pytest coverage format bench-peers demo cluster-demo web live wheel clean
 setup: $(STAMP)
 
 $(RUNS): pyproject.toml constraints.txt setup.py
@@ -78,11 +79,22 @@ demo: $(RUNS)
 cluster-demo: $(RUNS)
 	$(BIN)/contrada cluster examples/cluster.toml --demo
 
+# The live map is JavaScript: node and npm build it, and nothing else needs them.
+web:
+	@command -v npm >/dev/null || { echo 'make web: THE LIVE MAP IS NOT BUILT: there is no npm (Node.js 20) on this machine' >&2; exit 1; }
+	cd web && npm ci --no-audit --no-fund --ignore-scripts && node build.mjs
+
+live: $(RUNS)
+	@test -f client/gateway/page/map.js || $(MAKE) web || echo 'make live: going on without the page; the API is there' >&2
+	$(PIP) --editable '.[gateway]'
+	$(BIN)/contrada live $(ARGS)
+
 wheel: setup
+	@$(MAKE) web || echo 'make wheel: THE WHEEL HAS NO LIVE MAP: make web failed, see above' >&2
 	rm -rf build/kernels
 	$(BIN)/contrada warm --copy-to build/kernels
 	CONTRADA_CARRY_KERNELS=$(CURDIR)/build/kernels $(BIN)/python -m build --wheel
 
 clean:
-	rm -rf $(VENV) .venvs build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .hypothesis
+	rm -rf $(VENV) .venvs build dist client/gateway/page web/node_modules .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .coverage .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -32,13 +32,21 @@ COMMANDS: Final = (
     "keygen",
     "gateway",
     "token",
+    "live",
     "warm",
     "bench",
     "demo",
     "index",
     "subs",
 )
-_ROOMS: Final = {"build_index": "jobs", "replay": "jobs", "gateway": "access", "token": "access", "subs": "disk"}
+_ROOMS: Final = {
+    "build_index": "jobs",
+    "replay": "jobs",
+    "gateway": "access",
+    "token": "access",
+    "live": "access",
+    "subs": "disk",
+}
 _HELP: Final = ("--help", "-h")
 
 

@@ -1,1 +1,1 @@
-"""Commands for those who come by HTTP, WebSocket or MQTT: `contrada gateway` and `contrada token`."""
+"""Commands for those who come by HTTP, WebSocket or MQTT: `contrada gateway`, `contrada token` and `contrada live`."""

@@ -57,7 +57,7 @@ def run_gateway(url: str, options: dict[str, Any], client: dict[str, Any], *, qu
 
     if "http" not in options and "mqtt" not in options:
         options["http"] = "127.0.0.1:7480"
-    _require_libraries()
+    require_libraries()
     from contrada.client.gateway.gateway import Gateway
     from contrada.client.gateway.settings import GatewaySettings
 
@@ -80,7 +80,8 @@ def run_gateway(url: str, options: dict[str, Any], client: dict[str, Any], *, qu
     asyncio.run(serve())
 
 
-def _require_libraries() -> None:
+def require_libraries() -> None:
+    """Say what to install where the gateway's libraries are not there."""
     try:
         import aiohttp  # noqa: F401 (only looked for)
         import mqtt5  # noqa: F401 (only looked for)

@@ -13,7 +13,6 @@ FOLDER: Final = Path(__file__).parents[1] / "page"
 _FILES: Final = {
     "index.html": "text/html",
     "map.js": "text/javascript",
-    "worker.js": "text/javascript",
     "map.css": "text/css",
     "LICENSES.txt": "text/plain",
 }
