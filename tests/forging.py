@@ -38,7 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 PATIENCE = 120.0  # seconds for one forgery, on a machine that others keep busy
-KINDS = ("table", "geotext-table", "tree", "segments", "road", "network", *(f"textual:{name}" for name in NAMES))
+KINDS = (
+    *("table", "counting-table", "geotext-table", "tree", "segments", "road", "network"),
+    *(f"textual:{name}" for name in NAMES),
+)
 WORDS = [f"w{n}" for n in range(12)]
 
 
@@ -140,8 +143,8 @@ def _notifications(rng: random.Random) -> list[dict[str, Any]]:
 class Table:
     """A forwarding table."""
 
-    def __init__(self, home: Path, rng: random.Random, filters: list[str], geotext_index: str = "rk-tree") -> None:
-        table = ForwardingTable(geotext_index=geotext_index)
+    def __init__(self, home: Path, rng: random.Random, filters: list[str], matching: str = "selective") -> None:
+        table: ForwardingTable[str] = ForwardingTable(matching=matching)
         ids = [id for n, text in enumerate(filters) for id in table.add(f"i{n % 9}", text)]
         for id in rng.sample(ids, len(ids) // 5):  # so that there are ghosts and free rows
             table.remove(id)
@@ -319,6 +322,7 @@ def made(kind: str, home: Path, rng: random.Random) -> Any:
     """What to forge."""
     makers: dict[str, Callable[[], Any]] = {
         "table": lambda: Table(home, rng, _filters(rng, 200)),
+        "counting-table": lambda: Table(home, rng, [*_texts(rng, 20), *_filters(rng, 200)], "counting"),
         "geotext-table": lambda: Table(home, rng, [*_texts(rng, 120), *_filters(rng, 20)]),
         "tree": lambda: Tree(home, rng),
         "segments": lambda: Segments(home, rng),

@@ -141,7 +141,8 @@ def _node(settings: Settings, listener: Listener, table: Table | None) -> tuple[
     index = open_index(settings.index, settings.shard, roads=roads) if settings.index is not None else None
     metrics = Metrics()
     codec = Codec(decode_notification, decode_filter, costly)
-    return metrics, Node(settings, table or _new_table(roads), codec, metrics, index, roads, listener)
+    table = table or _new_table(roads, settings.matching)
+    return metrics, Node(settings, table, codec, metrics, index, roads, listener)
 
 
 def _roads(settings: Settings) -> RoadNetwork | None:
@@ -152,12 +153,13 @@ def _roads(settings: Settings) -> RoadNetwork | None:
     return network.open(settings.roads, d_max=settings.d_max)
 
 
-def _new_table(roads: RoadNetwork | None) -> Table:
+def _new_table(roads: RoadNetwork | None, matching: str) -> Table:
     """An empty forwarding table, its kernels compiled."""
     warm = import_module("contrada.forwarding.warm")
     with warm.told_while_compiling(_tell_progress):
         warm.compile_kernels(roads)
-    table: Table = import_module("contrada.forwarding.table.table").ForwardingTable(road_network=roads)
+    made: type[Table] = import_module("contrada.forwarding.table.table").ForwardingTable
+    table: Table = made(road_network=roads, matching=matching)  # type: ignore[call-arg]  # a port says nothing of these
     return table
 
 

@@ -13,6 +13,7 @@ from contrada.broker.protocol.messages import Limits
 from contrada.broker.protocol.wire import LIST_LENGTH, NAME_BYTES, Sync
 from contrada.broker.stored.limits import DurableLimits
 from contrada.errors import InvalidValue
+from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,6 +50,7 @@ class Settings:
     shard: str = ""  # "k/n": of the index, the k-th of n parts, counted from 0; empty: all of it
     roads: str | Path | None = None  # the road network that `similar` asks, saved or .npz; None: it is refused
     d_max: float | None = None  # of an .npz: the distance beyond which nothing is similar
+    matching: str = DEFAULT_MATCHING  # how the table matches: auto, counting or selective; answers are the same
     record: str | Path | None = None  # the directory to record into; None: nothing is recorded
     record_sync: str = Sync.INTERVAL
     record_file_bytes: int = 256 << 20  # of one file, before the next
@@ -96,6 +98,7 @@ class Settings:
         if self.d_max is not None and self.roads is None:
             raise InvalidValue(f"d_max {self.d_max} of no road network: name the network too (roads)")
         self.durable.check()
+        matching_number(self.matching)
         parse_shard(self.shard)
         if self.shard and self.index is None:
             raise InvalidValue(f"shard {self.shard} of no index: name the index too")

@@ -31,6 +31,7 @@ from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.segments.gate import Anchor, Gate, anchor_of
 from contrada.forwarding.segments.subscription_ids import SubscriptionIds, check_id
+from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
 from contrada.spatial.storage.regular_file import read_regular
 from contrada.spatial.textual.registry import DEFAULT, NAMES
 
@@ -104,6 +105,7 @@ class Manifest:
 
     segments: tuple[SegmentInfo, ...]
     geotext_index: str = DEFAULT
+    matching: str = DEFAULT_MATCHING
     statistics: Mapping[str, Any] = field(default_factory=dict, hash=False)
     folders: Mapping[str, str] = field(default_factory=dict, hash=False)  # by what they hold, one of FOLDERS
 
@@ -150,8 +152,10 @@ def read_manifest(path: str | os.PathLike[str]) -> Manifest:
             raise ValueError("its geotext index or its statistics are none")
         if any(what not in FOLDERS or not re.fullmatch(rf"{what}-[0-9a-f]+", name) for what, name in folders.items()):
             raise ValueError("its folders are none")
-        return Manifest(segments, index, statistics, folders)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        matching = plain.get("matching", DEFAULT_MATCHING)
+        matching_number(matching)
+        return Manifest(segments, index, matching, statistics, folders)
+    except (AttributeError, KeyError, TypeError, ValueError, InvalidValue) as error:
         raise CorruptFile(f"{file}: not a whole manifest: {error!r}") from error
 
 
@@ -171,7 +175,12 @@ class Packed(NamedTuple):
 
 
 def write_segment(
-    directory: str | os.PathLike[str], rows: Iterable[Packed], kind: str, *, geotext_index: str = DEFAULT
+    directory: str | os.PathLike[str],
+    rows: Iterable[Packed],
+    kind: str,
+    *,
+    geotext_index: str = DEFAULT,
+    matching: str = DEFAULT_MATCHING,
 ) -> SegmentInfo | None:
     """Build a segment of subscriptions and write it; None when there are none.
 
@@ -184,10 +193,10 @@ def write_segment(
         return None
     pairs = [(row.interface, each) for row in ordered for each in row.filters]
     weigh = [row.weigh for row in ordered for _ in row.filters]
-    table = ForwardingTable.packed(pairs, geotext_index=geotext_index, weigh=weigh)
+    table = ForwardingTable.packed(pairs, geotext_index=geotext_index, matching=matching, weigh=weigh)
     ids = SubscriptionIds.of([row.id for row in ordered], [len(row.filters) for row in ordered])
     gate = Gate.around(anchor for row in ordered for anchor in row.anchors or map(anchor_of, row.filters))
-    digest = hashlib.blake2b(f"{VERSION} {kind} {geotext_index}".encode(), digest_size=12)
+    digest = hashlib.blake2b(f"{VERSION} {kind} {geotext_index} {matching}".encode(), digest_size=12)
     for row in ordered:
         content = row.content or b"".join(map(encode_filter, row.filters))
         for part in (row.id.encode(), row.interface.encode(), content):
@@ -204,6 +213,7 @@ def write_columns(
     kind: str,
     *,
     geotext_index: str = DEFAULT,
+    matching: str = DEFAULT_MATCHING,
 ) -> tuple[SegmentInfo, int]:
     """As `write_segment`, of columns; also how many of the filters are covered by others.
 
@@ -211,8 +221,8 @@ def write_columns(
     """
     from contrada.forwarding.table.table import ForwardingTable
 
-    table = ForwardingTable.packed_columns(filters, geotext_index=geotext_index)
-    digest = hashlib.blake2b(f"{VERSION} {kind} {geotext_index}".encode(), digest_size=12)
+    table = ForwardingTable.packed_columns(filters, geotext_index=geotext_index, matching=matching)
+    digest = hashlib.blake2b(f"{VERSION} {kind} {geotext_index} {matching}".encode(), digest_size=12)
     for part in content:
         digest.update(part)
     info = _write_files(directory, table, ids, gate, kind, digest.hexdigest())
@@ -241,6 +251,7 @@ def commit_index(
     *,
     staged: str | os.PathLike[str] | None = None,
     geotext_index: str = DEFAULT,
+    matching: str = DEFAULT_MATCHING,
     statistics: Mapping[str, Any] | None = None,
     folders: Mapping[str, Path] | None = None,
 ) -> Manifest:
@@ -256,6 +267,7 @@ def commit_index(
     manifest = Manifest(
         tuple(sorted(unique.values(), key=lambda each: (order[each.kind], _first_corner(each), each.file))),
         geotext_index,
+        matching,
         dict(statistics or {}),
         named,
     )
@@ -300,6 +312,7 @@ def write_index(
     rows: Iterable[tuple[str, str, Expression | str]],
     *,
     geotext_index: str = DEFAULT,
+    matching: str = DEFAULT_MATCHING,
     segment_filters: int = _SEGMENT,
     statistics: Mapping[str, Any] | None = None,
 ) -> Manifest:
@@ -314,7 +327,7 @@ def write_index(
     infos: list[SegmentInfo] = []
 
     def close(kind: str) -> None:
-        info = write_segment(path, parts[kind], kind, geotext_index=geotext_index)
+        info = write_segment(path, parts[kind], kind, geotext_index=geotext_index, matching=matching)
         parts[kind] = []
         infos.extend([info] if info else [])
 
@@ -330,7 +343,7 @@ def write_index(
             close(kind)
     for kind in KINDS:
         close(kind)
-    return commit_index(path, infos, geotext_index=geotext_index, statistics=statistics)
+    return commit_index(path, infos, geotext_index=geotext_index, matching=matching, statistics=statistics)
 
 
 def segment_kind(filters: Sequence[Filter]) -> str:
@@ -352,6 +365,7 @@ def _replace_manifest(path: Path, manifest: Manifest) -> None:
         "filters": manifest.filters,
         "subscriptions": manifest.subscriptions,
         "geotext_index": manifest.geotext_index,
+        "matching": manifest.matching,
         "segments": [each.to_plain() for each in manifest.segments],
         "statistics": manifest.statistics,
         "folders": dict(manifest.folders),

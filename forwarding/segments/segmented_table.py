@@ -37,6 +37,7 @@ from contrada.forwarding.segments.index_directory import read_manifest
 from contrada.forwarding.segments.segment import Segment, filter_id, open_segments, row_of, segment_of
 from contrada.forwarding.segments.shared_batch import SharedBatch, SharedNames, TableNames, extend
 from contrada.forwarding.segments.subscription_ids import check_id
+from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.forwarding.state.state import TableStats
 from contrada.forwarding.table.arguments import listed
 from contrada.forwarding.table.interfaces import InterfaceT
@@ -68,9 +69,15 @@ class SegmentedTable(Generic[InterfaceT]):
     The interfaces of an index are strings. What is added to one that was opened has strings for interfaces, too.
     """
 
-    def __init__(self, *, geotext_index: str = DEFAULT, road_network: RoadNetwork | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        geotext_index: str = DEFAULT,
+        road_network: RoadNetwork | None = None,
+        matching: str = DEFAULT_MATCHING,
+    ) -> None:
         self._added: ForwardingTable[InterfaceT] = ForwardingTable(
-            geotext_index=geotext_index, road_network=road_network
+            geotext_index=geotext_index, road_network=road_network, matching=matching
         )
         self._roads = road_network
         self._segments: tuple[Segment, ...] = ()
@@ -95,8 +102,9 @@ class SegmentedTable(Generic[InterfaceT]):
         With `verify` every byte is checked first, at about a gigabyte per second; without, headers, sizes and whatever
         kernels follow are, and `verify()` may check the rest later, in a thread beside the matching.
         """
+        manifest = read_manifest(path)
         table: SegmentedTable[str] = SegmentedTable(
-            geotext_index=read_manifest(path).geotext_index, road_network=road_network
+            geotext_index=manifest.geotext_index, road_network=road_network, matching=manifest.matching
         )
         table.load(path, shard, verify=verify)
         return table
@@ -428,7 +436,11 @@ class SegmentedTable(Generic[InterfaceT]):
     def stats(self) -> TableStats:
         """How much the table holds. A name or interface counts once for every segment it is in."""
         all_stats = [table.stats() for table in self._tables()]
-        return TableStats(**{f.name: sum(getattr(each, f.name) for each in all_stats) for f in fields(TableStats)})
+        ways = ", ".join(dict.fromkeys(each.matching for each in all_stats))
+        sums = {
+            f.name: sum(getattr(each, f.name) for each in all_stats) for f in fields(TableStats) if f.name != "matching"
+        }
+        return TableStats(**sums, matching=ways)
 
     def _find(self, id: int) -> tuple[ForwardingTable[Any], int]:
         """The table that a filter is in, and its id there."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from contrada.forwarding.kernels.change.adding import I_COUNT, I_FIRST
 from contrada.forwarding.kernels.memory import layout as at
+from contrada.forwarding.kernels.memory.bits import COUNTED, INTERFACE
 from contrada.forwarding.state.trie_check import check_tries
 
 if TYPE_CHECKING:
@@ -39,6 +40,10 @@ class _Checker:
         self.words = memory.index.words[: self.state[at.S_WORDS]].tolist()
         self.refs: Counter[int] = Counter()
         self.posted: Counter[tuple[str, int]] = Counter()  # (list, filter)
+        self.places: defaultdict[int, list[tuple[int, int]]] = defaultdict(
+            list
+        )  # by filter: (operand or -field, place)
+        self.orders: defaultdict[int, list[tuple[int, str]]] = defaultdict(list)  # by filter: (operand, side)
 
     def check(self, names: Numbering[str], interfaces: Numbering[Hashable]) -> None:
         self._filters(interfaces)
@@ -47,9 +52,10 @@ class _Checker:
         check_tries(self.memory)
         self._free_lists()
 
-    def _codes(self, row: list[int]) -> list[int]:
-        """The operands of a filter's constraints."""
-        place, end = row[at.F_CODE], row[at.F_CODE] + (row[at.F_SIZE] >> 32)
+    def _codes(self, row: list[int], needed: bool = False) -> list[int]:
+        """The operands of a filter's constraints, or of those alone that are looked at."""
+        place, end = row[at.F_CODE], row[at.F_CODE]
+        end += row[at.F_SIZE] & _LOW_HALF if needed else row[at.F_SIZE] >> 32
         found = []
         while place < end:
             word = self.words[place]
@@ -86,7 +92,7 @@ class _Checker:
             operands = self._codes(row)
             self.refs.update(operands)
             if at.ABSENT not in self._operators(row):
-                for operand in operands:
+                for operand in self._codes(row, needed=True):
                     assert row[at.F_MASK] >> (self.operands[operand][at.O_TAG] >> 8 & 63) & 1, "a bit for each name"
             assert (row[at.F_ACCESS] & 255 != at.POSTED_NOWHERE) == (state in (at.ACTIVE, at.GHOST))
             assert (row[at.F_PARENT] != 0) == (state == at.COVERED)
@@ -103,6 +109,7 @@ class _Checker:
         assert states[at.COVERED] == self.state[at.S_COVERED]
         assert states[at.VOID] == self.state[at.S_VOID]
         assert states[at.GHOST] == self.state[at.S_GHOSTS]
+        assert sum(count > 0 for count in owned.values()) == self.state[at.S_INTERFACES]
         table = self.memory.interfaces.array.tolist()
         for number in interfaces.numbers.values():
             count, f, previous = 0, table[number][I_FIRST], 0
@@ -138,6 +145,8 @@ class _Checker:
         kind = at.STRING if kind >= at.PATTERN_PREFIX else kind
         assert 0 < row[at.F_SIZE] & _LOW_HALF <= row[at.F_SIZE] >> 32
         access = row[at.F_ACCESS] & 255
+        if access == at.POSTED_ALL:
+            return
         if operand and access == at.POSTED_SEVERAL and op == at.IN:
             members = self.words[row[at.F_CODE] + 1 : row[at.F_CODE] + 1 + (word >> 4)]
             assert operand in [member >> 4 for member in members]
@@ -158,9 +167,13 @@ class _Checker:
     def _posting(self, place: int, mask: int, payload: int) -> None:
         f = payload >> 33
         row = self.filters[f]
-        assert (row[at.F_MASK], row[at.F_INTERFACE]) == (mask, payload & _LOW_HALF)
+        assert (row[at.F_MASK], row[at.F_INTERFACE]) == (mask, payload & INTERFACE)
+        counted = row[at.F_ACCESS] & 255 == at.POSTED_ALL
         alone = row[at.F_ACCESS] >> 8 == row[at.F_SIZE] & _LOW_HALF and row[at.F_STATE] & 255 == at.ACTIVE
-        assert bool(payload >> 32 & 1) == alone
+        assert bool(payload >> 32 & 1) == (alone and not counted)
+        assert bool(payload >> COUNTED & 1) == counted
+        if counted:
+            return
         if row[at.F_ACCESS] & 255 == at.POSTED_SEVERAL:
             back = row[at.F_BACK]
             count = self.words[back]
@@ -183,6 +196,7 @@ class _Checker:
                 for entry in entries:
                     self._posting(*entry)
                     self._access(entry[2] >> 33, operand, 0, "")
+                    self.places[entry[2] >> 33].append((operand, entry[0]))
                 if row[at.O_TAG] & 255 == at.CELL:
                     self.refs[operand] += len(entries)
         fields = self.memory.index.fields.tolist()
@@ -193,6 +207,7 @@ class _Checker:
                 for entry in self._entries(field[at.N_WIDE]):
                     self._posting(*entry)
                     self._access(entry[2] >> 33, 0, number * at.KINDS + kind, "wide")
+                    self.places[entry[2] >> 33].append((-(number * at.KINDS + kind), entry[0]))
                     total += 1
                 for directory, order in ((field[at.N_BELOW], "below"), (field[at.N_ABOVE], "above")):
                     if directory:
@@ -204,10 +219,43 @@ class _Checker:
             total += 1
         assert total == self.state[at.S_POSTING_COUNT]
         assert crossed == self.state[at.S_THRESHOLD_COUNT]
+        counted = [row[at.F_ACCESS] & 255 == at.POSTED_ALL for row in self.filters if row[at.F_STATE] & 255 != at.FREE]
+        assert sum(counted) == self.state[at.S_COUNTED]
         for f, row in enumerate(self.filters):
             if f and row[at.F_ACCESS] & 255 != at.POSTED_NOWHERE and row[at.F_STATE] & 255 != at.FREE:
+                if row[at.F_ACCESS] & 255 == at.POSTED_ALL:
+                    self._counted(f, row)
+                    continue
                 several = row[at.F_ACCESS] & 255 == at.POSTED_SEVERAL
                 assert self.posted["", f] == (self.words[row[at.F_BACK]] if several else 1)
+
+    def _counted(self, f: int, row: list[int]) -> None:
+        """A filter that is counted has one posting for each of its words, and says where; but for thresholds."""
+        code, back, size = row[at.F_CODE], row[at.F_BACK], row[at.F_SIZE] & _LOW_HALF
+        lists, orders, constraints, i = [], [], 0, 0
+        while i < size:
+            word = self.words[code + i]
+            span = 1 + (word >> 4) if word & 15 == at.IN else 1
+            if span > 1:
+                assert self.words[back + i] == 0
+            constraints += word & 15 != at.ABSENT
+            for j in range(i + (word & 15 == at.IN), i + span):
+                op, operand = self.words[code + j] & 15, self.words[code + j] >> 4
+                name, kind = self.operands[operand][at.O_TAG] >> 8, self.operands[operand][at.O_TAG] & 255
+                field = name * at.KINDS + (at.STRING if kind >= at.PATTERN_PREFIX else kind)
+                if op == at.ABSENT:
+                    assert self.words[back + j] == 0
+                elif at.LT <= op <= at.GE:
+                    assert self.words[back + j] == 0
+                    orders.append((operand, "below" if op <= at.LE else "above"))
+                else:
+                    owner = -field if op in (at.NE, at.IS, at.EXISTS, at.NOT, at.LIKE) else operand
+                    lists.append((owner, self.words[back + j]))
+            i += span
+        assert (i, constraints) == (size, row[at.F_ACCESS] >> 8)
+        assert constraints > 1
+        assert sorted(lists) == sorted(self.places[f])
+        assert sorted(orders) == sorted(self.orders[f])
 
     def _group(self, group: int, row: list[int]) -> None:
         f, previous, count = row[at.O_LEN], 0, 0
@@ -230,6 +278,7 @@ class _Checker:
         for entry in entries:
             self._posting(0, entry[1], entry[2])
             self._access(entry[2] >> 33, 0, field, order)
+            self.orders[entry[2] >> 33].append((entry[3] >> 16, order))
         assert len(entries) == self.words[place + 2]
         return len(entries)
 

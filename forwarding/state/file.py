@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from contrada.spatial.road.network import RoadNetwork
 
 KIND: Final = "forwarding-table"
-VERSION: Final = 3
+VERSION: Final = 4
 _TOPS: Final = {
     "operands": layout.S_OPERANDS,
     "filters": layout.S_FILTERS,

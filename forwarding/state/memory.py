@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy as np
 
 from contrada.forwarding.kernels.match.finding import HASHES_BESIDE
-from contrada.forwarding.kernels.match.verifying import A_COLUMNS, C_SIZE, LETTERS, SUSPECTS, Scratch
+from contrada.forwarding.kernels.match.verifying import A_COLUMNS, C_COUNTERS, C_SIZE, LETTERS, SUSPECTS, Scratch
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.kernels.memory.layout import Index
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME
@@ -31,6 +31,9 @@ _BLOCK: Final = 64  # rows of the largest block of postings and of thresholds
 _FEWEST: Final = 4  # suspects worth a look, at least, and
 _MOST: Final = 1 << 14  # at most
 _KEPT: Final = 256
+_MOST_MATCH: Final = 0.85  # a share of interfaces above which most match, and
+_FEWER: Final = 0.7  # below which they no longer do
+_WINDOW: Final = 64  # batches after which earlier ones count half
 _TOPS: Final = (
     layout.S_OPERANDS,
     layout.S_FILTERS,
@@ -69,6 +72,27 @@ class Suspects:
         self.enough = _FEWEST if 8 * moved > looked_at else min(2 * self.enough, _MOST)
 
 
+class MatchedShare:
+    """How large a share of the interfaces matches a notification: of the latest, those before counting less and less.
+
+    Where most do, matching ends early, and soonest if a filter is decided at the first constraint that it is met under.
+    """
+
+    def __init__(self) -> None:
+        self._asked = self._matched = 0.0
+
+    def note(self, asked: int, matched: int) -> None:
+        """Take in how many interfaces so many notifications might have matched, and how many they have."""
+        if self._asked > _WINDOW * asked:
+            self._asked, self._matched = self._asked / 2, self._matched / 2
+        self._asked += asked
+        self._matched += matched
+
+    def is_most(self, so_far: bool) -> bool:
+        """Whether that is most of them; in between, what it was so far."""
+        return self._matched > (_FEWER if so_far else _MOST_MATCH) * self._asked if self._asked else so_far
+
+
 class Memory:
     """The arrays of one table. `index` is what kernels take; it changes whenever an array grows."""
 
@@ -84,6 +108,7 @@ class Memory:
         self.index: Index = self._view()
         self._pool: list[Scratch] = []
         self.suspects = Suspects()
+        self.matched = MatchedShare()
         self.late = Sampler(256)  # of filters decided late
         # What earlier calls of `reserve` made room for and changes have not taken since.
         self._rows_left = self._filters_left = self._text_left = 0
@@ -110,9 +135,10 @@ class Memory:
         for three times over because directories of thresholds double. What is not used costs no memory, so room is made
         for many small changes at once.
         """
-        # Each filter that is made may cover some dozens, each of which is taken out of its type's search.
-        if len(self.events) < 8 * rows + 64 * filters + 512:
-            self.events = np.zeros((16 * rows + 128 * filters + 512, 3), np.int64)
+        # Each filter that is made may cover some dozens, whose constraints are taken out of their types' searches.
+        taken = filters * max(1, int(self.state[layout.S_PLUGS]))
+        if len(self.events) < 8 * rows + 64 * taken + 512:
+            self.events = np.zeros((16 * rows + 128 * taken + 512, 3), np.int64)
         self._rows_left -= rows
         self._filters_left -= filters
         self._text_left -= text
@@ -132,7 +158,7 @@ class Memory:
             "filters": int(state[layout.S_FILTERS]) + filters + 1,
             "fields": (self._names + 1) * layout.KINDS,
             "postings": int(state[layout.S_POSTINGS]) + _BLOCK * (3 * rows + 2 * filters + 1),
-            "thresholds": int(state[layout.S_THRESHOLDS]) + _BLOCK * (2 * filters + 1),
+            "thresholds": int(state[layout.S_THRESHOLDS]) + _BLOCK * (2 * (rows + filters) + 1),
             "heads": operands,
             "words": 3 * int(state[layout.S_WORDS]) + 512 * rows + 64 * filters + text + 64,
         }
@@ -170,9 +196,14 @@ class Memory:
             scratch = scratch._replace(
                 attributes=np.empty((attributes, A_COLUMNS), np.int64), slots=np.zeros(size, np.int64)
             )
-        if scratch.stamps.shape[0] < self.interfaces.array.shape[0]:
-            scratch = scratch._replace(stamps=np.zeros(self.interfaces.array.shape[0], np.int64))
-        # Both are address space until a search for substrings touches them.
+        interfaces = self.interfaces.array.shape[0]
+        stamps = interfaces
+        if self.state[layout.S_MATCHING] != layout.SELECTIVE:
+            stamps += self.arrays["filters"].array.shape[0]
+        if scratch.stamps.shape[0] < stamps:
+            scratch = scratch._replace(stamps=np.zeros(stamps, np.int64))
+            scratch.cursor[C_COUNTERS] = interfaces
+        # All of this is address space until it is touched.
         if scratch.hashes.shape[0] < text + HASHES_BESIDE:
             scratch = scratch._replace(hashes=np.empty(text + text // 2 + HASHES_BESIDE, np.int64))
         if scratch.marks.shape[0] < self.arrays["operands"].array.shape[0]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.state.matching import MATCHING
 from contrada.forwarding.state.memory import Memory
 from contrada.forwarding.state.numbering import NameNumbering, Numbering
 
@@ -31,6 +32,7 @@ class TableStats:
 
     filters: int
     active: int  # posted
+    counted: int  # of these, under each of their constraints
     covered: int  # by another filter of the same interface (rule 3)
     unsatisfiable: int  # (rule 1)
     constraints: int  # to be verified: without the redundant ones (rule 2)
@@ -39,6 +41,7 @@ class TableStats:
     interfaces: int
     postings: int
     bytes: int  # in use by the table's own arrays, without plugged-in types
+    matching: str  # one of MATCHING; of tables that differ, those of all
 
 
 def table_stats(state: TableState) -> TableStats:
@@ -47,6 +50,7 @@ def table_stats(state: TableState) -> TableStats:
     return TableStats(
         filters=int(counts[layout.S_FILTER_COUNT]),
         active=int(counts[layout.S_ACTIVE]),
+        counted=int(counts[layout.S_COUNTED]),
         covered=int(counts[layout.S_COVERED]),
         unsatisfiable=int(counts[layout.S_VOID]),
         constraints=int(counts[layout.S_CONSTRAINTS]),
@@ -55,4 +59,5 @@ def table_stats(state: TableState) -> TableStats:
         interfaces=len(state.interfaces),
         postings=int(counts[layout.S_POSTING_COUNT] + counts[layout.S_THRESHOLD_COUNT]),
         bytes=state.memory.nbytes,
+        matching=MATCHING[min(int(counts[layout.S_MATCHING]), layout.AUTO)],
     )

@@ -40,6 +40,7 @@ _LOW_HALF: Final = (1 << 32) - 1
 _REVIEWED: Final = 2  # filters whose access is reviewed for each change, and
 _REVIEW: Final = 32  # at a time at least
 AT_ONCE: Final = 64  # filters that are posted anew at a time, at most
+_TURNED: Final = 256  # filters that are looked at between two matches, when they are to be posted in another way
 _TOGETHER: Final = 4096  # filters of columns that are added at once
 
 
@@ -57,6 +58,7 @@ class Changer:
         self.budget = CoveringBudget()
         self._due = 0  # filters to be reviewed
         self._hand = 1  # the next of them: it goes round and round
+        self._turning = 0  # filters up to this row are to be looked at, see `turn`
         self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
         self._waiting: dict[int, dict[int, None]] | None = None  # in bulk: handles to be posted, by kind
 
@@ -187,7 +189,7 @@ class Changer:
 
     def _changed(self, count: int) -> None:
         """Review a few filters for so many changes, as the table that they were posted into is no more."""
-        if self._types:
+        if self._types or self._memory.state[layout.S_MATCHING] >= layout.AUTO:
             self._due += _REVIEWED * count
             if self._due >= _REVIEW:
                 self._review()
@@ -200,6 +202,25 @@ class Changer:
         going_round = (self._hand - 1 + np.arange(count)) % rows + 1
         reached = self.reconsider(going_round, MOVES + count // 4)[1]
         self._hand = reached or (self._hand - 1 + count) % rows + 1
+
+    def is_turning(self) -> bool:
+        """Whether filters are to be counted, or to be no longer, for what matching has shown."""
+        matching = int(self._memory.state[layout.S_MATCHING])
+        if matching < layout.AUTO:
+            return False
+        return self._turning > 0 or self._memory.matched.is_most(stopping := matching == layout.STOPPING) != stopping
+
+    def turn(self) -> None:
+        """Post some filters anew, if there are any, after the share of interfaces that match has become another."""
+        state = self._memory.state
+        stopping = int(state[layout.S_MATCHING]) == layout.STOPPING
+        if self._memory.matched.is_most(stopping) != stopping:
+            state[layout.S_MATCHING] = layout.AUTO if stopping else layout.STOPPING
+            self._turning = int(state[layout.S_FILTERS]) - 1
+        first = max(self._turning - _TURNED, 0)
+        reached = self.reconsider(np.arange(first + 1, self._turning + 1), AT_ONCE)[1]
+        if not reached:  # else the rest of them once more
+            self._turning = first
 
     def _review_all(self) -> None:
         end = int(self._memory.state[layout.S_FILTERS]) if self._types else 0

@@ -101,6 +101,9 @@ def _run(batch: Batch, values: Values, widest: int, memory: Memory, types: Types
         done = 0
         while (done := match_batch(memory.index, batch, hits, hit_ends, scratch, ends, done, whole)) < count:
             scratch = memory.larger(scratch)
+        if memory.state[layout.S_MATCHING] >= layout.AUTO and not whole:
+            asked = count * int(memory.state[layout.S_INTERFACES])
+            memory.matched.note(asked, int(scratch.cursor[C_FOUND]))
         if types and scratch.cursor[C_SUSPECTS]:
             memory.suspects.note(scratch.suspects[: scratch.cursor[C_SUSPECTS]].tolist())
     except BaseException:

@@ -31,6 +31,7 @@ from contrada.forwarding.language.explain import Explanation, explain
 from contrada.forwarding.language.filter import as_filters, vertices_of
 from contrada.forwarding.state.file import load_table, save_table
 from contrada.forwarding.state.lock import ReadersWriter
+from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
 from contrada.forwarding.state.state import TableState, TableStats, table_stats
 from contrada.forwarding.table.answers import interface_sets, pairs_of, runs, shared_sets
 from contrada.forwarding.table.arguments import hashed, interface_filter_pairs, listed
@@ -81,6 +82,7 @@ class ForwardingTable(Generic[InterfaceT]):
         geotext_index: str = DEFAULT,
         road_network: RoadNetwork | None = None,
         simplify: bool = True,
+        matching: str = DEFAULT_MATCHING,
     ) -> None:
         if not isinstance(discretization, Discretization):
             raise InvalidValue(f"discretization is EXACT or a Uniform, not {discretization!r}")
@@ -91,7 +93,9 @@ class ForwardingTable(Generic[InterfaceT]):
         check_roads(road_network)
         # Covers and conflicts are theorems about exact relations; sampled ones need not obey them.
         simplify = simplify and not isinstance(discretization, Uniform)
-        self._take(TableState(Settings(discretization, geotext_index, road_network), simplify))
+        state = TableState(Settings(discretization, geotext_index, road_network), simplify)
+        state.memory.state[layout.S_MATCHING] = matching_number(matching)
+        self._take(state)
 
     def _take(self, state: TableState) -> None:
         """Be the table of this state."""
@@ -137,7 +141,9 @@ class ForwardingTable(Generic[InterfaceT]):
     def alike(self) -> ForwardingTable[InterfaceT]:
         """An empty table with the same settings."""
         table: ForwardingTable[InterfaceT] = ForwardingTable.__new__(ForwardingTable)
-        table._take(TableState(self._state.settings, self._state.simplify))
+        state = TableState(self._state.settings, self._state.simplify)
+        state.memory.state[layout.S_MATCHING] = self._memory.state[layout.S_MATCHING]
+        table._take(state)
         return table
 
     def adding(self, interface: InterfaceT, filter: Expression | str, start: int = 0) -> Iterator[list[int]]:
@@ -164,13 +170,14 @@ class ForwardingTable(Generic[InterfaceT]):
         pairs: Sequence[tuple[InterfaceT, Filter]],
         *,
         geotext_index: str = DEFAULT,
+        matching: str = DEFAULT_MATCHING,
         weigh: Sequence[bool] | None = None,
     ) -> ForwardingTable[InterfaceT]:
         """A new table of these filters, whose ids are 1, 2, …: as by `add_many`, with the types' indexes built in bulk.
 
         `weigh` says which filters of plugged-in types may cover or be covered, where that is known; else all may.
         """
-        table = cls(geotext_index=geotext_index)
+        table = cls(geotext_index=geotext_index, matching=matching)
         with table._lock.writing(), table._changer.in_bulk():
             for start in range(0, len(pairs), _ADD):
                 part = slice(start, start + _ADD)
@@ -178,9 +185,11 @@ class ForwardingTable(Generic[InterfaceT]):
         return table
 
     @classmethod
-    def packed_columns(cls, filters: Filters, *, geotext_index: str = DEFAULT) -> ForwardingTable[str]:
+    def packed_columns(
+        cls, filters: Filters, *, geotext_index: str = DEFAULT, matching: str = DEFAULT_MATCHING
+    ) -> ForwardingTable[str]:
         """As `packed`, of filters column by column."""
-        table: ForwardingTable[str] = ForwardingTable(geotext_index=geotext_index)
+        table: ForwardingTable[str] = ForwardingTable(geotext_index=geotext_index, matching=matching)
         with table._lock.writing(), table._changer.in_bulk():
             table._changer.add_columns(filters)
         return table
@@ -338,6 +347,11 @@ class ForwardingTable(Generic[InterfaceT]):
             try:
                 rows = as_ints(suspects.take())
                 suspects.outcome(len(rows), self._changer.reconsider(rows)[0])
+            finally:
+                self._lock.written()
+        elif self._changer.is_turning() and self._lock.try_write():
+            try:
+                self._changer.turn()
             finally:
                 self._lock.written()
 

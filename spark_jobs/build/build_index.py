@@ -31,6 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.forwarding.segments.index_directory import FOLDERS, KINDS, commit_index
+from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.spark_jobs.build.building import build_segments
 from contrada.spark_jobs.build.cover.cover_groups import COVERERS, CoverGroups
 from contrada.spark_jobs.build.first_pass import first_pass
@@ -92,6 +93,7 @@ def build_index(
     segments: int | None = None,
     quarantine: str | os.PathLike[str] | None = None,
     geotext_index: str = DEFAULT,
+    matching: str = DEFAULT_MATCHING,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
     tell: Callable[[str], None] = lambda step: None,
@@ -111,6 +113,7 @@ def build_index(
         segments=segments,
         quarantine=quarantine,
         geotext_index=geotext_index,
+        matching=matching,
         max_quarantined=max_quarantined,
         allow_empty=allow_empty,
     )
@@ -124,7 +127,7 @@ def run_build(
 ) -> Built:
     """Do what was planned, with the files of the plan or the rows of a table."""
     began = time.monotonic()
-    place, segments, geotext_index = build.out, build.segments, build.geotext_index
+    place, segments = build.out, build.segments
     if rows is None and build.source.remote:
         if not isinstance(engine, SparkEngine):
             raise SparkMissing(f"{build.source.path}: a URL, which Spark reads; start it with --engine spark")
@@ -162,7 +165,7 @@ def run_build(
         tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions, {quarantined:,} rows refused")
         (staging / "segments").mkdir()
         directory = str((staging / "segments").resolve())
-        written = build_segments(engine, placing, plan, directory, geotext_index)
+        written = build_segments(engine, placing, plan, directory, build.geotext_index, build.matching)
         covered = sum(each.covered for each in written)
         statistics = {
             "subscriptions": subscriptions,
@@ -179,7 +182,8 @@ def run_build(
             place,
             [each.info for each in written],
             staged=staging / "segments",
-            geotext_index=geotext_index,
+            geotext_index=build.geotext_index,
+            matching=build.matching,
             statistics=statistics,
             folders={name: staging / name for name in FOLDERS},
         )

@@ -38,7 +38,7 @@ _PLACING: Final = ["weigh", "ref", "root"]  # what depends on how the input was 
 
 
 def build_segments(
-    engine: Engine, placing: Placing, plan: Plan, directory: str, geotext_index: str
+    engine: Engine, placing: Placing, plan: Plan, directory: str, geotext_index: str, matching: str
 ) -> list[SegmentWritten]:
     """Write the segments of a plan into a directory that all executors see."""
     kinds = plan.kinds
@@ -61,12 +61,12 @@ def build_segments(
             kind = kinds[message.segment]
         if tables:
             with no_collection():
-                yield SegmentWritten(*_write(pa.concat_tables(tables), kind, directory, geotext_index))
+                yield SegmentWritten(*_write(pa.concat_tables(tables), kind, directory, geotext_index, matching))
 
     return engine.run(placing.parts, send, len(kinds), build)
 
 
-def _write(rows: pa.Table, kind: str, directory: str, geotext_index: str) -> tuple[SegmentInfo, int]:
+def _write(rows: pa.Table, kind: str, directory: str, geotext_index: str, matching: str) -> tuple[SegmentInfo, int]:
     rows = rows.sort_by("id").combine_chunks()
     counts = rows.column("filters").to_numpy()
     ids = text_of(_whole(rows, "id"))
@@ -81,6 +81,7 @@ def _write(rows: pa.Table, kind: str, directory: str, geotext_index: str) -> tup
         _gate(rows, filters),
         kind,
         geotext_index=geotext_index,
+        matching=matching,
     )
 
 

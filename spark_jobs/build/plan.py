@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
+from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
 from contrada.spark_jobs.build.rows.sources import find_subscriptions
 from contrada.spark_jobs.build.staging import QUARANTINE
 from contrada.spark_jobs.common.paths import absolute, check_apart, check_table_place, check_writable
@@ -33,6 +34,7 @@ class Build:
     quarantine: Path | None
     segments: int | None
     geotext_index: str
+    matching: str
     max_quarantined: float
     allow_empty: bool
 
@@ -55,6 +57,7 @@ def plan_build(
     segments: int | None = None,
     quarantine: str | PathLike[str] | None = None,
     geotext_index: str = DEFAULT,
+    matching: str = DEFAULT_MATCHING,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
 ) -> Build:
@@ -66,6 +69,7 @@ def plan_build(
     rejected = None if quarantine is None else absolute(quarantine, "--quarantine")
     if geotext_index not in NAMES:
         raise InvalidValue(f"no geotext index is called {geotext_index!r}; choose one of: {', '.join(NAMES)}")
+    matching_number(matching)
     if segments is not None and segments < 1:
         raise InvalidValue(f"--segments {segments}: an index has at least one")
     if not 0 <= max_quarantined <= 1:
@@ -83,7 +87,7 @@ def plan_build(
         read = [given] if given.exists() else found.files
         for each in read:
             check_apart({"SUBSCRIPTIONS": each}, written)
-    return Build(found, place, rejected, segments, geotext_index, max_quarantined, allow_empty)
+    return Build(found, place, rejected, segments, geotext_index, matching, max_quarantined, allow_empty)
 
 
 def _check_is_quarantine(place: Path) -> None:

@@ -53,6 +53,9 @@ def broker(
     d_max: Annotated[
         float | None, typer.Option(help="Of an .npz: the distance beyond which nothing is similar.")
     ] = None,
+    matching: Annotated[
+        str | None, typer.Option(help="How the table matches: auto, counting, selective. Answers are the same.")
+    ] = None,
     config: ConfigFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -79,6 +82,7 @@ def broker(
         "record_sync": record_sync,
         "roads": roads,
         "d_max": d_max,
+        "matching": matching,
     }
     options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
     options.update({name: value for name, value in given.items() if value is not None})

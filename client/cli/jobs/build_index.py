@@ -11,6 +11,7 @@ import typer
 
 from contrada.client.cli.common import Exit, say, teller
 from contrada.client.cli.jobs.spark import AsJson, Master, PyEnv, Quiet, progress, spark_session
+from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def build_index(
     geotext_index: Annotated[
         str, typer.Option("--geotext-index", help="The index behind matches: see docs/geotext.md.")
     ] = DEFAULT,
+    matching: Annotated[
+        str, typer.Option("--matching", help="How tables match: auto, counting, selective. See docs/forwarding.md.")
+    ] = DEFAULT_MATCHING,
     max_quarantined: Annotated[
         float, typer.Option("--max-quarantined", min=0, max=100, help="Percent of the input; above it nothing changes.")
     ] = 10,
@@ -81,6 +85,7 @@ def build_index(
         segments=segments,
         quarantine=quarantine,
         geotext_index=geotext_index,
+        matching=matching,
         max_quarantined=max_quarantined / 100,
         allow_empty=allow_empty,
     )

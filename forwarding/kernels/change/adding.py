@@ -7,7 +7,8 @@ the rest. Row 0 is never an interface.
 from __future__ import annotations
 
 from contrada.forwarding.kernels.change.choosing import word_span
-from contrada.forwarding.kernels.change.filing import LOW_HALF, intern_constraint, release_operand
+from contrada.forwarding.kernels.change.filing import intern_constraint, release_operand
+from contrada.forwarding.kernels.change.listing import LOW_HALF
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch, read_scalar
 from contrada.forwarding.kernels.match.masks import bits_needed
 from contrada.forwarding.kernels.memory.layout import (
@@ -33,12 +34,15 @@ from contrada.forwarding.kernels.memory.layout import (
     NUMBER,
     O_TAG,
     OPERATORS,
+    PLUG,
     POSTED_NOWHERE,
     S_CONSTRAINTS,
     S_FILTER_COUNT,
     S_FILTER_FREE,
     S_FILTERS,
+    S_INTERFACES,
     S_LARGEST,
+    S_PLUGS,
     STRING,
     VOID,
     Index,
@@ -71,6 +75,8 @@ def _new_filter(index: Index, interfaces: Ints, interface: int) -> int:
     if first != 0:
         filters[first, F_PREVIOUS] = f
     interfaces[interface, I_FIRST] = f
+    if interfaces[interface, I_COUNT] == 0:
+        state[S_INTERFACES] += 1
     interfaces[interface, I_COUNT] += 1
     state[S_FILTER_COUNT] += 1
     return f
@@ -138,6 +144,7 @@ def add_rows(index: Index, interfaces: Ints, batch: Batch, needed: Ints, owners:
         at = code
         mask = 0
         constraints = 0
+        plugs = 0
         for op in range(OPERATORS):
             w = 0
             while w < active:
@@ -149,6 +156,7 @@ def add_rows(index: Index, interfaces: Ints, batch: Batch, needed: Ints, owners:
                     operand = room[w + 1] >> 4 if op == IN else room[w] >> 4
                     mask |= bits_needed(index.operands[operand, O_TAG] >> 8, op, operand)
                     constraints += 1
+                    plugs += op == PLUG
                 w += span
         for w in range(active, total):
             index.words[at] = room[w]
@@ -156,6 +164,7 @@ def add_rows(index: Index, interfaces: Ints, batch: Batch, needed: Ints, owners:
         index.filters[f, F_MASK] = mask
         index.state[S_CONSTRAINTS] += constraints
         index.state[S_LARGEST] = max(index.state[S_LARGEST], total)
+        index.state[S_PLUGS] = max(index.state[S_PLUGS], plugs)
         made[i] = f
 
 
@@ -173,6 +182,8 @@ def leave_interface(index: Index, interfaces: Ints, f: int) -> None:
     if following != 0:
         filters[following, F_PREVIOUS] = previous
     interfaces[interface, I_COUNT] -= 1
+    if interfaces[interface, I_COUNT] == 0:
+        index.state[S_INTERFACES] -= 1
     index.state[S_FILTER_COUNT] -= 1
 
 

@@ -20,6 +20,7 @@ from contrada.forwarding.kernels.change.simplifying import (
 from contrada.forwarding.kernels.change.weighing import PERHAPS
 from contrada.forwarding.kernels.memory.layout import (
     ACTIVE,
+    AUTO,
     COVERED,
     F_CHILD,
     F_CODE,
@@ -34,6 +35,7 @@ from contrada.forwarding.kernels.memory.layout import (
     PLUG,
     S_GHOST,
     S_GHOSTS,
+    S_MATCHING,
     S_VOID,
     VOID,
     Index,
@@ -178,9 +180,11 @@ def single_plugs(index: Index, found: Ints, tags: Ints, handles: Ints) -> None:
 def choosers(index: Index, rows: Ints, operands: Ints) -> tuple[int, int]:
     """Keep those rows, in place, of filters that are posted and have a choice of access, some of plugged-in types.
 
-    Their operands of such types go to `operands`, as many as there is room for; how many of either.
+    Their operands of such types go to `operands`, as many as there is room for; how many of either. Where filters may
+    be counted or not, those without such types are kept too.
     """
     words, filters = index.words, index.filters
+    auto = index.state[S_MATCHING] >= AUTO
     kept = 0
     count = 0
     for i in range(rows.shape[0]):
@@ -196,7 +200,7 @@ def choosers(index: Index, rows: Ints, operands: Ints) -> tuple[int, int]:
                 operands[count] = words[at] >> 4
                 count += 1
             at += word_span(words[at])
-        if count > before:
+        if count > before or auto:
             rows[kept] = f
             kept += 1
     return kept, count

@@ -39,6 +39,7 @@ from contrada.spatial.storage.jit import bare_kernel
 _WIDEST_CELL = 61
 _LATE = 2.0  # what deciding a constraint of a plugged-in type costs, in filters met, when most fail by their boxes
 _NEVER = 1e18  # of what nothing that is there leads to; more than any other
+_COUNTED = 0.28  # what counting a constraint costs, in filters looked at
 _ANY_LATE = 8.0  # and what a notification costs for which some are left to be decided, however few
 
 
@@ -171,6 +172,29 @@ def access_cost(index: Index, code: int, size: int, at: int, late: float) -> flo
         return expected
     rest = min(late / max(_passing(index, at), 1e-9), 1.0)
     return _ANY_LATE + expected * (1.0 + _LATE * rest) / (1.0 + _LATE)
+
+
+@bare_kernel
+def counting_pays(index: Index, code: int, size: int, best: int, fewest: float) -> bool:
+    """Whether a filter whose best access is at `best`, and makes so much work, is better posted under all constraints.
+
+    It is not where that asks for a value: such a value is among the bits that a notification must have (masks.py), and
+    hardly a filter is looked at in vain. Two thresholds of a range are met one by one, and not by the cells between.
+    """
+    words = index.words
+    if words[best] & 15 in (EQ, IN, PLUG):
+        return False
+    total = 0.0
+    at = code
+    while at < code + size:
+        op = words[at] & 15
+        if LT <= op <= GE:
+            tag = index.operands[words[at] >> 4, O_TAG]
+            total += index.fields[(tag >> 8) * KINDS + (tag & 255), N_USES] / 2.0 + 1.0
+        else:
+            total += expected_hits(index, code, size, at)
+        at += word_span(words[at])
+    return _COUNTED * total < fewest
 
 
 @bare_kernel

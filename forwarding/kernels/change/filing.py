@@ -1,11 +1,10 @@
 """Filters into the table and out of it: interning their constraints, choosing where to post them, posting.
 
-A filter is posted under one constraint, its *access*: the one expected to be hit least often, judged by the table's own
-contents (choosing.py). What is expected changes as filters and notifications come; `repost_filter` is for those whose
-access has turned out wrong. This is the counting algorithm of
-[SIENA-2D], section 2.2, taken to its limit: SFF counts satisfied constraints per filter, the selective ones first; here
-the first is looked up, and the rest, which decide whether the count would have been reached, are verified only for
-filters whose first held and whose names the notification has. No counters are touched for the many that fail.
+Selective matching posts a filter under one constraint, its *access*: the one expected to be hit least often, judged by
+the table's own contents (choosing.py). What is expected changes as filters and notifications come; `repost_filter` is
+for those whose access has turned out wrong. That is an access-predicate algorithm ([ACCESS]), and ours in how it
+chooses: the rest of a filter is verified if its access held and its names are there. Counting, the algorithm of [SFF]
+and [SIENA-2D], posts it under all (counted.py); `auto` is whichever is expected to make less work, filter by filter.
 """
 
 from __future__ import annotations
@@ -14,30 +13,31 @@ from contrada.forwarding.kernels.change.choosing import (
     access_cost,
     best_access,
     cells_of,
+    counting_pays,
     late_share,
     value_kind,
     word_span,
 )
-from contrada.forwarding.kernels.match.patterns import drop_pattern, file_operand, keep_pattern, say, unfile_operand
+from contrada.forwarding.kernels.change.counted import count_constraints, post_counted, unpost_counted
+from contrada.forwarding.kernels.change.listing import LOW_HALF, drop, drop_operand, payload_of, push_operand
+from contrada.forwarding.kernels.match.patterns import drop_pattern, keep_pattern, say
 from contrada.forwarding.kernels.match.thresholds import insert_threshold, remove_threshold
 from contrada.forwarding.kernels.memory.interning import free_operand, intern_scalar, intern_text
 from contrada.forwarding.kernels.memory.keys import reversed_hash, text_hash, text_key
 from contrada.forwarding.kernels.memory.layout import (
     ABSENT,
-    ACTIVE,
     ANY,
     CELL,
     CONTAINS,
+    COUNTING,
     EVENT_HANDLE_FREE,
     EVENT_NAME_FREE,
     EXISTS,
     F_ACCESS,
     F_BACK,
     F_CODE,
-    F_INTERFACE,
     F_MASK,
     F_SIZE,
-    F_STATE,
     GE,
     GT,
     IN,
@@ -46,6 +46,7 @@ from contrada.forwarding.kernels.memory.layout import (
     LE,
     LIKE,
     LT,
+    MOST_COUNTED,
     N_ABOVE,
     N_BELOW,
     N_COUNTS,
@@ -55,7 +56,6 @@ from contrada.forwarding.kernels.memory.layout import (
     NOT,
     O_KEY,
     O_LEN,
-    O_POSTED,
     O_REFS,
     O_TAG,
     PATTERN_LIKE,
@@ -63,6 +63,7 @@ from contrada.forwarding.kernels.memory.layout import (
     PATTERN_SUFFIX,
     PLUGGED,
     POSTED_ABOVE,
+    POSTED_ALL,
     POSTED_ALWAYS,
     POSTED_BELOW,
     POSTED_NOWHERE,
@@ -71,19 +72,20 @@ from contrada.forwarding.kernels.memory.layout import (
     POSTED_WIDE,
     PREFIX,
     S_ALWAYS,
+    S_MATCHING,
+    SELECTIVE,
+    STOPPING,
     STRING,
     WHOLE_KIND,
     Bytes,
     Index,
     Ints,
 )
-from contrada.forwarding.kernels.memory.postings import drop_posting, push_posting
+from contrada.forwarding.kernels.memory.postings import push_posting
 from contrada.forwarding.kernels.memory.words import give_words, take_words
 from contrada.spatial.storage.jit import bare_kernel
 
-LOW_HALF = (1 << 32) - 1
 _COUNTERS = 256
-_FEW = 8  # postings of one filter that are searched one by one; more than a range has cells
 _WORTH_MOVING = 2.0  # how many times fewer hits make another access worth the move
 
 
@@ -147,63 +149,6 @@ def release_operand(index: Index, operand: int, events: Ints) -> None:
 
 
 @bare_kernel
-def payload_of(index: Index, f: int) -> int:
-    """What the postings of a filter carry, see kernels/memory/postings.py."""
-    row = index.filters[f]
-    alone = 1 if row[F_ACCESS] >> 8 == row[F_SIZE] & LOW_HALF and row[F_STATE] & 255 == ACTIVE else 0
-    return f << 33 | alone << 32 | row[F_INTERFACE]
-
-
-@bare_kernel
-def _push_operand(index: Index, f: int, operand: int, events: Ints) -> int:
-    """Post `f` under an operand; the posting's place."""
-    operands = index.operands
-    if operands[operand, O_POSTED] == 0:
-        file_operand(index, operand, events)
-    operands[operand, O_POSTED], place = push_posting(
-        index, operands[operand, O_POSTED], index.filters[f, F_MASK], payload_of(index, f)
-    )
-    return place
-
-
-@bare_kernel
-def _drop(index: Index, head: int, place: int, operand: int) -> int:
-    """Remove a posting from an operand's list (or from no operand's, 0); the list's new head.
-
-    The filter whose posting took its place is told.
-    """
-    head, moved, payload = drop_posting(index, head, place)
-    if moved != 0:
-        g = payload >> 33
-        if index.filters[g, F_ACCESS] & 255 == POSTED_SEVERAL:
-            back = index.filters[g, F_BACK]
-            index.words[back + 2 + 2 * _which(index, back, operand)] = place
-        else:
-            index.filters[g, F_BACK] = place
-    return head
-
-
-@bare_kernel
-def _which(index: Index, back: int, operand: int) -> int:
-    """Which of a filter's several postings is under an operand. Those of `in` ascend; a range has few cells."""
-    words = index.words
-    count = words[back]
-    if count <= _FEW:
-        i = 0
-        while words[back + 1 + 2 * i] != operand:
-            i += 1
-        return i
-    low, high = 0, count - 1
-    while low < high:
-        middle = (low + high) >> 1
-        if words[back + 1 + 2 * middle] < operand:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@bare_kernel
 def _to_front(index: Index, code: int, at: int) -> None:
     """Make the constraint whose words begin at `at` the first of its filter; the others keep their order."""
     words = index.words
@@ -237,18 +182,33 @@ def _back_in_order(index: Index, code: int, size: int) -> None:
 
 
 @bare_kernel
+def is_counted(index: Index, code: int, size: int, best: int, fewest: float) -> bool:
+    """Whether a filter is posted under all of its constraints; its best access is at `best` and makes so much work."""
+    matching = index.state[S_MATCHING]
+    if matching in (SELECTIVE, STOPPING) or not 1 < count_constraints(index, code, size) < MOST_COUNTED:
+        return False
+    return matching == COUNTING or counting_pays(index, code, size, best, fewest)
+
+
+@bare_kernel
 def repost_filter(index: Index, f: int, events: Ints) -> bool:
     """Post a filter that is posted under one of several constraints under another, if that is clearly better."""
     filters = index.filters
     code = filters[f, F_CODE]
     size = filters[f, F_SIZE] & LOW_HALF
+    if index.state[S_MATCHING] == COUNTING:
+        return False
     late = late_share(index, code, size)
     best, fewest = best_access(index, code, size, late)
+    counted = filters[f, F_ACCESS] & 255 == POSTED_ALL
     # Only by a factor: what is as good as before stays, or filters would go to and fro.
-    if best == code or access_cost(index, code, size, code, late) < _WORTH_MOVING * fewest:
+    if counted == is_counted(index, code, size, best, fewest) and (
+        counted or best == code or access_cost(index, code, size, code, late) < _WORTH_MOVING * fewest
+    ):
         return False
     unpost_filter(index, f, events)
-    _back_in_order(index, code, size)
+    if not counted:
+        _back_in_order(index, code, size)
     post_filter(index, f, events)
     return True
 
@@ -259,12 +219,15 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
     words, filters, operands, fields = index.words, index.filters, index.operands, index.fields
     code = filters[f, F_CODE]
     size = filters[f, F_SIZE] & LOW_HALF
-    best = code
+    best, fewest = code, 0.0
     if size != 0:
-        best, _ = best_access(index, code, size, late_share(index, code, size))
+        best, fewest = best_access(index, code, size, late_share(index, code, size))
     if size == 0 or words[best] & 15 == ABSENT:
         filters[f, F_ACCESS] = POSTED_ALWAYS
         index.state[S_ALWAYS], filters[f, F_BACK] = push_posting(index, index.state[S_ALWAYS], 0, payload_of(index, f))
+        return
+    if is_counted(index, code, size, best, fewest):
+        post_counted(index, f, count_constraints(index, code, size), events)
         return
     level, first, last = -1, 0, 0
     if words[best] & 15 == GT or words[best] & 15 == GE:
@@ -283,7 +246,7 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
             cell = intern_scalar(index, name << 8 | CELL, first + i, level << 8 | kind)
             operands[cell, O_REFS] += 1
             words[back + 1 + 2 * i] = cell
-            words[back + 2 + 2 * i] = _push_operand(index, f, cell, events)
+            words[back + 2 + 2 * i] = push_operand(index, f, cell, events)
         filters[f, F_BACK] = back
     elif op == IN:
         count = words[code] >> 4
@@ -293,7 +256,7 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
         filters[f, F_BACK] = back
         for i in range(count):
             words[back + 1 + 2 * i] = words[code + 1 + i] >> 4
-            words[back + 2 + 2 * i] = _push_operand(index, f, words[code + 1 + i] >> 4, events)
+            words[back + 2 + 2 * i] = push_operand(index, f, words[code + 1 + i] >> 4, events)
     elif LT <= op <= LE:
         filters[f, F_ACCESS] = POSTED_BELOW | 1 << 8
         field = name * KINDS + kind
@@ -314,7 +277,7 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
         )
     else:
         filters[f, F_ACCESS] = POSTED_OPERAND | 1 << 8
-        filters[f, F_BACK] = _push_operand(index, f, operand, events)
+        filters[f, F_BACK] = push_operand(index, f, operand, events)
 
 
 @bare_kernel
@@ -325,17 +288,17 @@ def unpost_filter(index: Index, f: int, events: Ints) -> None:
     access = filters[f, F_ACCESS] & 255
     payload = payload_of(index, f)
     back = filters[f, F_BACK]
-    if access == POSTED_ALWAYS:
-        index.state[S_ALWAYS] = _drop(index, index.state[S_ALWAYS], back, 0)
+    if access == POSTED_ALL:
+        unpost_counted(index, f, events)
+    elif access == POSTED_ALWAYS:
+        index.state[S_ALWAYS] = drop(index, index.state[S_ALWAYS], back, 0)
     elif access == POSTED_SEVERAL:
         count = words[back]
         cells = words[code] & 15 != IN
         for i in range(count):
             operand = words[back + 1 + 2 * i]
-            operands[operand, O_POSTED] = _drop(index, operands[operand, O_POSTED], words[back + 2 + 2 * i], operand)
+            drop_operand(index, operand, words[back + 2 + 2 * i], events)
             words[back + 2 + 2 * i] = 0
-            if operands[operand, O_POSTED] == 0:
-                unfile_operand(index, operand, events)
             if cells:
                 operands[operand, O_REFS] -= 1
                 if operands[operand, O_REFS] == 0:
@@ -347,11 +310,9 @@ def unpost_filter(index: Index, f: int, events: Ints) -> None:
         tag = operands[operand, O_TAG]
         field = (tag >> 8) * KINDS + value_kind(tag & 255)
         if access == POSTED_OPERAND:
-            operands[operand, O_POSTED] = _drop(index, operands[operand, O_POSTED], back, operand)
-            if operands[operand, O_POSTED] == 0:
-                unfile_operand(index, operand, events)
+            drop_operand(index, operand, back, events)
         elif access == POSTED_WIDE:
-            fields[field, N_WIDE] = _drop(index, fields[field, N_WIDE], back, 0)
+            fields[field, N_WIDE] = drop(index, fields[field, N_WIDE], back, 0)
         elif access == POSTED_BELOW:
             fields[field, N_BELOW] = remove_threshold(index, fields[field, N_BELOW], operand, op - LT, payload)
         elif access == POSTED_ABOVE:

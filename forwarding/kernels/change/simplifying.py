@@ -14,7 +14,8 @@ them, under another coverer or into the index, until the ghost is alone and goes
 from __future__ import annotations
 
 from contrada.forwarding.kernels.change.choosing import word_span
-from contrada.forwarding.kernels.change.filing import LOW_HALF, post_filter, unpost_filter
+from contrada.forwarding.kernels.change.filing import post_filter, unpost_filter
+from contrada.forwarding.kernels.change.listing import LOW_HALF
 from contrada.forwarding.kernels.change.weighing import YES, covers_filter, first_operand
 from contrada.forwarding.kernels.memory.interning import find_scalar, free_operand, intern_scalar
 from contrada.forwarding.kernels.memory.keys import mix

@@ -8,7 +8,7 @@ compared for being the same; `covers_filter` answers "perhaps" when theirs is th
 from __future__ import annotations
 
 from contrada.forwarding.kernels.change.choosing import value_kind, word_span
-from contrada.forwarding.kernels.change.filing import LOW_HALF
+from contrada.forwarding.kernels.change.listing import LOW_HALF
 from contrada.forwarding.kernels.memory.layout import (
     ABSENT,
     CONTAINS,

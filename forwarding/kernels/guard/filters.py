@@ -74,6 +74,7 @@ def _guard_code(index: Index, f: int, marks: m.Marks) -> bool:
     at = code
     end = code + total
     mask = 0
+    plugs = 0
     while at < end:
         span = 1
         first = at
@@ -84,6 +85,8 @@ def _guard_code(index: Index, f: int, marks: m.Marks) -> bool:
                 return False
         if at < code + active < at + span:
             return False
+        if word_operator(words[at]) == layout.PLUG and at < code + active:
+            plugs += 1
         tag = 0
         for i in range(first, at + span):
             if first > at and (word_operator(words[i]) != layout.EQ or (i > first and words[i] <= words[i - 1])):
@@ -95,7 +98,9 @@ def _guard_code(index: Index, f: int, marks: m.Marks) -> bool:
                 mask |= bits_needed(tag_name(tag), word_operator(words[at]), word_operand(words[i]))
                 marks.sums[m.M_CONSTRAINTS] += 1
         at += span
-    return row[layout.F_MASK] & ~mask == 0  # a bit too many would hide the filter
+    return (
+        plugs <= index.state[layout.S_PLUGS] and row[layout.F_MASK] & ~mask == 0
+    )  # a bit too many would hide the filter
 
 
 @bare_inline_kernel
@@ -136,6 +141,41 @@ def _claim_several(index: Index, f: int, marks: m.Marks) -> bool:
     return True
 
 
+@bare_kernel
+def _claim_all(index: Index, f: int, constraints: int, marks: m.Marks) -> bool:
+    """The postings of a filter that is posted under each of so many constraints."""
+    words = index.words
+    back, code, active = index.filters[f, F_BACK], index.filters[f, F_CODE], low_half(index.filters[f, F_SIZE])
+    if not 1 < constraints < layout.MOST_COUNTED or not m.take_piece(marks.words, back, active):
+        return False
+    marks.sums[m.M_COUNTED] += 1
+    members = 0
+    for i in range(active):
+        word, place = words[code + i], words[back + i]
+        op = word_operator(word)
+        if members > 0:
+            members -= 1
+        elif op != layout.ABSENT:
+            constraints -= 1
+        if op in (layout.IN, layout.ABSENT):
+            members = word_operand(word) if op == layout.IN else 0
+            if place != 0:
+                return False
+            continue
+        tag = high_half(marks.held[word_operand(word)])
+        if layout.LT <= op <= layout.GE:
+            marks.sums[m.M_CROSSING] += 1
+            if place != 0:
+                return False
+        elif op in (layout.NE, layout.IS, layout.EXISTS, layout.NOT, layout.LIKE):
+            field = tag_name(tag) * layout.KINDS + value_kind(tag_kind(tag))
+            if not _claim(marks.owners, marks.sums, place, m.wide_owner(field)):
+                return False
+        elif not _claim(marks.owners, marks.sums, place, word_operand(word)):
+            return False
+    return constraints == 0
+
+
 @bare_inline_kernel
 def _cross(marks: m.Marks, f: int, field: int, side: int) -> None:
     marks.crossing[f] = m.crossing_of(field, side)
@@ -154,6 +194,8 @@ def _guard_access(index: Index, f: int, marks: m.Marks) -> bool:
         return False
     if access == layout.POSTED_NOWHERE:
         return skip == 0
+    if access == layout.POSTED_ALL:
+        return active > 0 and _claim_all(index, f, skip, marks)
     word = index.words[row[F_CODE]]
     op = word_operator(word)
     if access == layout.POSTED_ALWAYS:
@@ -208,6 +250,8 @@ def guard_filters(index: Index, interfaces: Ints, known: int, marks: m.Marks) ->
         first, count = interfaces[number, I_FIRST], interfaces[number, I_COUNT]
         if count != marks.counts[number] or (first == 0) != (count == 0):
             return m.INTERFACE
+        if count > 0:
+            marks.sums[m.M_INTERFACES] += 1
         if first != 0:
             if not is_filter(filters, state[layout.S_FILTERS], first) or filters[first, F_INTERFACE] != number:
                 return m.INTERFACE

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from contrada.forwarding.kernels.change.filing import payload_of
+from contrada.forwarding.kernels.change.choosing import word_span
+from contrada.forwarding.kernels.change.listing import payload_of
 from contrada.forwarding.kernels.guard import marks as m
 from contrada.forwarding.kernels.guard.relatives import is_filter
 from contrada.forwarding.kernels.match.thresholds import FIRST_BLOCK, ROWS
@@ -15,7 +16,9 @@ from contrada.forwarding.kernels.memory.bits import (
     payload_filter,
     status_now,
     tag_kind,
+    tag_name,
     word_operand,
+    word_operator,
 )
 from contrada.forwarding.kernels.memory.postings import block_rows
 from contrada.spatial.storage.jit import bare_kernel
@@ -55,6 +58,31 @@ def _guard_list(index: Index, head: int, owner: int, marks: m.Marks) -> bool:
 
 
 @bare_kernel
+def _crossed(index: Index, f: int, field: int, side: int, operand: int, marks: m.Marks) -> bool:
+    """Whether a filter says that it is posted under this threshold, and has not been met there before."""
+    words, filters = index.words, index.filters
+    at = filters[f, layout.F_CODE]
+    if status_now(filters[f, layout.F_ACCESS]) != layout.POSTED_ALL:
+        if marks.crossing[f] != m.crossing_of(field, side) or word_operand(words[at]) != operand:
+            return False
+        marks.crossing[f] = 0
+        return True
+    end = at + low_half(filters[f, layout.F_SIZE])
+    low = layout.GT if side else layout.LT
+    while at < end:
+        op = word_operator(words[at])
+        # A word belongs to one filter; marked twice, it has been met among the thresholds.
+        if low <= op <= low + 1 and word_operand(words[at]) == operand and marks.words[at] == 1:
+            tag = index.operands[operand, layout.O_TAG]
+            if tag_name(tag) * layout.KINDS + tag_kind(tag) != field:
+                return False
+            marks.words[at] = 2
+            return True
+        at += word_span(words[at])
+    return False
+
+
+@bare_kernel
 def _guard_directory(index: Index, directory: int, field: int, side: int, marks: m.Marks) -> int:
     """The thresholds of a field, on one side."""
     words, thresholds = index.words, index.thresholds
@@ -78,12 +106,13 @@ def _guard_directory(index: Index, directory: int, field: int, side: int, marks:
             f = payload_filter(thresholds[row, 2])
             if not is_filter(filters, top, f) or thresholds[row, 2] != payload_of(index, f):
                 return m.DIRECTORY
-            if marks.crossing[f] != m.crossing_of(field, side) or thresholds[row, 1] != filters[f, layout.F_MASK]:
+            if thresholds[row, 1] != filters[f, layout.F_MASK]:
                 return m.DIRECTORY
-            operand = word_operand(words[filters[f, layout.F_CODE]])
-            if thresholds[row, 3] >> 16 != operand or thresholds[row, 0] != index.operands[operand, layout.O_KEY]:
+            operand = thresholds[row, 3] >> 16
+            if not _crossed(index, f, field, side, operand, marks):
                 return m.DIRECTORY
-            marks.crossing[f] = 0
+            if thresholds[row, 0] != index.operands[operand, layout.O_KEY]:
+                return m.DIRECTORY
             met += 1
     marks.sums[m.M_CROSSED] += met
     return 0 if met == words[directory + 2] else m.DIRECTORY
@@ -179,6 +208,9 @@ def guard_sums(index: Index, marks: m.Marks) -> int:
         and sums[m.M_ENTRIES] == state[layout.S_POSTING_COUNT]
         and sums[m.M_CLAIMS] == sums[m.M_ENTRIES]
         and 0 <= state[layout.S_LARGEST] <= state[layout.S_WORDS]
+        and layout.SELECTIVE <= state[layout.S_MATCHING] <= layout.STOPPING
+        and sums[m.M_COUNTED] == state[layout.S_COUNTED]
+        and sums[m.M_INTERFACES] == state[layout.S_INTERFACES]
         and sums[m.M_CROSSED] == state[layout.S_THRESHOLD_COUNT]
         and sums[m.M_CROSSING] == sums[m.M_CROSSED]
     )

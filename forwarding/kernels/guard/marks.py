@@ -49,12 +49,14 @@ TRIE: Final = 14
 # Places in `Marks.sums`.
 M_LIVE: Final = 0  # operands
 M_CLAIMS: Final = 1  # postings that filters say they have
-M_CROSSING: Final = 2  # filters posted under thresholds
+M_CROSSING: Final = 2  # thresholds that filters say they are posted under
 M_CONSTRAINTS: Final = 3
 M_STATES: Final = 4  # filters by state: 4 to 8
 M_ENTRIES: Final = 9  # of posting lists
 M_CROSSED: Final = 10  # entries of thresholds
-SUMS: Final = 11
+M_INTERFACES: Final = 11  # that have filters
+M_COUNTED: Final = 12  # filters posted under all of their constraints
+SUMS: Final = 13
 
 ALWAYS: Final = -1  # whose posting it is: an operand's, this list's, or below it a field's (`wide_owner`)
 MOST_NAMES: Final = 1 << 22  # so that a tag fits into half a word
@@ -63,7 +65,7 @@ MOST_NAMES: Final = 1 << 22  # so that a tag fits into half a word
 class Marks(NamedTuple):
     """What has been met."""
 
-    words: Bytes  # taken by a piece
+    words: Bytes  # taken by a piece: 1; 2 for a constraint that is among the thresholds, if its filter is counted
     postings: Bytes  # rows of blocks
     thresholds: Bytes
     named: Bytes  # nodes of tries, by their parent or the sibling before

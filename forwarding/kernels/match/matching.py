@@ -2,11 +2,16 @@
 
 For each notification: decode its attributes and look each value up among the operands; then, per attribute, walk what
 is posted under the operands the value hits, under the thresholds it satisfies and under its name. Each posting met
-is a filter whose access constraint holds. The short cuts of SFF ([SIENA-2D], section 2.2) come in order of price: the
-names and values it needs must be among the notification's (masks.py: one `and` on the posting itself), its interface
-must not have matched yet (one load), and if its access is its only constraint, it matches. What is left become
+is a filter one of whose constraints holds: its access, or where filters are counted any. The short cuts of SFF
+([SFF]; [SIENA-2D], section 2.2) come in order of price: the names and values it needs must be among
+the notification's (masks.py: one `and` on the posting itself; what SFF does for the names that all filters of an
+interface share, its determinants), its interface must not have matched yet (one load), and if it has no other
+constraint, it matches. A filter that is counted is left alone until its count is reached. What is left become
 candidates, examined after each attribute (verifying.py), together with the filters they cover where filters and not
-interfaces are asked for.
+interfaces are asked for. When all interfaces have matched, that is the end.
+
+A plugged-in type may leave open whether a value satisfies a constraint that its search met. What is posted there comes
+after what is sure, and is decided with whatever else is pending.
 
 Walks are given the few arrays they need and not the whole index: a call that copies seventy words of array headers
 costs more than the walk. Nothing here writes to the index; all scratch belongs to the call.
@@ -27,14 +32,17 @@ from contrada.forwarding.kernels.match.verifying import (
     A_LOW,
     A_NAME,
     A_OPERAND,
+    A_ORDER,
     A_PASS,
     A_SCANNED,
     A_START,
     A_VALUE,
     C_CANDIDATES,
+    C_COUNTERS,
     C_FOUND,
     C_FULL,
     C_GENERATION,
+    C_LEFT,
     C_MET,
     C_NEXT,
     C_PAIRS,
@@ -42,14 +50,16 @@ from contrada.forwarding.kernels.match.verifying import (
     C_REFUSED,
     C_SUSPECTS,
     C_VERIFIED,
-    LOW_HALF,
+    REST,
     SUSPECTS,
     Message,
     Scratch,
     examine,
+    finish,
     plug_of,
     search_substrings,
 )
+from contrada.forwarding.kernels.memory.bits import COUNTED, INTERFACE
 from contrada.forwarding.kernels.memory.interning import find_scalar, find_text
 from contrada.forwarding.kernels.memory.keys import mix, text_hash, text_key
 from contrada.forwarding.kernels.memory.layout import (
@@ -68,12 +78,16 @@ from contrada.forwarding.kernels.memory.layout import (
     N_PREFIXES,
     N_SUFFIXES,
     N_TRIES,
+    N_USES,
     N_WIDE,
     NUMBER,
     O_POSTED,
     PLUGGED,
     POINT,
     S_ALWAYS,
+    S_INTERFACES,
+    S_MATCHING,
+    SELECTIVE,
     STRING,
     TIME,
     Index,
@@ -83,26 +97,58 @@ from contrada.forwarding.kernels.memory.postings import COUNT
 from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 _AHEAD = 8  # candidates that are fetched ahead of the one at hand
+_ENOUGH = 256  # candidates that are examined before more are collected
+_SORTED = 64  # attributes that are put in order, at most
+
+
+@bare_inline_kernel
+def _count(f: int, filters: Ints, stamps: Ints, cursor: Ints) -> bool:
+    """Count one more constraint of a filter of several; whether that is the last.
+
+    A counter is `generation << REST | constraints left`, 0 standing for all but one: how many a filter has is looked up
+    at its second, which most never see.
+    """
+    at = cursor[C_COUNTERS] + f
+    counter = stamps[at]
+    generation = cursor[C_GENERATION]
+    if counter >> REST != generation:
+        stamps[at] = generation << REST
+        return False
+    left = counter & ((1 << REST) - 1)
+    left = (filters[f, F_ACCESS] >> 8) - 2 if left == 0 else left - 1
+    stamps[at] = generation << REST | left
+    return left == 0
 
 
 @bare_inline_kernel
 def _meet(
-    mask: int, payload: int, missing: int, whole: bool, stamps: Ints, found: Ints, candidates: Ints, cursor: Ints
+    mask: int,
+    payload: int,
+    missing: int,
+    whole: bool,
+    sure: bool,
+    filters: Ints,
+    stamps: Ints,
+    found: Ints,
+    candidates: Ints,
+    cursor: Ints,
 ) -> None:
-    """A posting: pass it over, take its interface as matched, or keep it as a candidate."""
-    if mask & missing == 0 and (whole or stamps[payload & LOW_HALF] != cursor[C_GENERATION]):
-        if payload >> 32 & 1 and not whole:
-            stamps[payload & LOW_HALF] = cursor[C_GENERATION]
+    """A posting: pass it over, count it, take its interface as matched, or keep it as a candidate."""
+    if mask & missing == 0 and (whole or stamps[payload & INTERFACE] != cursor[C_GENERATION]):
+        if payload >> 32 & 1 and sure:
+            stamps[payload & INTERFACE] = cursor[C_GENERATION]
+            cursor[C_LEFT] -= 1
             if cursor[C_FOUND] < found.shape[0]:
-                found[cursor[C_FOUND]] = payload & LOW_HALF
+                found[cursor[C_FOUND]] = payload & INTERFACE
                 cursor[C_FOUND] += 1
             else:
                 cursor[C_FULL] = 1
-        elif cursor[C_CANDIDATES] < candidates.shape[0]:
-            candidates[cursor[C_CANDIDATES]] = payload
-            cursor[C_CANDIDATES] += 1
-        else:
-            cursor[C_FULL] = 1
+        elif payload >> COUNTED & 1 == 0 or _count(payload >> 33, filters, stamps, cursor):
+            if cursor[C_CANDIDATES] < candidates.shape[0]:
+                candidates[cursor[C_CANDIDATES]] = payload
+                cursor[C_CANDIDATES] += 1
+            else:
+                cursor[C_FULL] = 1
 
 
 @bare_kernel
@@ -112,19 +158,35 @@ def _walk(
     lists: int,
     missing: int,
     whole: bool,
+    sure: bool,
+    filters: Ints,
     stamps: Ints,
     found: Ints,
     candidates: Ints,
     cursor: Ints,
 ) -> None:
-    """Meet every posting of so many lists."""
+    """Meet every posting of so many lists, until all interfaces have matched.
+
+    Where it is not `sure` that the constraints hold, those that have no others become candidates too.
+    """
     for i in range(lists):
         head = heads[i]
-        while head != 0:
+        while head != 0 and cursor[C_LEFT] != 0:
             count = postings[head, 1] & COUNT
             cursor[C_MET] += count
             for at in range(head + 1, head + 1 + count):
-                _meet(postings[at, 0], postings[at, 1], missing, whole, stamps, found, candidates, cursor)
+                _meet(
+                    postings[at, 0],
+                    postings[at, 1],
+                    missing,
+                    whole,
+                    sure,
+                    filters,
+                    stamps,
+                    found,
+                    candidates,
+                    cursor,
+                )
             head = postings[head, 0]
 
 
@@ -135,15 +197,29 @@ def _walk_run(
     end: int,
     missing: int,
     whole: bool,
+    filters: Ints,
     stamps: Ints,
     found: Ints,
     candidates: Ints,
     cursor: Ints,
 ) -> None:
     """Meet a run of thresholds."""
+    if cursor[C_LEFT] == 0:
+        return
     cursor[C_MET] += end - start
     for at in range(start, end):
-        _meet(thresholds[at, 1], thresholds[at, 2], missing, whole, stamps, found, candidates, cursor)
+        _meet(
+            thresholds[at, 1],
+            thresholds[at, 2],
+            missing,
+            whole,
+            not whole,
+            filters,
+            stamps,
+            found,
+            candidates,
+            cursor,
+        )
 
 
 @bare_kernel
@@ -154,6 +230,14 @@ def _report(scratch: Scratch, what: int) -> None:
         return
     scratch.found[cursor[C_FOUND]] = what
     cursor[C_FOUND] += 1
+
+
+@bare_inline_kernel
+def _matched(scratch: Scratch, interface: int) -> None:
+    """An interface has matched, for the first time."""
+    scratch.stamps[interface] = scratch.cursor[C_GENERATION]
+    scratch.cursor[C_LEFT] -= 1
+    _report(scratch, interface)
 
 
 @bare_kernel
@@ -167,8 +251,7 @@ def _descend(index: Index, message: Message, scratch: Scratch, n: int, root: int
             if whole:
                 _report(scratch, f)
             else:
-                scratch.stamps[filters[f, F_INTERFACE]] = scratch.cursor[C_GENERATION]
-                _report(scratch, filters[f, F_INTERFACE])
+                _matched(scratch, filters[f, F_INTERFACE])
                 return
         if verdict != 0 and filters[f, F_CHILD] != 0 and whole:
             f = filters[f, F_CHILD]
@@ -192,8 +275,8 @@ def _suspect(scratch: Scratch, f: int) -> None:
 
 
 @bare_kernel
-def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int, whole: bool) -> None:
-    """Decide the filters that the walks over one attribute left."""
+def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int, whole: bool, sure: bool) -> None:
+    """Decide the filters that the walks over one attribute left; if it is not `sure`, their access too."""
     cursor, filters, stamps = scratch.cursor, index.filters, scratch.stamps
     count = cursor[C_CANDIDATES]
     for i in range(min(count, _AHEAD)):
@@ -205,12 +288,16 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
         if i + _AHEAD // 2 < count:
             prefetch(index.words, filters[scratch.candidates[i + _AHEAD // 2] >> 33, F_CODE])
         f = payload >> 33
-        interface = payload & LOW_HALF
+        interface = payload & INTERFACE
         if not whole and stamps[interface] == cursor[C_GENERATION]:
             continue
-        verdict = examine(index, message, scratch, n, f, filters[f, F_ACCESS] >> 8)
+        counted = payload >> COUNTED & 1
+        if counted:
+            verdict = finish(index, message, scratch, n, f)
+        else:
+            verdict = examine(index, message, scratch, n, f, filters[f, F_ACCESS] >> 8 if sure else 0)
         if verdict == 0:
-            if cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
+            if not counted and cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
                 _suspect(scratch, f)
             continue
         ghost = filters[f, F_STATE] & 255 == GHOST
@@ -219,9 +306,10 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
                 cursor[C_PENDING] -= 1
                 cursor[C_PAIRS] = scratch.pending[cursor[C_PENDING] - 1, 2] if cursor[C_PENDING] > 0 else 0
         elif verdict == 1:
-            if not whole:
-                stamps[interface] = cursor[C_GENERATION]
-            _report(scratch, f if whole else interface)
+            if whole:
+                _report(scratch, f)
+            else:
+                _matched(scratch, interface)
         if (whole or ghost) and filters[f, F_CHILD] != 0:
             _descend(index, message, scratch, n, f, whole)
     cursor[C_CANDIDATES] = 0
@@ -271,7 +359,10 @@ def decode(index: Index, batch: Batch, first: int, last: int, start: int, messag
 
 @bare_kernel
 def _hit_operands(index: Index, message: Message, scratch: Scratch, a: int, hits: Ints, hit_ends: Ints) -> int:
-    """The operands with postings that an attribute hits, into `scratch.operands`; how many, or -1 without room."""
+    """The operands with postings that an attribute hits, into `scratch.operands`; how many, or -1 without room.
+
+    Those of a plugged-in type that are yet to be decided are negative there, and marked with the generation.
+    """
     room = scratch.operands
     row = message.attributes[a]
     name = row[A_NAME]
@@ -304,13 +395,65 @@ def _hit_operands(index: Index, message: Message, scratch: Scratch, a: int, hits
     elif kind >= POINT:
         value = row[A_VALUE]
         for i in range(hit_ends[value - 1] if value > 0 else 0, hit_ends[value]):
-            found = find_scalar(index, name << 8 | plug_of(kind), hits[i], 0)
+            handle = hits[i]
+            found = find_scalar(index, name << 8 | plug_of(kind), handle if handle >= 0 else ~handle, 0)
             if found != 0:
                 if count == room.shape[0]:
                     return -1
-                room[count] = found
+                if handle < 0:
+                    scratch.marks[found] = -scratch.cursor[C_GENERATION]
+                room[count] = found if handle >= 0 else -found
                 count += 1
     return count
+
+
+@bare_kernel
+def _order_attributes(index: Index, message: Message, count: int) -> None:
+    """Selective names first: those of the fewest constraints, so that what comes last is spared most often."""
+    attributes, fields = message.attributes, index.fields
+    for a in range(count):
+        uses = fields[attributes[a, A_NAME] * KINDS, N_USES]
+        at = a
+        while at > 0 and fields[attributes[attributes[at - 1, A_ORDER], A_NAME] * KINDS, N_USES] > uses:
+            attributes[at, A_ORDER] = attributes[at - 1, A_ORDER]
+            at -= 1
+        attributes[at, A_ORDER] = a
+
+
+@bare_inline_kernel
+def _sure_first(operands: Ints, hit: int) -> int:
+    """Put the operands of which it is sure that they are hit before the others; how many they are."""
+    sure = 0
+    for i in range(hit):
+        if operands[i] > 0:
+            operands[i], operands[sure] = operands[sure], operands[i]
+            sure += 1
+    return sure
+
+
+@bare_kernel
+def _walk_unsure(
+    index: Index, message: Message, scratch: Scratch, sure: int, hit: int, missing: int, n: int, whole: bool
+) -> None:
+    """Meet what is posted under operands of which it is open whether they are hit; what is sure comes before."""
+    operands, cursor = scratch.operands, scratch.cursor
+    if cursor[C_CANDIDATES] != 0:
+        _examine_candidates(index, message, scratch, n, whole, True)
+    _walk(
+        index.postings,
+        operands[sure:],
+        hit - sure,
+        missing,
+        whole,
+        False,
+        index.filters,
+        scratch.stamps,
+        scratch.found,
+        scratch.candidates,
+        cursor,
+    )
+    if cursor[C_CANDIDATES] != 0:
+        _examine_candidates(index, message, scratch, n, whole, False)
 
 
 @bare_kernel
@@ -329,27 +472,51 @@ def _match_one(
     fields, postings, thresholds, words = index.fields, index.postings, index.thresholds, index.words
     stamps, found, candidates, cursor = scratch.stamps, scratch.found, scratch.candidates, scratch.cursor
     operands = scratch.operands
-    for a in range(count):
+    cursor[C_LEFT] = -1 if whole else index.state[S_INTERFACES]
+    ordered = index.state[S_MATCHING] != SELECTIVE and 1 < count <= _SORTED
+    if ordered:
+        _order_attributes(index, message, count)
+    for place in range(count):
+        if cursor[C_LEFT] == 0:
+            return
+        a = message.attributes[place, A_ORDER] if ordered else place
         row = message.attributes[a]
         number = row[A_NAME] * KINDS + row[A_KIND]
         hit = _hit_operands(index, message, scratch, a, hits, hit_ends)
         if hit < 0:
             cursor[C_FULL] = 1
             return
+        sure = hit
+        if row[A_KIND] >= POINT:
+            sure = _sure_first(operands, hit)
         for i in range(hit):
-            operands[i] = index.operands[operands[i], O_POSTED]
+            operands[i] = index.operands[abs(operands[i]), O_POSTED]
         taken = cursor[C_CANDIDATES] + cursor[C_FOUND]
-        _walk(postings, operands, hit, missing, whole, stamps, found, candidates, cursor)
+        _walk(
+            postings,
+            operands,
+            sure,
+            missing,
+            whole,
+            not whole,
+            index.filters,
+            stamps,
+            found,
+            candidates,
+            cursor,
+        )
         if row[A_KIND] >= POINT and hit > cursor[C_CANDIDATES] + cursor[C_FOUND] - taken:
             cursor[C_REFUSED] += hit - (cursor[C_CANDIDATES] + cursor[C_FOUND] - taken)
             if cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
                 _suspect(scratch, postings[operands[mix(cursor[C_REFUSED], a) % hit] + 1, 1] >> 33)
+        if sure < hit:
+            _walk_unsure(index, message, scratch, sure, hit, missing, n, whole)
         for side in (N_BELOW, N_ABOVE):
             directory = fields[number, side]
             if directory == 0:
                 continue
             blocks = words[directory + 1]
-            cut, place = cut_thresholds(
+            cut, place_of_cut = cut_thresholds(
                 index, directory, row[A_KEY], row[A_LOW], message.text, row[A_START], row[A_LENGTH]
             )
             above = side == N_ABOVE
@@ -359,24 +526,50 @@ def _match_one(
                 end = block + 1 + thresholds[block, 0]
                 if rank == cut:
                     if above:
-                        end = block + place
+                        end = block + place_of_cut
                     else:
-                        start = block + place
-                _walk_run(thresholds, start, end, missing, whole, stamps, found, candidates, cursor)
+                        start = block + place_of_cut
+                _walk_run(thresholds, start, end, missing, whole, index.filters, stamps, found, candidates, cursor)
+                if cursor[C_CANDIDATES] >= _ENOUGH:  # their interfaces may all have matched then
+                    _examine_candidates(index, message, scratch, n, whole, True)
         lists = 0
         for wide in (number, row[A_NAME] * KINDS + ANY):
             if fields[wide, N_WIDE] != 0:
                 operands[lists] = fields[wide, N_WIDE]
                 lists += 1
         if lists:
-            _walk(postings, operands, lists, missing, whole, stamps, found, candidates, cursor)
+            _walk(
+                postings,
+                operands,
+                lists,
+                missing,
+                whole,
+                not whole,
+                index.filters,
+                stamps,
+                found,
+                candidates,
+                cursor,
+            )
         if cursor[C_CANDIDATES] != 0:
-            _examine_candidates(index, message, scratch, n, whole)
+            _examine_candidates(index, message, scratch, n, whole, True)
     if index.state[S_ALWAYS] != 0:
         operands[0] = index.state[S_ALWAYS]
-        _walk(postings, operands, 1, missing, whole, stamps, found, candidates, cursor)
+        _walk(
+            postings,
+            operands,
+            1,
+            missing,
+            whole,
+            not whole,
+            index.filters,
+            stamps,
+            found,
+            candidates,
+            cursor,
+        )
         if cursor[C_CANDIDATES] != 0:
-            _examine_candidates(index, message, scratch, n, whole)
+            _examine_candidates(index, message, scratch, n, whole, True)
 
 
 @bare_kernel

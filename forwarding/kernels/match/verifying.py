@@ -57,7 +57,8 @@ A_OPERAND = 6  # the operand of this very name and value, or 0
 A_VALUE = 7  # a plugged-in value's number
 A_PASS = 8  # the search that looked for all substrings of its name in it, or 0
 A_SCANNED = 9  # steps spent on looking for single ones
-A_COLUMNS = 10
+A_ORDER = 10  # in the n-th row: which attribute is the n-th to be looked up
+A_COLUMNS = 11
 
 _PERCENT, _UNDERSCORE, _BACKSLASH = 0x25, 0x5F, 0x5C
 _SCANS = 32  # steps per byte of a text after which it is searched for all substrings: what that costs, about
@@ -74,25 +75,30 @@ C_CANDIDATES = 7
 C_NEXT = 12  # how many filters will have been met in earnest when the next that fails is noted as a suspect
 C_SUSPECTS = 13
 C_REFUSED = 14  # filters that a plugged-in type's search found, and whose masks were not the notification's
-C_SIZE = 15  # 10 and 11 are finding.py's
+C_LEFT = 15  # interfaces that have not matched; below 0 where that is not asked
+C_COUNTERS = 16  # where the counters of filters begin in `stamps`
+C_SIZE = 17  # 10 and 11 are finding.py's
+
+REST = 20  # bits of a counter below its generation, for a number below MOST_COUNTED
 
 SUSPECTS = 64  # room for suspects of one call
 LETTERS = 256  # words behind them, all 0 but while a `like` is decided
 
 
 class Scratch(NamedTuple):
-    """What one call writes to. `stamps[interface]` is the generation in which the interface last matched."""
+    """What one call writes to."""
 
-    stamps: Ints
+    stamps: Ints  # by interface: the generation in which it last matched; after these, by filter: counters
     found: Ints  # interfaces or filters, notification after notification
     candidates: Ints  # postings' payloads of filters yet to be examined
     operands: Ints  # those that the attribute at hand hits
-    attributes: Ints  # (n, 8): the notification at hand, decoded
+    attributes: Ints  # (n, A_COLUMNS): the notification at hand, decoded
     slots: Ints  # a table from its names to them, a power of two larger than it has attributes, all 0 between calls
     pending: Ints  # (n, 3): notification, filter, end of its pairs
     pairs: Ints  # (n, 3): number of the value, kind, handle
     hashes: Ints  # fingerprints of a text's beginnings, and room beside: see HASHES_BESIDE
-    marks: Ints  # by operand: the last search for substrings that found the node, see C_PASS
+    marks: Ints  # by operand: the last search for substrings that found the node, see C_PASS; of a plugged-in type,
+    # the generation, negative, in which it was left open whether the constraint holds
     suspects: Ints  # filters that were looked at in vain, one in some hundreds: their access may be a bad one; LETTERS
     cursor: Ints
 
@@ -299,6 +305,43 @@ def examine(index: Index, message: Message, scratch: Scratch, n: int, f: int, sk
         elif not word_holds(index, message, scratch, at):
             return 0
         at += 1 + (word >> 4) if word & 15 == IN else 1
+    return _conclude(scratch, n, f, pairs)
+
+
+@bare_inline_kernel
+def finish(index: Index, message: Message, scratch: Scratch, n: int, f: int) -> int:
+    """As `examine`, of a filter whose count is reached.
+
+    What is left are `!=`, NOT and LIKE, which are counted for any value of their type, ABSENT, which is not counted,
+    and what types have left open.
+    """
+    words, cursor, operands = index.words, scratch.cursor, index.operands
+    cursor[C_VERIFIED] += 1
+    at = index.filters[f, F_CODE]
+    end = at + (index.filters[f, F_SIZE] & LOW_HALF)
+    pairs = cursor[C_PAIRS]
+    while at < end:
+        op, operand = words[at] & 15, words[at] >> 4
+        if op == NE or op > PLUG:
+            if not word_holds(index, message, scratch, at):
+                return 0
+        elif op == PLUG and scratch.marks[operand] == -cursor[C_GENERATION]:
+            if pairs >= scratch.pairs.shape[0]:
+                cursor[C_FULL] = 1
+                return 0
+            tag = operands[operand, O_TAG]
+            scratch.pairs[pairs, 0] = message.attributes[attribute_of(message, tag >> 8), A_VALUE]
+            scratch.pairs[pairs, 1] = tag & 255
+            scratch.pairs[pairs, 2] = operands[operand, O_KEY]
+            pairs += 1
+        at += 1 + operand if op == IN else 1
+    return _conclude(scratch, n, f, pairs)
+
+
+@bare_inline_kernel
+def _conclude(scratch: Scratch, n: int, f: int, pairs: int) -> int:
+    """The verdict on a filter of which nothing has failed; it is noted down if it has `pairs` to be decided."""
+    cursor = scratch.cursor
     if pairs == cursor[C_PAIRS]:
         return 1
     if cursor[C_PENDING] >= scratch.pending.shape[0]:

@@ -2,7 +2,9 @@
 
     tag      name << 8 | kind                                an operand's: which attribute, and which kind of value
     word     operand << 4 | operator                         one constraint of a filter; `in`: its count << 4 | IN
-    payload  filter << 33 | alone << 32 | interface number   a posting's: whom it is of; `alone`: nothing else to verify
+    payload  filter << 33 | alone << 32 | counted << 31 | interface number
+                                                             a posting's: whom it is of; `alone`: nothing else to
+                                                             verify; `counted`: each of its constraints has one
     status   rest << 8 | one of few                          a filter's state and generation, or its access and skip
     halves   high << 32 | low                                two counts or two row numbers
 
@@ -16,6 +18,8 @@ from typing import Final
 from contrada.spatial.storage.jit import bare_kernel
 
 LOW_HALF: Final = (1 << 32) - 1
+INTERFACE: Final = (1 << 31) - 1  # of a payload
+COUNTED: Final = 31  # the place of its bit in a payload
 _KIND: Final = 8
 _OPERATOR: Final = 4
 _FILTER: Final = 33
@@ -58,9 +62,9 @@ def word_operator(word: int) -> int:
 
 
 @bare_kernel
-def pack_payload(f: int, alone: int, interface: int) -> int:
+def pack_payload(f: int, alone: int, counted: int, interface: int) -> int:
     """What a posting of a filter carries."""
-    return f << _FILTER | alone << 32 | interface
+    return f << _FILTER | alone << 32 | counted << COUNTED | interface
 
 
 @bare_kernel

@@ -103,7 +103,9 @@ F_MASK: Final = 0  # what it needs of a notification (kernels/match/masks.py)
 F_INTERFACE: Final = 1
 F_CODE: Final = 2  # its constraints' place in `words`
 F_SIZE: Final = 3  # words to verify | words in all << 32; those in between are redundant (rule 2)
-F_ACCESS: Final = 4  # how it is posted: one of the POSTED_ values
+F_ACCESS: Final = (
+    4  # how it is posted: one of the POSTED_ values | words that this decides << 8, or of POSTED_ALL: constraints
+)
 F_BACK: Final = 5  # place of its posting, or place in `words` of several
 F_STATE: Final = 6  # state | generation << 8
 F_PREVIOUS: Final = 7  # the filters of one interface
@@ -129,6 +131,14 @@ POSTED_WIDE: Final = 3  # in the list of its first constraint's (name, kind)
 POSTED_BELOW: Final = 4  # among the `<` and `<=` thresholds of its first constraint's (name, kind)
 POSTED_ABOVE: Final = 5  # among the `>` and `>=` thresholds
 POSTED_ALWAYS: Final = 6  # asks for no attribute to be there: has no constraints, or all are ABSENT
+POSTED_ALL: Final = 7  # under each of its constraints: F_BACK -> words: a place for each word, 0 for a threshold's
+
+# How filters of several constraints are posted (S_MATCHING).
+SELECTIVE: Final = 0  # under the one that makes the least work
+COUNTING: Final = 1  # under all
+AUTO: Final = 2  # whichever of these is expected to make less, for each
+STOPPING: Final = 3  # auto, where most interfaces match most notifications: as SELECTIVE, which finds that out sooner
+MOST_COUNTED: Final = 1 << 20  # constraints of a filter that is counted: fewer
 
 # Columns of `fields`, row name * KINDS + kind.
 N_WIDE: Final = 0  # posting list of filters that hold on most values of that kind
@@ -167,6 +177,10 @@ S_CONSTRAINTS: Final = 24
 S_LARGEST: Final = 25  # words of the largest filter there has been
 S_BASE: Final = 26  # of fingerprints (kernels/substrings/fingerprints.py), drawn by each table
 S_INVERSE: Final = 27  # one divided by it
+S_MATCHING: Final = 28  # how filters are posted: SELECTIVE, COUNTING or AUTO
+S_INTERFACES: Final = 29  # how many have filters
+S_PLUGS: Final = 30  # constraints of plugged-in types of the filter that has had most
+S_COUNTED: Final = 31  # filters posted under all of their constraints
 S_WORD_FREE: Final = 32  # by power of two: 32 to 63
 STATE_SIZE: Final = 64
 

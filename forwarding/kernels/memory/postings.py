@@ -5,7 +5,8 @@ long ones are read in runs. A block's first row is (next block, size class << 32
 
     mask      what the filter needs of a notification (kernels/match/masks.py): an entry with a bit that the
               notification has not is skipped without touching the filter
-    payload   filter << 33 | alone << 32 | interface; `alone` says that the posting's constraint is the only one
+    payload   filter << 33 | alone << 32 | counted << 31 | interface; `alone` says that the posting's constraint is the
+              only one, `counted` that each of the filter's constraints has a posting
 
 The head block is the only one that is not full. Append and removal are O(1): the last entry takes the removed one's
 place, and the caller is told whose posting moved.

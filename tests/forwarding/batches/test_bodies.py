@@ -30,6 +30,8 @@ names = st.sampled_from(KNOWN) | given_.any_names
 plain = given_.notifications(names, given_.any_scalars)
 anything = given_.notifications(names, given_.any_values)
 
+pytestmark = pytest.mark.usefixtures("every_matching")
+
 
 def read(bodies: Sequence[bytes]) -> list[int]:
     """Read the bodies in compiled code; the places that it left. The others must be as the codec has them."""

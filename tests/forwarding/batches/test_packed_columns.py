@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +31,6 @@ from tests.forwarding.strategies import filters, notifications
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
 
 boxes = st.builds(
     lambda x, y, w, h: Box(x, y, x + w, y + h), *[st.integers(-4, 4)] * 2, st.integers(1, 6), st.integers(1, 6)
@@ -49,6 +49,8 @@ plain = st.one_of(
     ),
 )
 rows = st.lists(st.tuples(st.sampled_from(("I1", "I2", "I3")), plain | filters()), max_size=12)
+
+pytestmark = pytest.mark.usefixtures("every_matching")
 
 
 def columns_of(pairs: list[tuple[str, Filter]]) -> Filters:

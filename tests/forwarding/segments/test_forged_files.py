@@ -12,7 +12,7 @@ import pytest
 
 from tests import forging
 
-KINDS = ("table", "geotext-table", "tree", "segments", "road", "network")
+KINDS = ("table", "counting-table", "geotext-table", "tree", "segments", "road", "network")
 TEXTUAL = ("ap-tree", "mbr-trie", "pt-quadtree", "lfilter", "rt", "rt+", "rt++", "ir-tree", "iq-tree", "rq-tree")
 BARE = ("keyword-first", "spatial-first", "scan", "rk-tree")
 

@@ -54,6 +54,8 @@ SUBSCRIPTIONS = [
     ("s7", "I2", "area intersects BOX(40 40, 60 60)"),
 ]
 
+pytestmark = pytest.mark.usefixtures("every_matching")
+
 
 def compare(table: SegmentedTable, naive: NaiveSubscriptions, batch: list[Any]) -> None:
     expected = [naive.match_subscriptions(each) for each in batch]

@@ -56,6 +56,8 @@ EVENTS: list[dict[str, Any]] = [
 KINDS = ("memory", "added", "half", "segments")
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
+pytestmark = pytest.mark.usefixtures("every_matching")
+
 
 def make(kind: str, pairs: Pairs) -> tuple[Table[str], NaiveTable]:
     """A table of these filters, and its twin."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from contrada.forwarding.language.parse import parse
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.region import Region
@@ -13,6 +15,8 @@ from contrada.spatial.relations.relation import Relation
 CONSTRAINT = "POLYGON((0 0, 10 0, 10 10, 5 1, 0 10))"
 MESSAGE = Region([(1, 1), (9, 1), (9, 2), (1, 2)])
 COARSE = Uniform(density=0.0)
+
+pytestmark = pytest.mark.usefixtures("every_matching")
 
 
 def test_answers_are_those_of_the_sampled_relation():
