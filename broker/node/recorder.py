@@ -16,13 +16,11 @@ logged, counted, and tried again in a new file every few seconds; the reader fin
 from __future__ import annotations
 
 import logging
-import os
-import queue
 import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from contrada.broker.protocol.wire import Sync
+from contrada.errors import JournalFailed
 from contrada.forwarding.recording.writer import RecordingWriter
 
 if TYPE_CHECKING:
@@ -37,16 +35,14 @@ _RETRY_AFTER: Final = 5.0
 
 
 class Recorder:
-    """One broker's recording. Everything belongs to the broker's thread."""
+    """One broker's recording. Everything belongs to the broker's thread, but for syncing every second."""
 
     def __init__(self, settings: Settings, broker: str, counters: Counter[str]) -> None:
         assert settings.record is not None
         self._counters = counters
         self._policy = Sync(settings.record_sync)
         self._retry_at = 0.0
-        self._sync_at = 0.0
-        self._synced = 0
-        self._descriptors: queue.SimpleQueue[int | None] = queue.SimpleQueue()
+        self._stopping = threading.Event()
         self._syncing: threading.Thread | None = None
         self.writer = RecordingWriter(
             settings.record,
@@ -54,11 +50,9 @@ class Recorder:
             file_bytes=settings.record_file_bytes,
             file_seconds=settings.record_file_seconds,
             total_bytes=settings.record_total_bytes,
-            retire=self._descriptors.put if self._policy is Sync.INTERVAL else self._retire,
-            durable=self._policy is not Sync.NONE,
         )
         if self._policy is Sync.INTERVAL:
-            self._syncing = threading.Thread(target=self._sync_all, name="contrada-recording", daemon=True)
+            self._syncing = threading.Thread(target=self._sync_on, name="contrada-recording", daemon=True)
             self._syncing.start()
         log.info("recording", extra={"file": str(self.writer.path), "sync": self._policy})
 
@@ -66,65 +60,49 @@ class Recorder:
         """Write what the turn did. Before anything of it is sent."""
         try:
             self.writer.commit()
-            if self._policy is Sync.ALWAYS:
+            if self._policy is Sync.ALWAYS and not self.writer.failed:
                 self.writer.sync()
-        except OSError as error:
+        except JournalFailed as error:
             self._failed(error)
 
     def tick(self, now: float) -> None:
-        """Sync, or try again after a failure, when it is time."""
-        if self.writer.failed:
-            if now >= self._retry_at:
-                self._retry_at = now + _RETRY_AFTER
-                self._try_again()
-        elif self._policy is Sync.INTERVAL and now >= self._sync_at and self.writer.written != self._synced:
-            self._sync_at = now + _SYNC_EVERY
-            if self._descriptors.empty():  # else the disk is behind as it is
-                self._synced = self.writer.written
-                if (descriptor := self.writer.descriptor()) is not None:
-                    self._descriptors.put(descriptor)
+        """Try again after a failure, when it is time."""
+        if self.writer.failed and now >= self._retry_at:
+            self._retry_at = now + _RETRY_AFTER
+            self._try_again()
         self._counters["recorded_bytes"] = self.writer.written
 
     def close(self) -> None:
         """Record the end and wait for the disk, if it is to have everything."""
-        try:
-            self.writer.close()
-        except OSError as error:
-            self._failed(error)
         if self._syncing is not None:
-            self._descriptors.put(None)
+            self._stopping.set()
             self._syncing.join()
             self._syncing = None
+        try:
+            self.writer.close(sync=self._policy is not Sync.NONE)
+        except JournalFailed as error:
+            self._failed(error)
 
-    def _failed(self, error: OSError) -> None:
+    def _failed(self, error: JournalFailed) -> None:
         self.writer.give_up()
         self._counters["record_failures"] += 1
-        where = {"file": str(self.writer.path), "reason": error.strerror or str(error)}
+        where = {"file": str(self.writer.path), "reason": error.reason}
         log.error("recording failed; the broker goes on without", extra=where)
 
     def _try_again(self) -> None:
         try:
             self.writer.reopen()
-        except OSError as error:
-            log.debug("recording still fails", extra={"reason": str(error)})
+        except JournalFailed as error:
+            log.debug("recording still fails", extra={"reason": error.reason})
         else:
             log.warning("recording again", extra={"file": str(self.writer.path)})
 
-    def _retire(self, descriptor: int) -> None:
-        try:
-            if self._policy is Sync.ALWAYS:
-                os.fdatasync(descriptor)
-        finally:
-            os.close(descriptor)
-
-    def _sync_all(self) -> None:
+    def _sync_on(self) -> None:
         """On a thread of its own: the disk may take its time, the broker's turns may not."""
-        while (descriptor := self._descriptors.get()) is not None:
+        while not self._stopping.wait(_SYNC_EVERY):
             try:
-                os.fdatasync(descriptor)
-            except OSError as error:
+                if not self.writer.failed:
+                    self.writer.sync()
+            except JournalFailed as error:
                 self._counters["record_failures"] += 1
-                log.error("recording could not be synced", extra={"reason": error.strerror or str(error)})
-            finally:
-                with suppress(OSError):  # reported by the sync
-                    os.close(descriptor)
+                log.error("recording could not be synced", extra={"reason": error.reason})

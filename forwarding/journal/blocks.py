@@ -124,6 +124,17 @@ def checksum_holds(head: bytes | memoryview, payload: bytes | memoryview, checks
     return zlib.crc32(payload, zlib.crc32(head[_COVERED_AT:])) == checksum
 
 
+def head_of_block(head: bytes, room: int) -> tuple[int, int] | None:
+    """How many bytes the block has that begins with `head`, and its time; None if `room` is too small for it.
+
+    Nothing of it is checked.
+    """
+    if len(head) < HEAD.size:
+        return None
+    mark, _, length, *_, time = HEAD.unpack_from(head)
+    return (HEAD.size + length, time) if mark == MARK and length <= room - HEAD.size else None
+
+
 def entries_of(block: Block) -> list[Entry]:
     """What a block holds; ValueError when that is not what a journal writes."""
     try:

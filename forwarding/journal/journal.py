@@ -79,7 +79,7 @@ class Journal:
             self._tail = Tail(directory, disk, clock, found, lenient=lenient)
             self._next = self._tail.last_written + 1
         except BlockingIOError as error:
-            raise ContradaError(f"another broker has {directory}: give each a directory") from error
+            raise ContradaError(f"another broker writes in {directory}: give each a directory") from error
         except OSError as error:
             self._unlock()
             raise self._failed(error) from error
@@ -155,6 +155,16 @@ class Journal:
         return self._tail.is_open and self._tail.files[-1].size + self._pending_bytes >= self._file_bytes
 
     @property
+    def closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._lock < 0
+
+    @property
+    def files(self) -> Sequence[JournalFile]:
+        """The files, oldest first."""
+        return tuple(self._tail.files)
+
+    @property
     def path(self) -> Path:
         """The file that is written to, or was last."""
         return self._tail.path
@@ -225,10 +235,15 @@ class Journal:
         Done by the next `commit` or `write`. It also ends a failure, once what was pending then has been discarded.
         """
         if self.failure is not None and self._pending:
-            raise JournalFailed(str(self.failure))
+            raise self.failure.again()
         encoded = [encode_entry(kind, 0, payload) for kind, payload in restated]
         with self._appending:
             self._pending.append(_Pending(self._next, 0, b"", encoded))
+
+    def skip(self, numbers: int) -> None:
+        """Leave numbers out, for entries that are not going to be written."""
+        with self._appending:
+            self._next += numbers
 
     def discard(self) -> None:
         """Forget what is not written yet. Its numbers are skipped."""
@@ -280,7 +295,7 @@ class Journal:
     def _write_entries(self, entries: Sequence[_Pending]) -> None:
         """Write entries as blocks, all into one file."""
         if self.failure is not None:
-            raise JournalFailed(str(self.failure))
+            raise self.failure.again()
         if not entries:
             return
         tail = self._tail
@@ -303,7 +318,7 @@ class Journal:
     def _failed(self, error: OSError, sync_failed: bool = False) -> JournalFailed:
         """What is told of an error; all but a disk that was full for a write are remembered."""
         full = is_full(error) and not sync_failed
-        failure = JournalFailed(f"cannot keep a journal in {self.directory}: {error.strerror or error}", full=full)
+        failure = JournalFailed(f"cannot keep a journal in {self.directory}", error.strerror or str(error), full=full)
         if not full:
             self.failure = failure
         return failure
@@ -313,7 +328,7 @@ class Journal:
     def drop_before(self, sequence: int) -> None:
         """Remove the files that hold nothing but lower numbers, except the last."""
         if self.failure is not None:  # a removal that the disk does not know must not be followed by another
-            raise JournalFailed(str(self.failure))
+            raise self.failure.again()
         with self._tail.lock:
             try:
                 self._tail.drop_before(sequence)

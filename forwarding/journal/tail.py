@@ -285,7 +285,8 @@ class Tail:
         """Remove the files that hold nothing but lower numbers, oldest first, so that no crash leaves a gap."""
         while len(self.files) > 1 and self.files[1].first <= sequence:
             self._disk.remove(self.files.pop(0).path)
-            self._disk.sync_directory(self.directory)
+            if not self._lenient:
+                self._disk.sync_directory(self.directory)
 
     def close(self) -> None:
         """Note on disk that all is on disk, if so, and close the files."""

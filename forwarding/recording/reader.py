@@ -1,17 +1,12 @@
 """A broker's recording: what it accepted, who subscribed, and where everything went, in files that survive a kill.
 
-A directory holds `00000001.rec`, `00000002.rec`, …, each:
-
-    header     "contrada-rec", and uint32 little-endian: format version, life, CRC-32 of the header before it
-    blocks     byte C7 and "BLK", uint32 length of the payload, uint32 CRC-32 of length and payload, payload
-    payload    msgpack [sequence of its first record, records counted, UTC time in µs, [record, …]]
-    record     msgpack [kind, field, …], see `recording_records.Kind`
-
-A block is what a broker did in one turn of its loop, written by one `write`. Every record has a sequence number, one
-for each notification of an ACCEPTED, without gaps over the whole directory, restarts of the broker included. Blocks
-that count none stand at the beginning of a file and *restate* what was subscribed then, so that each file can be read
-by itself and the oldest may be deleted. Interfaces are small numbers that a broker begins anew whenever it starts; the
-life, which is the number of that start's first file, makes them unique in the directory.
+A recording is a journal (`contrada.forwarding.journal.blocks` has the format) whose entries are records: an entry's
+kind is the record's, its payload msgpack [field, …], see `records.Kind`. A block is what a broker did in one turn of
+its loop, written by one `write`. Every record has a sequence number, one for each notification of an ACCEPTED, without
+gaps over the whole directory, restarts of the broker included. What a file *restates* at its beginning is what was
+subscribed then, so that each file can be read by itself and the oldest may be deleted. Interfaces are small numbers
+that a broker begins anew whenever it starts; the life, which is the number of that start's first file, makes them
+unique in the directory.
 
 What a notification's `interfaces` mean: the local subscriptions that it matched at that moment, in whose queues or
 connections it was put; a `Dropped` tells which of them lost it afterwards. Neighbours are no subscriptions.
@@ -25,18 +20,17 @@ A damaged block with a good one behind it is another matter: `CorruptFile`, unle
 
 from __future__ import annotations
 
-import os
-import re
-import struct
-import zlib
 from collections import deque
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 
 from contrada.errors import CorruptFile
+from contrada.forwarding.journal.blocks import HEADER_BYTES, Block, entries_of, numbered_files
+from contrada.forwarding.journal.disk import REAL_DISK
+from contrada.forwarding.journal.scan import Hole, read_beginning, scan
 from contrada.forwarding.recording.records import (
     Accepted,
     Added,
@@ -53,15 +47,14 @@ from contrada.forwarding.recording.records import (
     Subscribed,
     Unsubscribed,
 )
-from contrada.spatial.storage.regular_file import open_regular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    import os
+    from collections.abc import Iterator, Sequence
+
+    from contrada.forwarding.journal.blocks import Entry
 
 __all__ = [
-    "HEADER_BYTES",
-    "MAGIC",
-    "VERSION",
     "Accepted",
     "Added",
     "Attached",
@@ -79,20 +72,12 @@ __all__ = [
     "Stopped",
     "Subscribed",
     "Unsubscribed",
-    "encode_block",
-    "encode_header",
-    "file_number",
     "recording_files",
+    "records_at",
 ]
 
-MAGIC: Final = b"contrada-rec"
-VERSION: Final = 1
-HEADER_BYTES: Final = 24
-_NAME: Final = re.compile(r"[0-9]{8,}\.rec")
-_MARK: Final = b"\xc7BLK"
-_LENGTH: Final = struct.Struct("<I")
-_HEAD: Final = struct.Struct("<4sII")  # mark, length, checksum
 _LIFE: Final = 1 << 32  # a life has fewer interfaces
+_UNLIKE: Final = (TypeError, ValueError, IndexError, msgpack.UnpackException)  # what reading a made-up entry raises
 
 
 class Fault(StrEnum):
@@ -117,41 +102,13 @@ class Problem(NamedTuple):
         return f"{self.path}: {self.fault} at byte {self.offset}: {self.detail}"
 
 
-# -- writing -----------------------------------------------------------------------------------------------
-
-
-_pack: Callable[[Any], bytes] = msgpack.Packer(autoreset=True).pack
-
-
-def encode_block(first: int, count: int, time: int, records: Sequence[tuple[Any, ...]]) -> bytes:
-    """Write records, of which `count` have sequence numbers, from `first` on, as one block."""
-    payload = _pack((first, count, time, records))
-    length = _LENGTH.pack(len(payload))
-    return b"".join((_MARK, length, _LENGTH.pack(zlib.crc32(payload, zlib.crc32(length))), payload))
-
-
-def encode_header(life: int) -> bytes:
-    """Begin a file of a life of the broker: the number of the first file of that life."""
-    header = MAGIC + struct.pack("<II", VERSION, life)
-    return header + _LENGTH.pack(zlib.crc32(header))
-
-
 def recording_files(directory: str | os.PathLike[str]) -> list[Path]:
     """The files of a recording, oldest first."""
     path = Path(directory)
     try:
-        found = [each for each in path.iterdir() if _NAME.fullmatch(each.name)]
+        return numbered_files(path, REAL_DISK.names(path))
     except OSError as error:
         raise CorruptFile(f"{path}: not a recording's directory: {error.strerror or error}") from error
-    return sorted(found, key=file_number)
-
-
-def file_number(path: Path) -> int:
-    """The number that names a file of a recording."""
-    return int(path.stem)
-
-
-# -- reading -----------------------------------------------------------------------------------------------
 
 
 class Recording:
@@ -189,8 +146,7 @@ class Recording:
         for path in reversed(self.files):
             last = deque(_blocks(path, [], strict=False), maxlen=1)
             if last:
-                first, count, _, _ = _unpack(path, *last[0][1:])
-                return first + count
+                return last[0].end
         return 1
 
 
@@ -209,29 +165,31 @@ class _Walk:
         """The records of the next file; those it restates only if they are news."""
         expected = self._next
         news = True
-        for life, offset, payload in _blocks(path, self._problems, self._strict):
-            if life != self._life:
+        for block in _blocks(path, self._problems, self._strict):
+            if block.life != self._life:
                 self._unended(Fault.CUT)
                 self._stopped = False
-            first, count, time, rows = _unpack(path, offset, payload)
-            self._life = life
-            self._place = path, offset + _HEAD.size + len(payload)
-            begins = offset == HEADER_BYTES
+            self._life = block.life
+            self._place = path, block.end_offset
+            begins = block.offset == HEADER_BYTES
             if begins:
-                news = first != expected
-            if expected is not None and first != expected:
-                detail = f"record {expected} is expected and {first} follows"
-                if first < expected:
-                    raise CorruptFile(f"{path}: block at byte {offset}: {detail}")
-                self._problems.append(Problem(path, offset, Fault.GAP, detail))
-                yield Gap(first, time, first - expected, begins)
-            expected = self._next = first + count
+                news = block.first != expected
+            if expected is not None and block.first != expected:
+                detail = f"record {expected} is expected and {block.first} follows"
+                if block.first < expected:
+                    raise CorruptFile(f"{path}: block at byte {block.offset}: {detail}")
+                self._problems.append(Problem(path, block.offset, Fault.GAP, detail))
+                yield Gap(block.first, block.time, block.first - expected, begins)
+            expected = self._next = block.end
             try:
-                if count:  # a file that was begun behind the end only restates
-                    self._stopped = rows[-1][0] == Kind.STOPPED
-                yield from _read(first, count, time, rows, life * _LIFE, news)
-            except (TypeError, ValueError, IndexError) as error:
-                raise CorruptFile(f"{path}: block at byte {offset}: not as a broker writes it: {error}") from error
+                entries = entries_of(block)
+                if block.numbers:  # a file that was begun behind the end only restates
+                    self._stopped = entries[-1].kind == Kind.STOPPED
+                for entry in entries:
+                    if entry.numbers or news:
+                        yield from _read(entry)
+            except _UNLIKE as error:
+                raise _unlike(path, block, error) from error
 
     def end(self) -> None:
         """Nothing follows."""
@@ -248,26 +206,21 @@ class _Walk:
         self._problems.append(Problem(path, offset, fault, detail))
 
 
-def _read(first: int, count: int, time: int, rows: Sequence[Any], base: int, news: bool) -> Iterator[Record]:
-    """The records of a block; what it restates only if that is news. Raises TypeError or ValueError for any others."""
-    restated = count == 0
-    sequence = first
-    for kind, *fields in rows:
-        if kind == Kind.ACCEPTED:
-            broker, number, publisher, bodies, sizes, interfaces = fields
-            start = 0
-            for at, (body, size) in enumerate(zip(bodies, sizes, strict=True)):
-                everyone = tuple([base + each for each in interfaces[start : start + size]])
-                yield Accepted(sequence, time, broker, number + at, publisher, body, everyone)
-                start += size
-                sequence += 1
-        else:
-            record = _record(kind, sequence, time, fields, base, restated)
-            if news or not restated:
-                yield record
-            sequence += not restated
-    if sequence != first + count:
-        raise ValueError(f"it has {sequence - first} records and counts {count}")
+def _read(entry: Entry) -> Iterator[Record]:
+    """The records of an entry. Raises TypeError or ValueError when a broker does not write such."""
+    sequence, time, base = entry.sequence, entry.time, entry.life * _LIFE
+    fields = msgpack.unpackb(entry.payload, use_list=False)
+    if entry.kind != Kind.ACCEPTED:
+        yield _record(entry.kind, sequence, time, fields, base, entry.numbers == 0)
+        return
+    broker, number, publisher, bodies, sizes, interfaces = fields
+    if len(bodies) != entry.numbers:
+        raise ValueError(f"it has {len(bodies)} notifications and counts {entry.numbers}")
+    start = 0
+    for at, (body, size) in enumerate(zip(bodies, sizes, strict=True)):
+        everyone = tuple([base + each for each in interfaces[start : start + size]])
+        yield Accepted(sequence + at, time, broker, number + at, publisher, body, everyone)
+        start += size
 
 
 def _record(kind: int, sequence: int, time: int, fields: Sequence[Any], base: int, restated: bool) -> Record:
@@ -303,108 +256,64 @@ def _record(kind: int, sequence: int, time: int, fields: Sequence[Any], base: in
     raise ValueError(f"no record is of kind {kind!r}")
 
 
-def _unpack(path: Path, offset: int, payload: bytes) -> tuple[int, int, int, Sequence[Any]]:
+def _blocks(path: Path, problems: list[Problem], strict: bool) -> Iterator[Block]:
+    """Each whole block; what is not goes into `problems`, or is raised."""
     try:
-        first, count, time, rows = msgpack.unpackb(payload, use_list=False)
-        if not (type(first) is type(count) is type(time) is int and type(rows) is tuple):
-            raise ValueError("its head is not [sequence, count, time, records]")
-    except (ValueError, TypeError, msgpack.UnpackException) as error:
-        raise CorruptFile(f"{path}: block at byte {offset}: not as a broker writes it: {error}") from error
-    return first, count, time, rows
-
-
-def _blocks(path: Path, problems: list[Problem], strict: bool) -> Iterator[tuple[int, int, bytes]]:
-    """Life, offset and payload of each whole block."""
-    try:
-        file = open_regular(path, 1 << 20)
+        file = REAL_DISK.open(path)
     except OSError as error:
         raise CorruptFile(f"{path}: cannot be read: {error.strerror or error}") from error
-    with file:
-        size = os.fstat(file.fileno()).st_size
-        life = _read_header(path, file.read(HEADER_BYTES))
-        if life is None:
+    try:
+        beginning = read_beginning(REAL_DISK, file)
+        if beginning.foreign:
+            raise CorruptFile(f"{path}: {beginning.foreign}")
+        if beginning.salt is None and beginning.block is None:
             problems.append(Problem(path, 0, Fault.TORN, "the header is not whole"))
             return
-        offset = HEADER_BYTES
-        if size == offset:  # they are written together
-            problems.append(Problem(path, offset, Fault.TORN, "nothing is behind the header"))
-        while offset < size:
-            payload = _block(file, size - offset)
-            if payload is not None:
-                yield life, offset, payload
-                offset += _HEAD.size + len(payload)
+        if beginning.salt is None:
+            _damaged(path, Hole(0, HEADER_BYTES, "the header is damaged"), problems, strict)
+        if beginning.size == HEADER_BYTES:  # they are written together
+            problems.append(Problem(path, HEADER_BYTES, Fault.TORN, "nothing is behind the header"))
+        hole = None
+        for each in scan(REAL_DISK, file, salt=beginning.salt):
+            if isinstance(each, Hole):
+                hole = each
                 continue
-            after = _next_whole(file, offset + 1, size)
-            if after is None:
-                problems.append(Problem(path, offset, Fault.TORN, f"{size - offset} bytes are not a whole block"))
+            if hole is not None:
+                _damaged(path, hole, problems, strict)
+                hole = None
+            yield each
+        if hole is not None:
+            detail = f"{hole.end_offset - hole.offset} bytes are not a whole block"
+            problems.append(Problem(path, hole.offset, Fault.TORN, detail))
+    finally:
+        REAL_DISK.close(file)
+
+
+def records_at(path: Path, offset: int) -> Iterator[Record]:
+    """The records of a file from the block at `offset` on, but none restated, up to where it ends or is damaged."""
+    file = REAL_DISK.open(path)
+    try:
+        for block in scan(REAL_DISK, file, start=offset, salt=None):
+            if isinstance(block, Hole):
                 return
-            if strict:
-                raise CorruptFile(f"{path}: damaged at byte {offset}; the next whole block is at byte {after}")
-            problems.append(Problem(path, offset, Fault.DAMAGED, f"{after - offset} bytes are unreadable"))
-            offset = after
-            file.seek(offset)
-
-
-def blocks_at(path: Path, offset: int) -> Iterator[Record]:
-    """The records of a file from the block at `offset` on, up to where it ends or is damaged."""
-    with open_regular(path, 1 << 20) as file:
-        size = os.fstat(file.fileno()).st_size
-        life = _read_header(path, file.read(HEADER_BYTES))
-        file.seek(offset)
-        while life is not None and offset < size and (payload := _block(file, size - offset)) is not None:
-            first, count, time, rows = _unpack(path, offset, payload)
             try:
-                yield from _read(first, count, time, rows, life * _LIFE, news=False)
-            except (TypeError, ValueError, IndexError) as error:
-                raise CorruptFile(f"{path}: block at byte {offset}: not as a broker writes it: {error}") from error
-            offset += _HEAD.size + len(payload)
+                for entry in entries_of(block):
+                    if entry.numbers:
+                        yield from _read(entry)
+            except _UNLIKE as error:
+                raise _unlike(path, block, error) from error
+    finally:
+        REAL_DISK.close(file)
 
 
-def head_of_block(file: BinaryIO, room: int) -> int | None:
-    """The bytes of the block at the file's position, None if it is not whole; leaves the file at its payload."""
-    head = file.read(_HEAD.size)
-    if len(head) < _HEAD.size:
-        return None
-    mark, length, _ = _HEAD.unpack(head)
-    return _HEAD.size + int(length) if mark == _MARK and length <= room - _HEAD.size else None
+def _unlike(path: Path, block: Block, error: Exception) -> CorruptFile:
+    return CorruptFile(f"{path}: block at byte {block.offset}: not as a broker writes it: {error}")
 
 
-def _read_header(path: Path, header: bytes) -> int | None:
-    """The life that a file belongs to, None if its header was cut short."""
-    if not header.startswith(MAGIC[: len(header)]):
-        raise CorruptFile(f"{path}: not a recording (no magic number)")
-    if len(header) < HEADER_BYTES:
-        return None
-    version, life, checksum = struct.unpack("<3I", header[len(MAGIC) :])
-    if version != VERSION:
-        raise CorruptFile(f"{path}: a recording of format {version}, this version reads {VERSION}")
-    if checksum != zlib.crc32(header[:-4]):
-        raise CorruptFile(f"{path}: a recording whose header is damaged")
-    return int(life)
-
-
-def _block(file: BinaryIO, room: int) -> bytes | None:
-    """The payload of the block at the file's position, None when there is no whole one."""
-    head = file.read(_HEAD.size)
-    if len(head) < _HEAD.size:
-        return None
-    mark, length, checksum = _HEAD.unpack(head)
-    if mark != _MARK or length > room - _HEAD.size:
-        return None
-    payload = file.read(length)
-    if len(payload) != length or zlib.crc32(payload, zlib.crc32(head[4:8])) != checksum:
-        return None
-    return payload
-
-
-def _next_whole(file: BinaryIO, start: int, size: int) -> int | None:
-    """Where the first whole block at or behind `start` begins."""
-    file.seek(start)
-    rest = file.read(size - start)
-    at = rest.find(_MARK)
-    while at >= 0:
-        file.seek(start + at)
-        if _block(file, size - start - at) is not None:
-            return start + at
-        at = rest.find(_MARK, at + 1)
-    return None
+def _damaged(path: Path, hole: Hole, problems: list[Problem], strict: bool) -> None:
+    if strict:
+        raise CorruptFile(
+            f"{path}: damaged at byte {hole.offset}: {hole.reason}; the next whole block is at byte {hole.end_offset}"
+        )
+    detail = f"{hole.end_offset - hole.offset} bytes are unreadable: {hole.reason}"
+    problems.append(Problem(path, hole.offset, Fault.DAMAGED, detail))

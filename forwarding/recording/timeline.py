@@ -13,9 +13,8 @@ import os
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
-import msgpack  # type: ignore[import-untyped]  # it ships no types
-
-from contrada.forwarding.recording.reader import HEADER_BYTES, blocks_at, file_number, head_of_block, recording_files
+from contrada.forwarding.journal.blocks import HEAD, HEADER_BYTES, file_number, head_of_block
+from contrada.forwarding.recording.reader import recording_files, records_at
 from contrada.forwarding.recording.records import Accepted
 from contrada.spatial.storage.regular_file import open_regular
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _EVERY: Final = 1 << 20
-_HEAD: Final = 64  # bytes of a payload that surely hold its time
 
 
 class Timeline:
@@ -54,10 +52,10 @@ class Timeline:
             size = os.fstat(file.fileno()).st_size
             while offset < size:
                 file.seek(offset)
-                length = head_of_block(file, size - offset)
-                if length is None:
+                head = head_of_block(file.read(HEAD.size), size - offset)
+                if head is None:
                     break  # not whole yet, or damaged
-                time = _time(file.read(_HEAD))
+                length, time = head
                 if not marks or offset - marks[-1][1] >= _EVERY:
                     marks.append((time, offset))
                 self.last = max(self.last, time)
@@ -71,16 +69,8 @@ class Timeline:
             if not marks or marks[0][0] >= end:
                 continue
             at = max(0, bisect_right([time for time, _ in marks], start - 1) - 1)
-            for record in blocks_at(path, marks[at][1]):
+            for record in records_at(path, marks[at][1]):
                 if record.time >= end:
                     break
                 if record.time >= start and isinstance(record, Accepted):
                     yield record
-
-
-def _time(payload: bytes) -> int:
-    unpacker = msgpack.Unpacker()
-    unpacker.feed(payload)
-    unpacker.read_array_header()
-    _, _, time = unpacker.unpack(), unpacker.unpack(), unpacker.unpack()
-    return int(time)

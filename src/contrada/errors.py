@@ -67,11 +67,17 @@ class UnwritableFile(ContradaError, OSError):
 
 
 class JournalFailed(ContradaError):
-    """A journal could not write or sync: the message says why. `full`: there may be room later."""
+    """A journal could not write or sync. `reason` is what the system said; `full`: there may be room later."""
 
-    def __init__(self, reason: str = "", *, full: bool = False) -> None:
-        super().__init__(reason)
+    def __init__(self, where: str, reason: str, *, full: bool = False) -> None:
+        super().__init__(f"{where}: {reason}")
+        self.where = where
+        self.reason = reason
         self.full = full
+
+    def again(self) -> JournalFailed:
+        """The same for whoever comes later."""
+        return JournalFailed(self.where, self.reason, full=self.full)
 
 
 class ProtocolError(ContradaError):

@@ -161,11 +161,11 @@ def test_a_full_disk_stops_the_recording_and_not_the_broker(tmp_path: Path, monk
     settings = Settings(record=tmp_path, record_sync="always")
     recorder = Recorder(settings, "b-1", counters)
 
-    def full(file: int, data: Any) -> int:
+    def full(file: int, data: Any, offset: int) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", full)
+        patch.setattr(os, "pwrite", full)
         recorder.writer.subscribed(1, "a", 1, 1, (b"\x90",))
         recorder.commit()
         recorder.commit()

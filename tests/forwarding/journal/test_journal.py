@@ -90,7 +90,7 @@ def test_what_is_restated_comes_where_it_is_news(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    with Journal.open(tmp_path), pytest.raises(ContradaError, match="another broker has"):
+    with Journal.open(tmp_path), pytest.raises(ContradaError, match="another broker writes in"):
         Journal.open(tmp_path)
     Journal.open(tmp_path).close()
 

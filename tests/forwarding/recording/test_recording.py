@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.errors import ContradaError, CorruptFile
+from contrada.errors import ContradaError, CorruptFile, JournalFailed
 from contrada.forwarding.codec.msgpack import decode_filter, decode_notification, encode_filter, encode_notification
+from contrada.forwarding.journal.blocks import HEADER_BYTES, encode_header
 from contrada.forwarding.language.parse import parse
 from contrada.forwarding.recording import records as rec
-from contrada.forwarding.recording.reader import HEADER_BYTES, Fault, Recording, encode_header, recording_files
+from contrada.forwarding.recording.reader import Fault, Recording, recording_files
 from contrada.forwarding.recording.writer import RecordingWriter
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def test_a_restart_goes_on_in_a_new_file(tmp_path: Path) -> None:
 
 
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
-    with writer(tmp_path), pytest.raises(ContradaError, match="another broker records"):
+    with writer(tmp_path), pytest.raises(ContradaError, match="another broker writes in"):
         writer(tmp_path)
     writer(tmp_path).close()
 
@@ -378,7 +379,7 @@ def test_a_missing_file_is_a_gap_that_the_next_file_mends(tmp_path: Path) -> Non
     [
         (b"PAR1 and so on, and on", "no magic number"),
         (b"contrada-rec" + bytes([9, *[0] * 11]), "format 9"),
-        (b"contrada-rec" + bytes([1, *[0] * 11]), "header is damaged"),
+        (b"contrada-rec" + bytes([1, *[0] * 11]), "format 1, this version reads 2"),
         (b"conTrada", "no magic number"),
     ],
 )
@@ -399,27 +400,27 @@ def test_nothing_to_read(tmp_path: Path) -> None:
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be written is a gap; the file ends whole, and the next restates."""
-    real = os.write
+    real = os.pwrite
     with writer(tmp_path) as recorder:
         recorder.subscribed(1, "a", 1, 0, (FILTER,))
         recorder.commit()
 
-        def full(file: int, data: memoryview) -> int:
+        def full(file: int, data: memoryview, offset: int) -> int:
             if len(data) > 10:
-                return real(file, data[:10])
+                return real(file, data[:10], offset)
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(os, "write", full)
+        monkeypatch.setattr(os, "pwrite", full)
         recorder.accepted("b-1", 1, "p", (BODY,), [{1}])
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(JournalFailed, match="No space"):
             recorder.commit()
         assert recorder.failed
         recorder.unsubscribed(1)
         recorder.subscribed(2, "b", 1, 1, (FILTER,))
         recorder.commit()
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(JournalFailed, match="No space"):
             recorder.reopen()
-        monkeypatch.setattr(os, "write", real)
+        monkeypatch.setattr(os, "pwrite", real)
         recorder.reopen()
         recorder.accepted("b-1", 2, "p", (BODY,), [{2}])
     recording = Recording(tmp_path)
