@@ -75,7 +75,7 @@ def build_constraint(name: object, word: object, operand: object, limits: Limits
         if length > limits.pattern_length:
             raise CodecError(f"{op} a string of {length} bytes, more than the limit of {limits.pattern_length}")
     if op.mask and not (op is Operator.CONTAINS and type(operand) is str):
-        operand = region(operand)  # or WKT and other forms that users may give would pass
+        operand = shape(operand)  # or WKT and other forms that users may give would pass
     return Constraint(name, op, operand)
 
 

@@ -5,6 +5,7 @@ the value has a point in a grown shape (it *touches* that), or that it has none 
 
     within d of S                     touches S grown by d
     beyond d of S                     apart from S grown by d
+    contains or meets a point P       touches P grown by nothing
     any relations but disjoint to R   touches R grown by nothing
     disjoint R                        apart from R grown by nothing
 
@@ -55,6 +56,8 @@ class NearFacts(NamedTuple):
             value = constraint.value
             if isinstance(value, Distance):
                 (facts.touched if constraint.op is Operator.WITHIN else facts.apart).append((value.of, value.length))
+            elif constraint.at_point:
+                facts.touched.append((cast("Point", value), 0.0))
             elif constraint.kind is Kind.REGION:
                 if not constraint.mask & _APART:
                     facts.touched.append((cast("Region", value), 0.0))

@@ -72,6 +72,8 @@ def _candidates(constraints: list[Constraint]) -> Iterator[Value]:
             yield _silence()
         elif isinstance(value, Distance):
             yield from _around(value)
+        elif constraint.at_point:
+            continue
         elif constraint.kind is Kind.REGION:
             yield from _points(cast("Region", value))
         elif constraint.op in (Operator.LIKE, Operator.NOT_LIKE):
@@ -88,7 +90,9 @@ def _candidates(constraints: list[Constraint]) -> Iterator[Value]:
 
 def _last_resort(constraints: list[Constraint]) -> Iterator[Value]:
     for constraint in constraints:
-        if constraint.kind is Kind.REGION and not isinstance(constraint.value, Distance):
+        if constraint.at_point:
+            yield from _over(cast("Point", constraint.value))
+        elif constraint.kind is Kind.REGION and not isinstance(constraint.value, Distance):
             yield from _shapes(cast("Region", constraint.value))
 
 
@@ -132,6 +136,18 @@ def _silence() -> Value:
     from contrada.spatial.textual.geotext import GeoText
 
     return GeoText([], at=(0.0, 0.0))
+
+
+def _over(point: Point) -> Iterator[Region]:
+    """Yield a region that contains a point and one that meets it."""
+    from contrada.spatial.geometry.region import Box
+
+    reach = 1.0 + abs(point.x) + abs(point.y)
+    try:
+        yield Box(point.x - reach, point.y - reach, point.x + reach, point.y + reach)
+        yield Box(point.x, point.y - reach, point.x + reach, point.y + reach)
+    except InvalidValue:  # beyond the largest coordinate
+        return
 
 
 def _around(distance: Distance) -> Iterator[Point]:

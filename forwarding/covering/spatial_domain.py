@@ -46,6 +46,8 @@ def spatial_domain(kind: Kind, constraints: list[Constraint], budget: CoveringBu
         refused = [cast("Negated", c.value).operand for c in constraints if c.op in _REFUSALS]
         return None if any(domain_of_texts.asks(each, budget) for each in refused) else domain_of_texts
     possible = _OF_POINTS if kind is Kind.POINT else relation.ALL
+    if kind is Kind.POINT and any(constraint.at_point for constraint in constraints):
+        return None
     masks: dict[Region, int] = {}
     for constraint in constraints:
         if constraint.mask:
@@ -91,7 +93,7 @@ class RelationDomain:
         self._possible = possible
         self._masks = masks
         self._constraints = constraints
-        far = any(isinstance(each.value, Distance) for each in constraints)
+        far = any(isinstance(each.value, Distance) or each.at_point for each in constraints)
         self.facts = NearFacts.of(constraints) if far else None  # where relations alone say it all, there are none
 
     def relations_to(self, region: Region, budget: CoveringBudget) -> int:
@@ -113,6 +115,8 @@ class RelationDomain:
             return not all(mine.holds(cast("Any", constraint.value)) for mine in self._constraints)
         if constraint.kind is not Kind.REGION:
             return False
+        if constraint.at_point:
+            return constraint in self._constraints
         if self.facts is not None or isinstance(constraint.value, Distance):
             if (self.facts or NearFacts.of(self._constraints)).imply(constraint, budget):
                 return True

@@ -14,10 +14,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.language.at_point import relations_to_point
+from contrada.forwarding.language.distance import Distance, shape_of
 from contrada.forwarding.language.like import check_pattern, is_like, simplest
 from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet, check_scalar, scalar_order
-from contrada.forwarding.language.values import Kind, check_name, check_time, check_value, kind_of
+from contrada.forwarding.language.values import Kind, check_name, check_time, check_value, is_point, kind_of
 from contrada.spatial.relations import relation
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.filter import Filter, Predicate
     from contrada.forwarding.language.operands import Roads, Scalar
     from contrada.forwarding.language.values import Value
+    from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
     from contrada.spatial.relations.relate import Discretization
     from contrada.spatial.textual.geotext import GeoText
@@ -147,6 +149,8 @@ class Constraint:
             kind, operand = _OPERANDS[op](op, value)
             if op is Operator.LIKE or op is Operator.NOT_LIKE:
                 op, operand = _plainer(op, cast("str", operand))
+            elif kind is Kind.POINT and op.mask:
+                op, kind, operand = _at_point(op, cast("Point", operand))
             _set_name(self, check_name(name))
         except InvalidValue as error:
             raise InvalidValue(f"constraint {name} {op}: {error}") from None
@@ -157,7 +161,12 @@ class Constraint:
     @property
     def mask(self) -> int:
         """The relations that satisfy this constraint, when it is one on regions; else 0."""
-        return self.op.mask if self.kind is Kind.REGION else 0
+        return self.op.mask if self.kind is Kind.REGION and not self.at_point else 0
+
+    @property
+    def at_point(self) -> bool:
+        """Whether this asks for a region that contains, or meets, a point."""
+        return self.kind is Kind.REGION and is_point(self.value)
 
     def holds(
         self, value: Value | None, *, discretization: Discretization | None = None, roads: Roads | None = None
@@ -183,6 +192,9 @@ class Constraint:
         if self.kind is Kind.REGION:
             from contrada.spatial.relations.relate import EXACT, relate
 
+            if self.at_point:
+                found = relate(cast("Point", self.value), cast("Region", value)).converse
+                return kind is Kind.REGION and bool(op.mask & found.mask)
             found = relate(cast("Region", value), cast("Region", self.value), discretization or EXACT)
             return bool(self.op.mask & found.mask)
         if op is Operator.CONTAINS:
@@ -316,7 +328,20 @@ def _region(op: Operator, value: object) -> tuple[Kind, Operand]:
 
     if value is None:
         raise InvalidValue(f"{op} takes a region")
-    return Kind.REGION, Region.of(value)
+    if isinstance(value, Region):
+        return Kind.REGION, value
+    shape = shape_of(value)
+    return (Kind.REGION if isinstance(shape, Region) else Kind.POINT), shape
+
+
+def _at_point(op: Operator, point: Point) -> tuple[Operator, Kind, Operand]:
+    """An operator, kind and operand that say what a relation to a point does."""
+    found = relations_to_point(op.mask, point)
+    if len(found) > 1:
+        raise InvalidValue("write the relations to a point one by one, with or")
+    word, operand = found[0]
+    kind_of(point)  # it is known for a point from now on
+    return Operator(word), Kind.POINT if word == "=" else Kind.REGION, operand
 
 
 def _text_or_region(op: Operator, value: object) -> tuple[Kind, Operand]:
@@ -407,6 +432,8 @@ def _operand_order(constraint: Constraint) -> tuple[object, ...]:
         return (sorted(value.keywords), value.at.x, value.at.y, value.alpha, value.tau)
     if isinstance(value, Distance):
         return value.order()
+    if constraint.at_point:
+        return (cast("Point", value).bounds, [])
     if constraint.kind is Kind.REGION:
         return _region_order(cast("Region", value))
     if constraint.kind is None:

@@ -78,6 +78,8 @@ def _verdict(
         return Verdict(constraint, False, f"the value {value!r} is a {_word(kind)}, and it asks for a {_word(wanted)}")
     if isinstance(constraint.value, Distance):
         return Verdict(constraint, held, _away(constraint, kind, value))
+    if constraint.at_point:
+        return Verdict(constraint, held, f"the {_word(kind)} {'does' if held else 'does not'}")
     if wanted is Kind.REGION:
         from contrada.spatial.relations.relate import relate
 

@@ -239,7 +239,7 @@ def vertices_of(filter: Filter) -> int:
         value: Any = constraint.value
         if constraint.kind is Kind.GEOTEXT:
             value = getattr(getattr(value, "operand", value), "within", None)
-        elif constraint.kind is not Kind.REGION:
+        elif constraint.kind is not Kind.REGION or constraint.at_point:
             continue
         elif isinstance(value, Distance):
             vertices += value.vertices

@@ -42,7 +42,7 @@ def format_constraint(constraint: Constraint) -> str:
         return f"{name} {op} {_format_keywords(value.keywords)} at {place} alpha {alpha} tau {tau}"
     if isinstance(value, Distance):
         return f"{name} {op} {format_number(value.length)} of {format_shape(value.of)}"
-    if constraint.kind is Kind.REGION:
+    if constraint.kind is Kind.REGION and not constraint.at_point:
         return f"{name} {op} {format_region(cast('Region', value))}"
     return f"{name} {op} {format_scalar(cast('Scalar', value))}"
 

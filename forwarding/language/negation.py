@@ -6,6 +6,7 @@ of the language again:
     not x = 5            x != 5                          not x in [1, 2, "a"]     x != 1 and x != 2, or x != "a"
     not x > 5            x <= 5                          not s prefix "ab"        s < "ab" or s >= "ac"
     not area inside R    area in one of the seven other relations to R
+    not area contains P  area beyond 0 of P or area meets P or area = P, of a point P
     not s suffix "b"     s not suffix "b", an operator of its own; so with contains a string, matches and similar
     not x exists         x not exists, which alone holds where there is no value
     not p within 5 of S  p beyond 5 of S                 not p beyond 5 of S      p within 5 of S
@@ -18,7 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.language.constraint import NEGATED, Constraint, Operator, relations_operator
+from contrada.forwarding.language.at_point import relations_to_point
+from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
 from contrada.forwarding.language.values import Kind
 from contrada.spatial.relations import relation
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from contrada.forwarding.language.operands import ValueSet
+    from contrada.spatial.geometry.point import Point
 
 Alternatives: TypeAlias = "list[tuple[Constraint, ...]]"
 
@@ -61,11 +64,14 @@ def negate_constraint(constraint: Constraint) -> Alternatives:
         return [tuple(unequal) for unequal in kinds.values()]
     if op is Operator.PREFIX:
         return _outside_prefix(name, cast("str", value))
+    if constraint.at_point:
+        words = relations_to_point(op.mask, cast("Point", value), negated=True)
+        return [(Constraint(name, word, operand),) for word, operand in words]
     if constraint.kind is Kind.REGION:
         if constraint.mask == relation.ALL:
             raise InvalidValue(f"not {name} {op}: nothing is in none of the relations")
         return [(Constraint(name, relations_operator(relation.ALL & ~constraint.mask), value),)]
-    if op in NEGATED and value == "":
+    if op in (Operator.SUFFIX, Operator.CONTAINS) and value == "":
         raise InvalidValue(f'not {name} {op} "": every string has the empty one in it')
     return [(constraint.opposite,)]
 

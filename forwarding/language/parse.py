@@ -5,7 +5,7 @@
     factor     = { "not" } ( "(" expression ")" | "true" | constraint ) ;
     constraint = name { "not" } ( compare scalar | "exists" | "in" "[" scalar { "," scalar } "]"
                | "between" scalar "and" scalar | ( "prefix" | "suffix" | "like" | "~=" ) string
-               | "contains" ( string | region ) | relation { "or" relation } region
+               | "contains" ( string | region | point ) | relation { "or" relation } ( region | point )
                | ( "within" | "beyond" ) number "of" ( point | region ) | "matches" keywords [ "within" region ]
                | "similar" keywords "at" point "alpha" number "tau" number ) ;
 
@@ -24,22 +24,25 @@ FilterSyntaxError that shows the line, a caret, and what was expected.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
 
 from contrada.errors import FilterSyntaxError, InvalidValue
 from contrada.forwarding.language import tokens
+from contrada.forwarding.language.at_point import relations_to_point
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.formatting import EVERYTHING, RESERVED
 from contrada.forwarding.language.negation import all_of, negate_constraint
 from contrada.forwarding.language.operands import Similar, TextMatch
+from contrada.forwarding.language.values import Kind, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from contrada.forwarding.language.negation import Alternatives
     from contrada.forwarding.language.operands import Scalar
+    from contrada.forwarding.language.values import Value
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
 
@@ -162,10 +165,12 @@ class _Parser:
         self._at = at + 1
         if op in _MASKED and self._tokens[at + 1].lower() == "or":
             op = self._relations(op)
-        value = _READERS[op](self, op) if op in _READERS else self._region()
+        value = _READERS[op](self, op) if op in _READERS else self._shape()
         try:
             if negated and op is Operator.LIKE:
                 return [(Constraint(name, Operator.NOT_LIKE, value),)]
+            if op.mask and kind_of(cast("Value", value)) is Kind.POINT:
+                return self._at_point(name, op, cast("Point", value), negated)
             constraint = Constraint(name, op, value)
             return negate_constraint(constraint) if negated else [(constraint,)]
         except InvalidValue as error:
@@ -181,6 +186,11 @@ class _Parser:
             mask |= other.mask
             self._at += 1
         return relations_operator(mask)
+
+    def _at_point(self, name: str, op: Operator, point: Point, negated: bool) -> Alternatives:
+        """The alternatives of relations to a point."""
+        found = relations_to_point(op.mask, point, negated=negated)
+        return [(Constraint(name, word, operand),) for word, operand in found]
 
     def _between(self, name: str, negated: bool) -> Alternatives:
         start = self._at
@@ -225,8 +235,7 @@ class _Parser:
         start = self._at
         length = self._number()
         self._expect("of")
-        shape = self._tokens[self._at].lower()
-        of = self._point() if shape == "point" else self._region(expected="POINT, POLYGON or BOX")
+        of = self._shape()
         return self._make(lambda: Distance(length, of), start)
 
     def _scalar(self, op: Operator | None = None) -> Scalar:
@@ -276,10 +285,13 @@ class _Parser:
         self._expect(")")
         return self._make(lambda: Point(x, y), start)
 
-    def _text_or_region(self, op: Operator) -> str | Region:
+    def _text_or_region(self, op: Operator) -> str | Region | Point:
         if self._tokens[self._at][:1] == '"':
             return self._string()
-        return self._region(expected="a string, POLYGON or BOX")
+        return self._shape(expected="a string, POINT, POLYGON or BOX")
+
+    def _shape(self, op: Operator | None = None, expected: str = "POINT, POLYGON or BOX") -> Region | Point:
+        return self._point() if self._tokens[self._at].lower() == "point" else self._region(expected=expected)
 
     def _region(self, op: Operator | None = None, expected: str = "POLYGON or BOX") -> Region:
         from contrada.spatial.geometry.region import Box, Region
@@ -372,5 +384,5 @@ _READERS: Final[dict[Operator, Callable[[_Parser, Operator], object]]] = {
     Operator.WITHIN: _Parser._distance,
     Operator.BEYOND: _Parser._distance,
     **{_OPERATORS[word]: _Parser._scalar for word in _COMPARE},
-    **{op: _Parser._region for op in _MASKED if op is not Operator.CONTAINS},
+    **{op: _Parser._shape for op in _MASKED if op is not Operator.CONTAINS},
 }

@@ -188,6 +188,12 @@ def kind_of(value: Value) -> Kind:
     return _check_unusual(value)[0] if known is None else known[0]
 
 
+def is_point(value: object) -> bool:
+    """Whether something is a point that `kind_of` has been asked about, or one like it."""
+    known = _CHECKS.get(type(value))
+    return known is not None and known[0] is Kind.POINT
+
+
 def check_notification(notification: Mapping[str, object]) -> dict[str, Value]:
     """A new notification with every name checked and every value taken; `InvalidValue` names the attribute at fault."""
     if not isinstance(notification, Mapping):

@@ -3,6 +3,9 @@
 A distance constraint is, for all that only needs to know where it is, a relation to the box around its shape, grown by
 its length: so estimates treat it. Its shape stands in an arena of paths beside, by its handle; posted, it is in a
 CR-tree of such boxes for its name (spatial/distance/searching.py). Distances are exact under every discretization.
+
+A relation to a point, `contains` or `meets`, is one to a region at no distance from it, of which then the side decides
+on which the point lies; exact as well.
 """
 
 from __future__ import annotations
@@ -23,9 +26,12 @@ from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.distance import searching
 from contrada.spatial.distance.near import path_of
 from contrada.spatial.geometry import ring_arena
+from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box
-from contrada.spatial.relations.relation import DISJOINT
+from contrada.spatial.geometry.rings import IN, ON, locate
+from contrada.spatial.relations.relation import CONTAINS, DISJOINT, MEETS
+from contrada.spatial.storage.jit import kernel
 from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes, check_that
 
 if TYPE_CHECKING:
@@ -36,8 +42,10 @@ if TYPE_CHECKING:
     from contrada.forwarding.covering.budget import CoveringBudget
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.types.plugged import Settings
+    from contrada.spatial.relations.relate import Rings
 
-_FAR: Final = FIRST_MARK << 4  # marks distance constraints (records.py)
+_FAR: Final = FIRST_MARK << 4  # marks distance constraints (records.py), relations to points among them, and
+_AT: Final = FIRST_MARK << 5  # these besides
 _SHAPES: Final = {
     "paths.heap": (np.int64, ()),
     "paths.rows": (np.int64, (searching.COLUMNS,)),
@@ -60,16 +68,19 @@ class ShapeType(RegionType):
     def handle(self, name: int, constraint: Constraint) -> int:
         """The handle of a constraint, marked if it is one of a distance."""
         handle = super().handle(name, constraint)
-        if isinstance(constraint.value, Distance):
+        if constraint.at_point:
+            self._records.mark(handle, _FAR | _AT)
+        elif isinstance(constraint.value, Distance):
             self._records.mark(handle, _FAR)
         return handle
 
     def _made(self, handle: int, constraint: Constraint) -> None:
-        value = constraint.value
-        if not isinstance(value, Distance):
+        value = _distance_of(constraint.value)
+        if value is None:
             super()._made(handle, constraint)
             return
-        super()._made(handle, Constraint(constraint.name, _AS_RELATION[constraint.op], _grown(value)))
+        relation = _AS_RELATION.get(constraint.op, Operator.INTERSECTS)
+        super()._made(handle, Constraint(constraint.name, relation, _grown(value)))
         xy = path_of(value.of)[0]
         edges = len(xy) - 1
         self._far.reserve(handle + 1)
@@ -192,7 +203,7 @@ class ShapeType(RegionType):
                 out = np.empty(int(tree.state[c.CONSTRAINTS]) + c.CHUNK, np.int64)
                 stack = np.empty(searching.stack_size(tree), np.int64)
                 count = searching.search_near(tree, rows, heap, *path_of(value), stack, out, 0)
-                answers.append((place, out[:count].copy()))
+                answers.append((place, self._on_its_side(out[:count].copy(), value)))
         for name, places in points.items():
             tree = self._reaches[name].tree
             given = np.array([xy for place in places for xy in (values[place].x, values[place].y)]).reshape(-1, 2)
@@ -202,8 +213,27 @@ class ShapeType(RegionType):
             while (done := searching.search_near_points(tree, rows, heap, given, done, out, ends)) < len(places):
                 out = np.concatenate((out, np.empty_like(out)))
             spans = pairwise([0, *ends.tolist()])
-            answers += [(place, out[a:b]) for place, (a, b) in zip(places, spans, strict=True)]
+            found = [(place, out[a:b]) for place, (a, b) in zip(places, spans, strict=True)]
+            answers += [(place, self._on_its_side(each, values[place])) for place, each in found]
         return answers
+
+    def _on_its_side(self, handles: Ints, value: Any) -> Ints:
+        """Of the constraints whose shapes a value is near enough, those whose points it is also related to."""
+        at = self._records.flags[handles] & _AT != 0
+        if not at.any():
+            return handles
+        fits = np.ones(len(handles), np.bool_)
+        fits[at] = self._related(np.zeros(int(at.sum()), np.int64), handles[at], [value])
+        return handles[fits]
+
+    def _related(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
+        """Whether the value of each number is in its relation to the point of each handle."""
+        places, rings = placed(values)
+        held = np.empty(len(numbers), np.bool_)
+        wanted = np.array([self._records.get(handle)[1].mask for handle in handles.tolist()], np.int64)
+        heap = self._paths.array.view(np.float64)
+        _locate_pairs(heap, self._far.array[handles, searching.BLOCK], places, rings, numbers, wanted, held)
+        return held
 
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Decide the pairs of relations in one call, and those of distances in another."""
@@ -217,6 +247,9 @@ class ShapeType(RegionType):
         mine = np.empty(int(far.sum()), np.bool_)
         heap = self._paths.array.view(np.float64)
         searching.decide_pairs(self._far.array, heap, places, rings, numbers[far], handles[far], mine)
+        at = self._records.flags[handles[far]] & _AT != 0
+        if at.any():
+            mine[at] = self._related(numbers[far][at], handles[far][at], values)
         held[far] = mine
         self._learn_pairs(handles[far], mine)
         return held
@@ -256,7 +289,7 @@ class ShapeType(RegionType):
         for handle in far:
             _, op, value = self._records.get(handle)
             block, edges, flags, length = self._far.array[handle].tolist()
-            distance = cast("Distance", value)
+            distance = cast("Distance", _distance_of(value))
             xy = path_of(distance.of)[0]
             assert (ring_arena.ring_xy(self._paths.array.view(np.float64), block, edges) == xy).all()
             assert flags == _flags(op, distance)
@@ -266,6 +299,29 @@ class ShapeType(RegionType):
 
 
 _AS_RELATION: Final = {Operator.WITHIN: Operator.INTERSECTS, Operator.BEYOND: Operator.DISJOINT}
+
+
+def _distance_of(value: object) -> Distance | None:
+    """The distance that a constraint asks for at least; None of relations to regions."""
+    if isinstance(value, Point):
+        return Distance(0.0, value)
+    return value if isinstance(value, Distance) else None
+
+
+@kernel
+def _locate_pairs(
+    heap: Floats, blocks: Ints, places: Floats, rings: Rings, numbers: Ints, wanted: Ints, held: NDArray[np.bool_]
+) -> None:
+    """Whether the value of each number is in a wanted relation to the point at each block; points are in none."""
+    for i in range(numbers.shape[0]):
+        k = int(places[numbers[i], 0])
+        held[i] = False
+        if k >= 0:
+            axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
+            aboxes = rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]]
+            x, y = heap[blocks[i]], heap[blocks[i] + 1]
+            where = locate(x, y, axy, aboxes) if axy[0, 0] != MARK else locate_in(x, y, axy, aboxes)
+            held[i] = wanted[i] >> (CONTAINS if where == IN else MEETS if where == ON else DISJOINT) & 1 == 1
 
 
 def _flags(op: Operator, distance: Distance) -> int:

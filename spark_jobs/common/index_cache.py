@@ -15,7 +15,7 @@ import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,7 @@ from contrada.forwarding.segments.index_directory import MANIFEST, read_manifest
 from contrada.forwarding.segments.segment import Segment
 from contrada.spark_jobs.common.errors import OutOfReach
 from contrada.spark_jobs.common.garbage import freeze
+from contrada.spatial.geometry.region import Region
 from contrada.spatial.storage.regular_file import check_regular, read_regular
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.segments.gate import Gate
-    from contrada.spatial.geometry.region import Region
 
     Notifications = Columns | Sequence[Mapping[str, Any]]
 
@@ -174,7 +174,8 @@ class OpenSegment:
                 if place_of(constraint) is not None:
                     value = constraint.value
                     region = value.within if isinstance(value, TextMatch) else value
-                    found += [ring for part in cast("Region", region).rings for ring in part]
+                    if isinstance(region, Region):  # a point, or what is near a shape, has no outline
+                        found += [ring for part in region.rings for ring in part]
         return found
 
     def names(self, numbers: Ints) -> tuple[pa.Array, pa.Array]:

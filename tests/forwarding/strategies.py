@@ -139,6 +139,7 @@ def constraints(
             strings | st.sampled_from(FOLDS),
         ),
         st.builds(Constraint, names, st.sampled_from((*RELATIONS, Operator.CONTAINS)), regions),
+        st.builds(Constraint, names, st.sampled_from((Operator.CONTAINS, Operator.MEETS)), points),
         st.builds(Constraint, names, st.sampled_from(DISTANCES), st.builds(Distance, lengths, points | regions)),
         st.builds(
             Constraint,

@@ -61,6 +61,10 @@ def holds(constraint: Constraint, value: object) -> bool:
         if kind(value) != "geotext" or not wanted.keywords <= value.keywords:
             return False
         return wanted.within is None or shape(value.place).intersects(shape(wanted.within))
+    if op in (Operator.CONTAINS, Operator.MEETS) and kind(wanted) == "point":
+        return kind(value) == "region" and bool(
+            (shapely.contains if op is Operator.CONTAINS else shapely.touches)(shape(value), shape(wanted))
+        )
     if isinstance(wanted, Distance):
         if kind(value) not in ("point", "region"):
             return False
@@ -116,7 +120,7 @@ def denies(constraint: Constraint, value: object) -> bool:
     if isinstance(constraint.value, TextMatch):
         return kind(value) == "geotext" and not holds(constraint, value)
     wanted = constraint.value.values if constraint.op is Operator.IN else [constraint.value]
-    if isinstance(wanted[0], Distance):
+    if isinstance(wanted[0], Distance) or constraint.at_point:
         return kind(value) in ("point", "region") and not holds(constraint, value)
     kinds = {kind(each) for each in wanted} | ({"point"} if kind(wanted[0]) == "region" else set())
     return kind(value) in kinds and not holds(constraint, value)

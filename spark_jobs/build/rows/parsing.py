@@ -26,7 +26,6 @@ from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.filter import Filter, Predicate, as_filters
 from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.parse import parse
-from contrada.forwarding.language.values import Kind
 from contrada.forwarding.segments.gate import anchor_of
 from contrada.forwarding.segments.index_directory import KINDS, segment_kind
 from contrada.forwarding.segments.subscription_ids import MAX_ID, check_id
@@ -157,11 +156,7 @@ def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
         if isinstance(first.value, TextMatch) and type(first.value.within) is Box:
             return BOX_MATCH, *place, sorted(first.value.keywords), -1, None, None, 1, None
         # Neither a set of relations nor a region of several rings has a place there.
-        if (
-            first.kind is Kind.REGION
-            and first.op in RELATIONS
-            and not (region := cast("Region", first.value)).is_compound
-        ):
+        if first.mask and first.op in RELATIONS and not (region := cast("Region", first.value)).is_compound:
             ring = region.coords.ravel()
             shape = BOX if isinstance(region, Box) else POLYGON
             return shape, *place, None, RELATIONS.index(first.op), ring, None, 1, None

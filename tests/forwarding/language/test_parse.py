@@ -150,7 +150,7 @@ def test_meaning(text: str, expected: Filter | Predicate) -> None:
         ("x in 1", 1, 6, r'expected "\["'),
         ("x prefix 1", 1, 10, "a string"),
         ("x inside 1", 1, 10, "POLYGON or BOX"),
-        ("x contains 1", 1, 12, "a string, POLYGON or BOX"),
+        ("x contains 1", 1, 12, "a string, POINT, POLYGON or BOX"),
         ("x inside BOX(1 1, 0 0)", 1, 10, "x1 < x2"),
         ("x inside POLYGON((0 0, 1 0))", 1, 10, "vertices"),
         ("x inside POLYGON((0 0, 1 1, 1 0, 0 1))", 1, 10, "self-intersection"),
