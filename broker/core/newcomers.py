@@ -75,9 +75,9 @@ class OpenTable:
         assert self._newcomers is not None
         until = self._clock() + seconds
         while self._waiting:
-            id = next(iter(self._waiting))
-            interface, there = self._waiting.pop(id)
+            id, (interface, there) = next(iter(self._waiting.items()))
             (self._moved[id],) = self._table.add(interface, self._newcomers.filter(there))
+            del self._waiting[id]
             self._newcomers.remove(there)
             if self._clock() >= until:
                 return
