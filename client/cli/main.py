@@ -38,6 +38,7 @@ COMMANDS: Final = (
     "demo",
     "index",
     "subs",
+    "journal",
 )
 _ROOMS: Final = {
     "build_index": "jobs",
@@ -46,6 +47,7 @@ _ROOMS: Final = {
     "token": "access",
     "live": "access",
     "subs": "disk",
+    "journal": "disk",
 }
 _HELP: Final = ("--help", "-h")
 

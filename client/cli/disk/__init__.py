@@ -1,1 +1,1 @@
-"""Commands about what a broker keeps on disk: `contrada subs`."""
+"""Commands about what a broker keeps on disk: `contrada subs`, and `contrada journal` for the files themselves."""
