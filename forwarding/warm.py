@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contrada.forwarding.codec.msgpack import encode_notification
 from contrada.forwarding.covering.covering_set import CoveringSet
+from contrada.forwarding.language.lonlat import LONLAT, PLANE
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry.point import Point
@@ -98,11 +99,13 @@ def told_while_compiling(tell: Callable[[Progress], None], period: float = 5.0) 
         kernel_cache.compiled.remove(count)
 
 
-def compile_kernels(roads: RoadNetwork | None = None) -> None:
+def compile_kernels(roads: RoadNetwork | None = None, crs: str = PLANE) -> None:
     """Put a small table, and a set of filters for neighbours, through everything a broker does with them.
 
-    With a road network, `similar` too.
+    With a road network, `similar` too; with longitudes and latitudes, distances on the Earth.
     """
+    if crs == LONLAT:
+        _compile_earth()
     notifications: list[dict[str, Value]] = [
         {"x": 4, "s": "acb", "b": True},
         {"x": 4.5, "area": Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)])},
@@ -134,6 +137,12 @@ def _compile_crowded() -> None:
     for place in (ring, Point(0.5, 0.5)):
         table.match({"kind": 3, "area": place})
         table.match_many([{"kind": number, "area": place} for number in range(9)])
+
+
+def _compile_earth() -> None:
+    table: ForwardingTable[str] = ForwardingTable(crs=LONLAT)
+    table.add("i", "pos within 500 m of POINT(0 0) or x = 1 and pos within 1 km of BOX(0 0, 1 1)")
+    table.match_many([{"pos": Point(0.0, 0.0), "x": 1}, {"pos": Box(2, 2, 3, 3), "x": 1}])
 
 
 def _compile_plain() -> None:

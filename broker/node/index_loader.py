@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from contrada.broker.core.standing_index import Index, Loaded
 from contrada.broker.node.settings import parse_shard
-from contrada.errors import ContradaError, CorruptFile
+from contrada.broker.protocol.wire import PLANE
+from contrada.errors import ContradaError, CorruptFile, InvalidValue
 from contrada.spatial.storage.regular_file import read_regular
 
 if TYPE_CHECKING:
@@ -59,9 +60,10 @@ _MOST_BYTES: Final = 1 << 30  # of a manifest
 class IndexLoader:
     """Opens and verifies indexes on a worker's thread, in order."""
 
-    def __init__(self, worker: Worker, roads: RoadNetwork | None = None) -> None:
+    def __init__(self, worker: Worker, roads: RoadNetwork | None = None, crs: str = PLANE) -> None:
         self._worker = worker
         self._roads = roads
+        self._crs = crs
 
     def open(self, path: str, shard: str, done: Done) -> None:
         """Have an index opened; `done` will be called with it, or with what was wrong."""
@@ -74,6 +76,8 @@ class IndexLoader:
         self._worker.ask(lambda: damaged.extend(loaded.table.verify()), lambda: done(damaged))
 
     def _open(self, path: str, shard: str) -> Loaded | ContradaError:
+        if self._crs != PLANE:
+            return InvalidValue(f"{path}: indexes are built for the plane, and this broker's crs is {self._crs}")
         try:
             return open_index(path, shard, roads=self._roads, verify=True)  # nobody waits for it
         except ContradaError as error:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from contrada.broker.node.listener import Listener
 from contrada.broker.node.settings import Settings
+from contrada.broker.protocol.wire import PLANE
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
@@ -135,13 +136,15 @@ def _node(settings: Settings, listener: Listener, table: Table | None) -> tuple[
     from contrada.broker.node.index_loader import open_index
     from contrada.broker.node.metrics import Metrics
     from contrada.broker.node.node import Node
+    from contrada.forwarding.codec.in_degrees import decode_filter_in_degrees
     from contrada.forwarding.codec.msgpack import costly, decode_filter, decode_notification
 
     roads = _roads(settings)
     index = open_index(settings.index, settings.shard, roads=roads) if settings.index is not None else None
     metrics = Metrics()
-    codec = Codec(decode_notification, decode_filter, costly)
-    table = table or _new_table(roads, settings.matching)
+    read_filter = decode_filter if settings.crs == PLANE else decode_filter_in_degrees
+    codec = Codec(decode_notification, read_filter, costly)
+    table = table or _new_table(roads, settings.matching, settings.crs)
     return metrics, Node(settings, table, codec, metrics, index, roads, listener)
 
 
@@ -153,13 +156,14 @@ def _roads(settings: Settings) -> RoadNetwork | None:
     return network.open(settings.roads, d_max=settings.d_max)
 
 
-def _new_table(roads: RoadNetwork | None, matching: str) -> Table:
+def _new_table(roads: RoadNetwork | None, matching: str, crs: str) -> Table:
     """An empty forwarding table, its kernels compiled."""
     warm = import_module("contrada.forwarding.warm")
     with warm.told_while_compiling(_tell_progress):
-        warm.compile_kernels(roads)
+        warm.compile_kernels(roads, crs)
     made: type[Table] = import_module("contrada.forwarding.table.table").ForwardingTable
-    table: Table = made(road_network=roads, matching=matching)  # type: ignore[call-arg]  # a port says nothing of these
+    options = {"road_network": roads, "matching": matching, "crs": crs}
+    table: Table = made(**options)
     return table
 
 

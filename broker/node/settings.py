@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from contrada.broker.overlay.dial import Peer
 from contrada.broker.protocol.addresses import is_address, is_local
 from contrada.broker.protocol.messages import Limits
-from contrada.broker.protocol.wire import LIST_LENGTH, NAME_BYTES, Sync
+from contrada.broker.protocol.wire import LIST_LENGTH, NAME_BYTES, PLANE, SYSTEMS, Sync
 from contrada.broker.stored.limits import DurableLimits
 from contrada.errors import InvalidValue
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
@@ -51,6 +51,7 @@ class Settings:
     roads: str | Path | None = None  # the road network that `similar` asks, saved or .npz; None: it is refused
     d_max: float | None = None  # of an .npz: the distance beyond which nothing is similar
     matching: str = DEFAULT_MATCHING  # how the table matches: auto, counting or selective; answers are the same
+    crs: str = PLANE  # what coordinates are: "plane", or "lonlat" for degrees; alike in the whole overlay
     record: str | Path | None = None  # the directory to record into; None: nothing is recorded
     record_sync: str = Sync.INTERVAL
     record_file_bytes: int = 256 << 20  # of one file, before the next
@@ -100,6 +101,10 @@ class Settings:
         self.durable.check()
         matching_number(self.matching)
         parse_shard(self.shard)
+        if self.crs not in SYSTEMS:
+            raise InvalidValue(f"crs is one of {', '.join(SYSTEMS)}, not {self.crs!r}")
+        if self.crs != PLANE and self.index is not None:
+            raise InvalidValue(f"crs {self.crs} and an index do not go together: indexes are built for the plane")
         if self.shard and self.index is None:
             raise InvalidValue(f"shard {self.shard} of no index: name the index too")
         self._check_peers()
@@ -169,6 +174,7 @@ _TYPES: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
     ("listen", str, "an endpoint, as in tcp://127.0.0.1:7400"),
     ("id", str, "a string"),
     ("keys", (str, os.PathLike, type(None)), "a directory"),
+    ("crs", str, "a string"),
     ("insecure", bool, "true or false"),
     ("metrics", (str, type(None)), "HOST:PORT"),
     ("record", (str, os.PathLike, type(None)), "a directory"),

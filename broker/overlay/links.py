@@ -58,6 +58,7 @@ class Links:
         self._advertisements = advertisements
         self._clock = clock
         self._incarnation = incarnation
+        self._crs = settings.crs
         self._dialled: dict[bytes, Dial] = {}
         self._retired: list[bytes] = []
         self._attempts = 0
@@ -148,6 +149,9 @@ class Links:
         link = session.source
         if not isinstance(link, Neighbour) or link.up or link.id != message.broker:
             self._sessions.end(session, Code.BAD_FRAME, "a LINK that answers none")
+        elif message.crs != self._crs:
+            log.error("unlike coordinates", extra={"neighbour": message.broker, "crs": message.crs})
+            self._sessions.close(session, Bye(self._unlike(message)))
         elif message.broker in self._overlay.neighbours:
             self._sessions.close(session, Bye("linked already"))
         else:
@@ -178,6 +182,8 @@ class Links:
             raise Refusal(Code.DUPLICATE, f"{overlay.id} is this broker's own id")
         if message.advertisements != overlay.router.advertisements:
             raise Refusal(Code.VERSION, "advertisements are on at one end only: set them alike in the whole overlay")
+        if message.crs != self._crs:
+            raise Refusal(Code.VERSION, self._unlike(message))
         if overlay.stands_down:
             raise Refusal(Code.DUPLICATE, f"another broker has the id {overlay.id} too, and this one stands down")
         if len(overlay.neighbours) >= MOST_LINKS and broker not in overlay.neighbours:
@@ -187,6 +193,9 @@ class Links:
             raise Refusal(Code.DUPLICATE, f"another broker has the id {broker} too, and started later")
         if rival is not None and rival.dial is not None and overlay.id < broker:
             raise Refusal(Code.DUPLICATE, f"{overlay.id} has dialled {broker} itself, and its id is the smaller")
+
+    def _unlike(self, message: Link) -> str:
+        return f"crs is {message.crs} at {message.broker} and {self._crs} here: set it alike in the whole overlay"
 
     def _rival(self, broker: str) -> Neighbour | None:
         """Another link to the same broker, up or about to be."""
@@ -200,7 +209,7 @@ class Links:
         self._overlay.link_up(link)
 
     def _own_link(self) -> Link:
-        return Link(self._overlay.id, self._overlay.router.advertisements, self._incarnation)
+        return Link(self._overlay.id, self._overlay.router.advertisements, self._incarnation, self._crs)
 
     def session_ended(self, session: Session) -> None:
         """A link is lost, if it was one."""

@@ -11,6 +11,7 @@ before they are allocated, so that the cost of a hostile head is proportional to
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
@@ -84,6 +85,11 @@ def _encode_welcome(m: msg.Welcome) -> list[bytes]:
     return [_pack(head)]
 
 
+def _encode_link(m: msg.Link) -> list[bytes]:
+    told = () if m.crs == wire.PLANE else (m.crs,)
+    return [_pack((wire.LINK, m.broker, m.advertisements, m.incarnation, *told))]
+
+
 def _fields(kind: int) -> Callable[[Any], list[bytes]]:
     """Make the encoder for the messages whose head is their fields."""
     return lambda message: [_pack((kind, *(getattr(message, name) for name in message.__slots__)))]
@@ -114,7 +120,7 @@ _ENCODERS: dict[type, Callable[[Any], list[bytes]]] = {
     msg.IndexLoad: _fields(wire.INDEX_LOAD),
     msg.IndexAdd: _fields(wire.INDEX_ADD),
     msg.IndexRemove: _fields(wire.INDEX_REMOVE),
-    msg.Link: _fields(wire.LINK),
+    msg.Link: _encode_link,
     **durable_frames.ENCODERS,
 }
 
@@ -327,10 +333,11 @@ def _reply(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.
 
 
 def _link(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Link:
-    broker, advertisements, incarnation = arity("LINK", fields, 3)
+    broker, advertisements, incarnation, *crs = arity("LINK", fields, 4 if len(fields) == 4 else 3)
     if type(advertisements) is not bool:
         bad("advertisements must be a boolean")
-    return msg.Link(text("broker", broker), advertisements, integer("incarnation", incarnation))
+    link = msg.Link(text("broker", broker), advertisements, integer("incarnation", incarnation))
+    return replace(link, crs=text("crs", crs[0])) if crs else link
 
 
 def _attach(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Attach:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from contrada.broker.protocol.wire import MAX_INTEGER, Full
+from contrada.broker.protocol.wire import MAX_INTEGER, PLANE, Full
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -294,12 +294,14 @@ class IndexRemove:
 class Link:
     """C, B: make this session a link. C names its broker; B answers with its own id, and the link is up.
 
-    `incarnation` tells two broker processes of one id apart: the one that started later has the greater number.
+    `incarnation` tells two broker processes of one id apart: the one that started later has the greater number. `crs`
+    is what coordinates are, "plane" or "lonlat".
     """
 
     broker: str
     advertisements: bool
     incarnation: int = 0
+    crs: str = PLANE
 
 
 @dataclass(frozen=True, slots=True)

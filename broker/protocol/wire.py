@@ -12,6 +12,9 @@ MAGIC: Final = "contrada"
 VERSION: Final = 2  # the newest this package speaks: 2 has durable publishing and subscriptions
 OLDEST_VERSION: Final = 1  # the oldest it still understands
 
+PLANE: Final = "plane"  # what coordinates are, where nothing is said
+SYSTEMS: Final = (PLANE, "lonlat")
+
 # The first element of every message. Numbers are never reused. 32 to 63 belong to links between brokers.
 HELLO: Final = 1
 WELCOME: Final = 2

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.codec.limits import NO_LIMITS, Limits
 from contrada.forwarding.language.constraint import Constraint, Operator
-from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.language.distance import METRES, Distance
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet
 from contrada.forwarding.language.values import Kind, check_value, kind_of
@@ -66,10 +66,11 @@ def build_constraint(name: object, word: object, operand: object, limits: Limits
             return Constraint(name, op, Similar.trusted(_words_of(keywords, limits), at, alpha, tau))
         return Constraint(name, op, Similar(_words_of(keywords, limits), at, alpha, tau))
     if op in (Operator.WITHIN, Operator.BEYOND):
-        length, of = parts(operand, op, 2)
-        if type(length) not in (int, float):
-            raise CodecError(f"{op}: a distance is a number, not {describe(length)}")
-        return Constraint(name, op, Distance(length, shape(of)))
+        metres = type(operand) is list and len(operand) == 3
+        length, of, *unit = parts(operand, op, 3 if metres else 2)
+        if type(length) not in (int, float) or (metres and unit != [METRES]):
+            raise CodecError(f"{op}: a distance is a number, perhaps of metres, not {describe(operand)}")
+        return Constraint(name, op, Distance(length, shape(of), *unit))
     if op in _PATTERNS and type(operand) is str:
         length = len(operand.encode(errors="replace"))  # a lone surrogate is refused below
         if length > limits.pattern_length:

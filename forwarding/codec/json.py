@@ -7,7 +7,7 @@
     filter                 an array of filters, each an array of {"name": ..., "op": ..., "value": ...}
     operand of matches     (and of not matches) {"keywords": [...], "within": geometry or null}
     operand of similar     (and of not similar) {"keywords": [...], "at": point, "alpha": number, "tau": number}
-    operand of within      (and of beyond) {"distance": number, "of": geometry}
+    operand of within      (and of beyond) {"distance": number, "of": geometry}, perhaps with "unit": "m"
 
 Decoding is as strict as that of `codec`, under the same `Limits`: unknown and repeated members are refused, and
 whatever is wrong raises `CodecError`. Python's parser guards its own recursion, so nesting needs no limit here.
@@ -135,7 +135,7 @@ def _constraint_object(constraint: Constraint) -> dict[str, object]:
             "tau": value.tau,
         }
     elif isinstance(value, Distance):
-        plain = {"distance": value.length, "of": _to_plain(value.of)}
+        plain = {"distance": value.length, "of": _to_plain(value.of)} | ({"unit": value.unit} if value.unit else {})
     else:
         plain = _to_plain(value)
     return {"name": constraint.name, "op": constraint.op.value, "value": plain}
@@ -255,8 +255,9 @@ def _constraint_of(item: object, limits: Limits) -> Constraint:
         keywords, at, alpha, tau = _members(plain, "keywords", "at", "alpha", "tau")
         operand = [keywords, _geometry(at, limits), alpha, tau]
     elif op in ("within", "beyond"):
-        length, of = _members(plain, "distance", "of")
-        operand = [length, _geometry(of, limits)]
+        metres = type(plain) is dict and "unit" in plain
+        length, of, *unit = _members(plain, "distance", "of", *(["unit"] if metres else []))
+        operand = [length, _geometry(of, limits), *unit]
     else:
         operand = _from_plain(plain, limits) if rest else None
     return build_constraint(name, op, operand, limits)

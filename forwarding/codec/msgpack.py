@@ -5,7 +5,7 @@
     constraint    [name, operator, operand], or [name, "exists"], [name, "not exists"]
     operand       a value; for `in` an array of values; for `matches` and `not matches` [keywords, region or nil];
                   for `similar` and `not similar` [keywords, point, alpha, tau]; for `within` and `beyond`
-                  [distance, point or region]
+                  [distance, point or region], with "m" behind for metres
     value         msgpack's own bool, int, float64 and str; and ext types, doubles little-endian:
                   -1 time      msgpack's timestamp
                    1 point     x y
@@ -218,7 +218,7 @@ def _constraint_array(constraint: Constraint) -> list[object]:
     elif isinstance(value, Similar):
         value = [sorted(value.keywords), value.at, value.alpha, value.tau]
     elif isinstance(value, Distance):
-        value = [value.length, value.of]
+        value = [value.length, value.of, value.unit] if value.unit else [value.length, value.of]
     return [constraint.name, constraint.op.value, value]
 
 

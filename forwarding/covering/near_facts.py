@@ -12,7 +12,8 @@ the value has a point in a grown shape (it *touches* that), or that it has none 
 What touches A touches everything that A is a part of, and what is apart from A is apart from every part of it. So all
 that is asked is whether one grown shape is part of another, and `is_part` answers yes only where that is certain: for
 the same shape; where each vertex of the first is far enough inside the second, grown, and that is a point or a box and
-hence convex; or where the first shape lies in the second and is grown by no more. Rounding is always against a yes.
+hence convex; or where the first shape lies in the second and is grown by no more. Rounding is always against a yes. On
+the Earth, lengths are metres, there are no convex shapes but points; the triangle's inequality holds there too.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from contrada.forwarding.covering.budget import OF_REGIONS
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.values import Kind
+from contrada.spatial.distance.near import near_on_earth
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
 from contrada.spatial.relations.relate import relate
@@ -35,10 +37,11 @@ if TYPE_CHECKING:
     from contrada.forwarding.covering.budget import CoveringBudget
     from contrada.forwarding.language.constraint import Constraint
 
-Grown: TypeAlias = "tuple[Point | Region, float]"
+Grown: TypeAlias = "tuple[Point | Region, float, str]"  # a shape, a length and its unit
 
 _APART: Final = 1 << DISJOINT
 _WITHIN: Final = Relation.INSIDE.mask | Relation.COVERED_BY.mask | Relation.EQUALS.mask
+_CENTIMETRE: Final = 0.01  # metres, far above what distances on the Earth are wrong by
 _ROUNDING: Final = 1e-12  # far above the errors of the few operations that a distance takes, relative to its terms
 
 
@@ -55,14 +58,15 @@ class NearFacts(NamedTuple):
         for constraint in constraints:
             value = constraint.value
             if isinstance(value, Distance):
-                (facts.touched if constraint.op is Operator.WITHIN else facts.apart).append((value.of, value.length))
+                grown = value.of, value.length, value.unit
+                (facts.touched if constraint.op is Operator.WITHIN else facts.apart).append(grown)
             elif constraint.at_point:
-                facts.touched.append((cast("Point", value), 0.0))
+                facts.touched.append((cast("Point", value), 0.0, ""))
             elif constraint.kind is Kind.REGION:
                 if not constraint.mask & _APART:
-                    facts.touched.append((cast("Region", value), 0.0))
+                    facts.touched.append((cast("Region", value), 0.0, ""))
                 elif constraint.mask == _APART:
-                    facts.apart.append((cast("Region", value), 0.0))
+                    facts.apart.append((cast("Region", value), 0.0, ""))
         return facts
 
     def contradict(self, budget: CoveringBudget) -> bool:
@@ -73,10 +77,10 @@ class NearFacts(NamedTuple):
         """Whether the constraint, on a region or point, holds on whatever is as they say."""
         value = constraint.value
         if isinstance(value, Distance):
-            wanted: Grown = value.of, value.length
+            wanted: Grown = value.of, value.length, value.unit
             touches, apart = constraint.op is Operator.WITHIN, constraint.op is Operator.BEYOND
         else:
-            wanted = cast("Region", value), 0.0
+            wanted = cast("Region", value), 0.0, ""
             touches, apart = constraint.mask & INTERSECTS == INTERSECTS, bool(constraint.mask & _APART)
         if touches and any(is_part(mine, wanted, budget) for mine in self.touched):
             return True
@@ -85,16 +89,23 @@ class NearFacts(NamedTuple):
 
 def is_part(inner: Grown, outer: Grown, budget: CoveringBudget) -> bool:
     """Whether all points of one grown shape are certainly points of another. Pays for what it looks at."""
-    (a, near), (b, far) = inner, outer
+    (a, near, unit), (b, far, other) = inner, outer
     budget.spend(OF_REGIONS)
+    if unit != other and near and far:
+        return False
     if a == b:
         return near <= far
-    if isinstance(b, Point | Box):
+    on_earth = bool(unit or other)
+    if on_earth and isinstance(a, Point) and isinstance(b, Point):
+        return near + _CENTIMETRE < far and near_on_earth(a, b, far - near - _CENTIMETRE)
+    if isinstance(b, Point) and on_earth:
+        return False
+    if isinstance(b, Point | Box) and not on_earth:
         budget.spend(0, len(_vertices(a)))
         return _is_in_convex(a, near, b, far)
     if near > far:
         return False
-    budget.spend(0, len(_vertices(a)) + len(b))
+    budget.spend(0, len(_vertices(a)) + len(cast("Region", b)))
     return relate(a, b).mask & (INTERSECTS if isinstance(a, Point) else _WITHIN) != 0
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.filter import Filter
     from contrada.forwarding.language.values import Value
     from contrada.spatial.geometry.region import Point, Region
+
+
+_METRES_PER_DEGREE: Final = 111_320.0  # about
 
 
 def witnesses(f: Filter) -> dict[str, list[Value]] | None:
@@ -154,12 +157,14 @@ def _around(distance: Distance) -> Iterator[Point]:
     """Yield points of the shape, some that are nearly as far away as the distance goes, and some beyond it."""
     from contrada.spatial.geometry.point import Point
 
-    shape, reach = distance.of, distance.length
+    shape, reach = distance.of, distance.length / _METRES_PER_DEGREE if distance.unit else distance.length
     corners = [[shape.x, shape.y]] if isinstance(shape, Point) else shape.coords[[0, len(shape) // 2]].tolist()
     x1, y1, x2, y2 = shape.bounds
     places = [*corners, (x1 - 0.999 * reach, y1), (x2 + 0.999 * reach, y2), (x1, y1 - 0.999 * reach)]
     places += [(x2, y2 + 0.999 * reach), (x1 - 2 * reach - 1, y1), (x2 + 2 * reach + 1, y2 + 2 * reach + 1)]
     for x, y in places:
+        if distance.unit and not (-180 < x <= 180 and -90 <= y <= 90):
+            continue
         try:
             yield Point(float(x), float(y))
         except InvalidValue:  # beyond the largest coordinate: the others may do

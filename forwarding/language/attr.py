@@ -138,13 +138,16 @@ class Attribute:
             raise InvalidValue("relates needs at least one relation")
         return self._filter(relations_operator(mask), to)
 
-    def within(self, distance: float, *, of: Point | Region | Any) -> Filter:
-        """The nearest point of the value is at most this distance away from the shape, a point or region."""
-        return self._filter(Operator.WITHIN, Distance(distance, of))
+    def within(self, distance: float, unit: str = "", *, of: Point | Region | Any) -> Filter:
+        """The nearest point of the value is at most this distance away from the shape, a point or region.
 
-    def beyond(self, distance: float, *, of: Point | Region | Any) -> Filter:
+        A unit, `m` or `km`, makes it a distance on the Earth, between longitudes and latitudes.
+        """
+        return self._filter(Operator.WITHIN, Distance(distance, of, unit))
+
+    def beyond(self, distance: float, unit: str = "", *, of: Point | Region | Any) -> Filter:
         """The whole value is farther away from the shape than this distance."""
-        return self._filter(Operator.BEYOND, Distance(distance, of))
+        return self._filter(Operator.BEYOND, Distance(distance, of, unit))
 
     def matches(self, keywords: str | Iterable[str], within: Region | Any = None) -> Filter:
         """The value is geotext that has all these keywords and, if a region is given, a place that intersects it."""

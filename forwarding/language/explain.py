@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.language.lonlat import holds_in_degrees
 from contrada.forwarding.language.operands import Negated
 from contrada.forwarding.language.values import Kind, check_notification, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.filter import Filter
     from contrada.forwarding.language.operands import Similar
     from contrada.forwarding.language.values import Notification
@@ -54,10 +55,12 @@ def explain(
     notification: Mapping[str, object],
     discretization: Discretization,
     roads: RoadNetwork | None,
+    *,
+    degrees: bool = False,
 ) -> Explanation:
     """Evaluate each constraint by its definition and say why."""
     checked = check_notification(notification)
-    verdicts = tuple(_verdict(each, checked, discretization, roads) for each in filter.constraints)
+    verdicts = tuple(_verdict(each, checked, discretization, roads, degrees) for each in filter.constraints)
     return Explanation(filter, interface, all(verdict.held for verdict in verdicts), verdicts)
 
 
@@ -66,13 +69,15 @@ def _verdict(
     notification: Notification,
     discretization: Discretization,
     roads: RoadNetwork | None,
+    degrees: bool,
 ) -> Verdict:
     value = notification.get(constraint.name)
     if value is None:
         absent = constraint.op is Operator.NOT_EXISTS
         return Verdict(constraint, absent, f"the notification has no attribute {constraint.name!r}")
     kind = kind_of(value)
-    held = constraint.holds(value, discretization=discretization, roads=roads)
+    holds = holds_in_degrees if degrees else Constraint.holds
+    held = holds(constraint, value, discretization=discretization, roads=roads)
     wanted = constraint.kind
     if wanted is not None and kind is not wanted and not (kind is Kind.POINT and wanted is Kind.REGION):
         return Verdict(constraint, False, f"the value {value!r} is a {_word(kind)}, and it asks for a {_word(wanted)}")
@@ -95,10 +100,11 @@ def _verdict(
 
 def _away(constraint: Constraint, kind: Kind, value: Any) -> str:
     distance = cast("Distance", constraint.value)
-    far = distance.measure(value)
+    measured, unit = distance.measure(value), distance.unit and f" {distance.unit}"
+    far, most = f"{measured:.12g}{unit}", f"{distance.length:.12g}{unit}"
     if distance.near(value):
-        return f"the nearest point of the {_word(kind)} is {far:.12g} away, and {distance.length:.12g} is the most"
-    return f"the {_word(kind)} is {far:.12g} away, more than {distance.length:.12g}"
+        return f"the nearest point of the {_word(kind)} is {far} away, and {most} is the most"
+    return f"the {_word(kind)} is {'10,000 km or more' if measured == math.inf else far} away, more than {most}"
 
 
 def _likeness(wanted: Similar, text: GeoText, roads: RoadNetwork) -> str:

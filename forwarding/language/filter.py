@@ -15,6 +15,7 @@ from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.formatting import EVERYTHING
+from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.language.negation import MAX_FILTERS, negate
 from contrada.forwarding.language.values import Kind, check_notification
 
@@ -213,14 +214,14 @@ Expression: TypeAlias = Constraint | Filter | Predicate
 """Whatever may be subscribed to, besides text."""
 
 
-def as_filters(expression: Expression | str) -> tuple[Filter, ...]:
+def as_filters(expression: Expression | str, crs: str = PLANE) -> tuple[Filter, ...]:
     """The filters of a constraint, filter, predicate or text; `InvalidValue` for anything else."""
     if isinstance(expression, Filter | Predicate):
         return expression.filters
     if isinstance(expression, str):
         from contrada.forwarding.language.parse import parse
 
-        return parse(expression).filters
+        return parse(expression, crs).filters
     return (_as_filter(expression),)
 
 

@@ -41,7 +41,7 @@ def format_constraint(constraint: Constraint) -> str:
         place, alpha, tau = format_point(value.at), format_number(value.alpha), format_number(value.tau)
         return f"{name} {op} {_format_keywords(value.keywords)} at {place} alpha {alpha} tau {tau}"
     if isinstance(value, Distance):
-        return f"{name} {op} {format_number(value.length)} of {format_shape(value.of)}"
+        return f"{name} {op} {format_length(value)} of {format_shape(value.of)}"
     if constraint.kind is Kind.REGION and not constraint.at_point:
         return f"{name} {op} {format_region(cast('Region', value))}"
     return f"{name} {op} {format_scalar(cast('Scalar', value))}"
@@ -85,6 +85,13 @@ def format_scalar(value: Scalar) -> str:
 def format_point(point: Point) -> str:
     """A POINT literal."""
     return f"POINT({_format_position(point.x, point.y)})"
+
+
+def format_length(distance: Distance) -> str:
+    """A length with its unit, if it has one: whole kilometres as such."""
+    if distance.unit and distance.length and distance.length % 1000 == 0:
+        return f"{format_number(distance.length / 1000)} km"
+    return format_number(distance.length) + (" m" if distance.unit else "")
 
 
 def format_shape(shape: Point | Region) -> str:

@@ -6,7 +6,8 @@
     constraint = name { "not" } ( compare scalar | "exists" | "in" "[" scalar { "," scalar } "]"
                | "between" scalar "and" scalar | ( "prefix" | "suffix" | "like" | "~=" ) string
                | "contains" ( string | region | point ) | relation { "or" relation } ( region | point )
-               | ( "within" | "beyond" ) number "of" ( point | region ) | "matches" keywords [ "within" region ]
+               | ( "within" | "beyond" ) number [ "m" | "km" ] "of" ( point | region )
+               | "matches" keywords [ "within" region ]
                | "similar" keywords "at" point "alpha" number "tau" number ) ;
 
 `docs/filters.md` has the whole grammar. Words are recognised in any case; names and strings are taken as written. The
@@ -30,9 +31,10 @@ from contrada.errors import FilterSyntaxError, InvalidValue
 from contrada.forwarding.language import tokens
 from contrada.forwarding.language.at_point import relations_to_point
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
-from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.language.distance import UNITS, Distance
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.formatting import EVERYTHING, RESERVED
+from contrada.forwarding.language.lonlat import LONLAT, PLANE, box_in_degrees
 from contrada.forwarding.language.negation import all_of, negate_constraint
 from contrada.forwarding.language.operands import Similar, TextMatch
 from contrada.forwarding.language.values import Kind, kind_of
@@ -57,8 +59,8 @@ _WORDS: Final = tuple(op.value for op in Operator if op.value not in _COMPARE an
 _AFTER_TRUE: Final = frozenset(("", ")", "and", "or"))
 
 
-def parse(text: str) -> Filter | Predicate:
-    """The filter or predicate that a text describes.
+def parse(text: str, crs: str = PLANE) -> Filter | Predicate:
+    """The filter or predicate that a text describes. With `crs="lonlat"` a box may cross the 180th meridian.
 
     >>> parse('stock = "MTK" and price < 100 or stock = "DYS"')
     <Predicate price < 100 and stock = "MTK" or stock = "DYS">
@@ -66,9 +68,9 @@ def parse(text: str) -> Filter | Predicate:
     if not isinstance(text, str):
         raise FilterSyntaxError(f"a filter's text is a string, not {type(text).__name__}")
     try:
-        return _Parser(text, tokens.ORDINARY).parse()
+        return _Parser(text, tokens.ORDINARY, crs).parse()
     except (_Unusual, tokens.Unreadable):
-        return _Parser(text, tokens.EXACT).parse()
+        return _Parser(text, tokens.EXACT, crs).parse()
 
 
 class _Unusual(Exception):
@@ -78,9 +80,10 @@ class _Unusual(Exception):
 class _Parser:
     """One pass over the tokens of one text. `_tokens` ends with the empty token."""
 
-    __slots__ = ("_at", "_depth", "_exact", "_text", "_tokens")
+    __slots__ = ("_at", "_box", "_depth", "_exact", "_text", "_tokens")
 
-    def __init__(self, text: str, scanner: tokens.Scanner) -> None:
+    def __init__(self, text: str, scanner: tokens.Scanner, crs: str) -> None:
+        self._box: Callable[[float, float, float, float], Region] = box_in_degrees if crs == LONLAT else _box
         self._text = text
         self._exact = scanner is tokens.EXACT
         self._tokens: list[str] = scanner.findall(text)
@@ -234,9 +237,12 @@ class _Parser:
     def _distance(self, op: Operator) -> Distance:
         start = self._at
         length = self._number()
+        unit = self._tokens[self._at].lower()
+        if unit in UNITS:
+            self._at += 1
         self._expect("of")
         of = self._shape()
-        return self._make(lambda: Distance(length, of), start)
+        return self._make(lambda: Distance(length, of, unit if unit in UNITS else ""), start)
 
     def _scalar(self, op: Operator | None = None) -> Scalar:
         token = self._tokens[self._at]
@@ -294,14 +300,14 @@ class _Parser:
         return self._point() if self._tokens[self._at].lower() == "point" else self._region(expected=expected)
 
     def _region(self, op: Operator | None = None, expected: str = "POLYGON or BOX") -> Region:
-        from contrada.spatial.geometry.region import Box, Region
+        from contrada.spatial.geometry.region import Region
 
         start = self._at
         shape = self._tokens[start]
         if shape[-1:] == ")" and len(shape) > 1:
             self._at += 1
             try:
-                return Box(*tokens.read_corners(shape)) if shape[0] in "bB" else Region(tokens.read_ring(shape))
+                return self._box(*tokens.read_corners(shape)) if shape[0] in "bB" else Region(tokens.read_ring(shape))
             except InvalidValue as error:
                 self._refuse(error, start)
         if self._accept("box"):
@@ -310,7 +316,7 @@ class _Parser:
             self._expect(",")
             x2, y2 = self._position()
             self._expect(")")
-            return self._make(lambda: Box(x1, y1, x2, y2), start)
+            return self._make(lambda: self._box(x1, y1, x2, y2), start)
         if self._accept("multipolygon"):
             parts = self._list("(", self._rings, ")")
             return self._make(lambda: Region({"type": "MultiPolygon", "coordinates": parts}), start)
@@ -369,6 +375,12 @@ class _Parser:
         if not self._exact:
             raise _Unusual
         raise FilterSyntaxError(tokens.show(self._text, tokens.position(self._text, at) + offset, message)) from None
+
+
+def _box(x1: float, y1: float, x2: float, y2: float) -> Region:
+    from contrada.spatial.geometry.region import Box
+
+    return Box(x1, y1, x2, y2)
 
 
 _READERS: Final[dict[Operator, Callable[[_Parser, Operator], object]]] = {

@@ -16,6 +16,7 @@ import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.language.lonlat import PLANE, check_crs
 from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.state.guard import check_shapes, guard_table
 from contrada.forwarding.state.hashes import Hashes
@@ -71,7 +72,12 @@ def save_table(path: str | os.PathLike[str], state: TableState) -> None:
         kind=KIND,
         version=VERSION,
         arrays=arrays,
-        meta={"simplify": state.simplify, "uniform": sampled, "geotext_index": state.settings.geotext_index},
+        meta={
+            "simplify": state.simplify,
+            "uniform": sampled,
+            "geotext_index": state.settings.geotext_index,
+            "crs": state.settings.crs,
+        },
     )
 
 
@@ -83,7 +89,12 @@ def load_table(path: str | os.PathLike[str], roads: RoadNetwork | None, verify: 
         check_shapes(arrays)
         uniform = meta["uniform"]
         state = TableState(
-            Settings(EXACT if uniform is None else Uniform(*uniform), meta["geotext_index"], roads),
+            Settings(
+                EXACT if uniform is None else Uniform(*uniform),
+                meta["geotext_index"],
+                roads,
+                check_crs(meta.get("crs", PLANE)),
+            ),
             meta["simplify"],
             Memory.over(
                 {name: GrowableArray.over(arrays[name]) for name in (*_TOPS, "fields")},

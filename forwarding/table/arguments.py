@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from contrada.errors import InvalidValue
+from contrada.forwarding.batches.columns import Columns
+from contrada.forwarding.language.lonlat import notification_in_degrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,6 +40,13 @@ def listed(notifications: Iterable[Mapping[str, object]]) -> list[Mapping[str, o
     if isinstance(notifications, list):
         return notifications
     return list(_iterated(notifications, "a list of notifications"))
+
+
+def given_in_degrees(notifications: Columns | Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
+    """Notifications as a table of longitudes and latitudes takes them; by columns it takes none."""
+    if isinstance(notifications, Columns):
+        raise InvalidValue("a table of longitudes and latitudes takes notifications one by one, not by columns")
+    return [notification_in_degrees(each) for each in notifications]
 
 
 def _iterated(things: Iterable[_T], what: str) -> Iterator[_T]:

@@ -19,6 +19,7 @@ from contrada.forwarding.covering.simplify import Weigher, split_redundant
 from contrada.forwarding.kernels.change.adding import I_COUNT
 from contrada.forwarding.kernels.change.changing import MOVES, add_filters, choosers, remove_filter, repost_filters
 from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.language.lonlat import LONLAT, filter_in_degrees
 from contrada.forwarding.language.values import Kind
 from contrada.forwarding.types.plugged import TYPES, make_type
 from contrada.spatial.relations.relate import EXACT
@@ -269,8 +270,10 @@ class Changer:
         interface_numbers: list[int] = []
         void: list[bool] = []
         names, number = self._names.numbers, self._names.number
-        for interface, each in pairs:
+        degrees = self._settings.crs == LONLAT
+        for interface, given in pairs:
             interface_numbers.append(self._interfaces.number(interface))
+            each = filter_in_degrees(given) if degrees else given
             constraints = each.constraints
             redundant: tuple[Constraint, ...] = ()
             unsatisfiable = False

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
+from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.batches.bodies import decode_some
 from contrada.forwarding.batches.encode import Values, encode_notifications
 from contrada.forwarding.kernels.match.matching import match_batch
 from contrada.forwarding.kernels.match.verifying import C_FOUND, C_PAIRS, C_PENDING, C_SUSPECTS
 from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.language.lonlat import notification_in_degrees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
 
-    from contrada.errors import CodecError
     from contrada.forwarding.kernels.match.batch import Batch
     from contrada.forwarding.kernels.match.verifying import Scratch
     from contrada.forwarding.kernels.memory.layout import Ints
@@ -88,6 +89,27 @@ def match_by_pieces(
                 found.insert(place, matched)
             refused |= {start + place: error for place, error in wrong.items()}
         answers += found
+    return answers, refused
+
+
+def match_in_degrees(
+    bodies: Sequence[bytes], match_many: Callable[[Sequence[Mapping[str, object]]], Sequence[Set[_T]]]
+) -> tuple[list[Set[_T]], dict[int, CodecError]]:
+    """As `match_by_pieces`, by a table of longitudes and latitudes: places are looked at one by one."""
+    answers: list[Set[_T]] = []
+    refused: dict[int, CodecError] = {}
+    for start in range(0, len(bodies), MATCH_AT_ONCE):
+        piece = bodies[start : start + MATCH_AT_ONCE]
+        notifications, wrong = decode_some(piece, [*range(len(piece))])
+        taken: list[Mapping[str, object]] = []
+        for place, each in enumerate(notifications):
+            try:
+                taken.append(notification_in_degrees(each))
+            except InvalidValue as error:
+                taken.append({})
+                wrong[place] = CodecError(str(error))
+        answers += match_many(taken)
+        refused |= {start + place: error for place, error in wrong.items()}
     return answers, refused
 
 

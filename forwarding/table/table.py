@@ -29,15 +29,22 @@ from contrada.forwarding.kernels.change.adding import I_FIRST
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.explain import Explanation, explain
 from contrada.forwarding.language.filter import as_filters, vertices_of
+from contrada.forwarding.language.lonlat import LONLAT, PLANE, check_crs, notification_in_degrees
 from contrada.forwarding.state.file import load_table, save_table
 from contrada.forwarding.state.lock import ReadersWriter
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
 from contrada.forwarding.state.state import TableState, TableStats, table_stats
 from contrada.forwarding.table.answers import interface_sets, pairs_of, runs, shared_sets
-from contrada.forwarding.table.arguments import hashed, interface_filter_pairs, listed
+from contrada.forwarding.table.arguments import given_in_degrees, hashed, interface_filter_pairs, listed
 from contrada.forwarding.table.changer import Changer
 from contrada.forwarding.table.interfaces import InterfaceT
-from contrada.forwarding.table.matcher import MATCH_AT_ONCE, match_by_pieces, match_encoded, match_notifications
+from contrada.forwarding.table.matcher import (
+    MATCH_AT_ONCE,
+    match_by_pieces,
+    match_encoded,
+    match_in_degrees,
+    match_notifications,
+)
 from contrada.forwarding.table.rebuild import Rebuilder
 from contrada.forwarding.types.plugged import Settings, check_roads
 from contrada.spatial.relations.relate import EXACT, Discretization, Uniform
@@ -73,7 +80,8 @@ class ForwardingTable(Generic[InterfaceT]):
 
     `discretization` decides relations of regions, `geotext_index` names the index behind `matches`, `road_network` is
     what `similar` asks. With `simplify`, filters that another filter of the same interface covers are kept
-    aside; no answer depends on it. A table that samples relations (`Uniform`) never simplifies.
+    aside; no answer depends on it. A table that samples relations (`Uniform`) never simplifies. With `crs="lonlat"`
+    coordinates are longitudes and latitudes (language/lonlat.py).
     """
 
     def __init__(
@@ -83,6 +91,7 @@ class ForwardingTable(Generic[InterfaceT]):
         road_network: RoadNetwork | None = None,
         simplify: bool = True,
         matching: str = DEFAULT_MATCHING,
+        crs: str = PLANE,
     ) -> None:
         if not isinstance(discretization, Discretization):
             raise InvalidValue(f"discretization is EXACT or a Uniform, not {discretization!r}")
@@ -93,7 +102,7 @@ class ForwardingTable(Generic[InterfaceT]):
         check_roads(road_network)
         # Covers and conflicts are theorems about exact relations; sampled ones need not obey them.
         simplify = simplify and not isinstance(discretization, Uniform)
-        state = TableState(Settings(discretization, geotext_index, road_network), simplify)
+        state = TableState(Settings(discretization, geotext_index, road_network, check_crs(crs)), simplify)
         state.memory.state[layout.S_MATCHING] = matching_number(matching)
         self._take(state)
 
@@ -102,8 +111,14 @@ class ForwardingTable(Generic[InterfaceT]):
         self._state = state
         self._memory, self._names, self._interfaces = state.memory, state.names, state.interfaces
         self._types = state.types
+        self._degrees = state.settings.crs == LONLAT
         self._changer = Changer(state)
         self._lock = ReadersWriter()
+
+    @property
+    def crs(self) -> str:
+        """What coordinates are: "plane" or "lonlat"."""
+        return self._state.settings.crs
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be copied or pickled: two tables must not share one memory."""
@@ -124,7 +139,7 @@ class ForwardingTable(Generic[InterfaceT]):
         waiting: list[tuple[InterfaceT, Filter]] = []
         try:
             for interface, expression in interface_filter_pairs(pairs):
-                filters = as_filters(expression)
+                filters = as_filters(expression, self.crs)
                 counts.append(len(filters))
                 waiting += [(interface, each) for each in filters]
                 while len(waiting) >= _ADD:
@@ -155,7 +170,7 @@ class ForwardingTable(Generic[InterfaceT]):
         """
         piece: list[tuple[InterfaceT, Filter]] = []
         room = PIECE
-        for each in as_filters(filter)[start:]:
+        for each in as_filters(filter, self.crs)[start:]:
             cost = 1 + vertices_of(each) // _VERTICES
             if piece and cost > room:
                 yield self._add(piece)
@@ -242,6 +257,8 @@ class ForwardingTable(Generic[InterfaceT]):
         What the codec refuses matches nothing; its place, and the reason, are in the second answer. Equal answers may
         be one object.
         """
+        if self._degrees:
+            return match_in_degrees(bodies, self._interfaces_of)
         return match_by_pieces(bodies, self._match_plain, self._interfaces_of, _FEW)
 
     def match_filters(self, notification: Mapping[str, object]) -> list[int]:
@@ -262,7 +279,8 @@ class ForwardingTable(Generic[InterfaceT]):
         Notifications may be given by columns, as analytical files hold them. The filters of one notification come in no
         order. The whole batch is matched in one piece.
         """
-        return self.match_batch_pairs(lambda: encode_given(notifications, self._names.numbers))
+        given = given_in_degrees(notifications) if self._degrees else notifications
+        return self.match_batch_pairs(lambda: encode_given(given, self._names.numbers))
 
     def interface_numbers(self, ids: Ints) -> tuple[Ints, Sequence[InterfaceT]]:
         """The interfaces of filters that were just matched: places in a list of names, and that list."""
@@ -358,6 +376,8 @@ class ForwardingTable(Generic[InterfaceT]):
     def _match(
         self, notifications: Sequence[Mapping[str, object]], *, whole: bool
     ) -> tuple[list[int], list[int], list[int], Ints]:
+        if self._degrees:
+            notifications = [notification_in_degrees(each) for each in notifications]
         return match_notifications(notifications, self._names.numbers, self._memory, self._types, whole=whole)
 
     def explain(self, notification: Mapping[str, object], id: int) -> Explanation:
@@ -367,7 +387,8 @@ class ForwardingTable(Generic[InterfaceT]):
             interface = self._interfaces.objects[int(self._memory.index.filters[row, layout.F_INTERFACE])]
             found = self._rebuilder().filter(row)
         settings = self._state.settings
-        return explain(found, interface, notification, settings.discretization, settings.road_network)
+        given = notification_in_degrees(notification) if self._degrees else notification
+        return explain(found, interface, given, settings.discretization, settings.road_network, degrees=self._degrees)
 
     def filter(self, id: int) -> Filter:
         """The filter of that id, equal to what was added. `KeyError` when there is none."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.language.lonlat import PLANE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +37,7 @@ class Settings(NamedTuple):
     discretization: Discretization
     geotext_index: str
     road_network: RoadNetwork | None
+    crs: str = PLANE  # what coordinates are (language/lonlat.py)
 
 
 def check_roads(roads: object) -> None:

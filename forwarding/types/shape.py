@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
+from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.language.lonlat import LONLAT, other_side
 from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
 from contrada.forwarding.types.records import FIRST_MARK
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.covering.budget import CoveringBudget
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.types.plugged import Settings
+    from contrada.spatial.cr_tree.layout import Tree
     from contrada.spatial.relations.relate import Rings
 
 _FAR: Final = FIRST_MARK << 4  # marks distance constraints (records.py), relations to points among them, and
@@ -59,6 +62,7 @@ class ShapeType(RegionType):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
+        self._degrees = settings.crs == LONLAT
         self._reaches: dict[int, CRTree] = {}  # by name, of posted distance constraints
         self._paths = GrowableArray(0, 256)
         self._far = GrowableArray(searching.COLUMNS, 16)  # by handle
@@ -67,10 +71,13 @@ class ShapeType(RegionType):
 
     def handle(self, name: int, constraint: Constraint) -> int:
         """The handle of a constraint, marked if it is one of a distance."""
+        distance = constraint.value
+        if isinstance(distance, Distance) and distance.unit and not self._degrees:
+            raise InvalidValue(f"{constraint}: metres need longitudes and latitudes: a table or broker of crs lonlat")
         handle = super().handle(name, constraint)
         if constraint.at_point:
             self._records.mark(handle, _FAR | _AT)
-        elif isinstance(constraint.value, Distance):
+        elif isinstance(distance, Distance):
             self._records.mark(handle, _FAR)
         return handle
 
@@ -179,14 +186,26 @@ class ShapeType(RegionType):
 
     def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
         """Search both trees of each value's name."""
-        if not self._reaches:
+        if not self._reaches and not self._degrees:
             return super().search(names, values)
         answers: list[Ints | None] = self._search(names, values) if self._trees else [None] * len(names)
+        if self._degrees and self._trees:
+            self._add_other_sides(names, values, answers)
         for place, found in self._search_far(names, values):
             before = answers[place]
             answers[place] = found if before is None else np.concatenate((before, found))
         self._learn_search(names, values, answers)
         return answers
+
+    def _add_other_sides(self, names: Sequence[int], values: Sequence[Any], answers: list[Ints | None]) -> None:
+        """Let points on the 180th meridian be on both sides of it (lonlat.py says how)."""
+        for place, value in enumerate(values):
+            mine = answers[place]
+            if mine is not None and (other := other_side(value)) is not None:
+                theirs = self._trees[names[place]].search(other)
+                either, both = np.union1d(mine, theirs), np.intersect1d(mine, theirs)
+                apart = self._rows.array[either, 2] & _APART != 0
+                answers[place] = either[~apart | np.isin(either, both)]
 
     def _search_far(self, names: Sequence[int], values: Sequence[Any]) -> list[tuple[int, Ints]]:
         """The places of values, and the distance constraints that each satisfies."""
@@ -196,11 +215,14 @@ class ShapeType(RegionType):
         for place, (name, value) in enumerate(zip(names, values, strict=True)):
             if name not in self._reaches:
                 continue
-            if type(value) is Point:
+            if type(value) is Point and not self._degrees:
                 points.setdefault(name, []).append(place)
             else:
                 tree = self._reaches[name].tree
                 out = np.empty(int(tree.state[c.CONSTRAINTS]) + c.CHUNK, np.int64)
+                if self._degrees:
+                    answers.append((place, self._search_earth(tree, value, out)))
+                    continue
                 stack = np.empty(searching.stack_size(tree), np.int64)
                 count = searching.search_near(tree, rows, heap, *path_of(value), stack, out, 0)
                 answers.append((place, self._on_its_side(out[:count].copy(), value)))
@@ -235,23 +257,45 @@ class ShapeType(RegionType):
         _locate_pairs(heap, self._far.array[handles, searching.BLOCK], places, rings, numbers, wanted, held)
         return held
 
+    def _search_earth(self, tree: Tree, value: Any, out: Ints) -> Ints:
+        from contrada.spatial.distance.searching_earth import search_near_on_earth  # compiled where it is needed
+
+        rows, heap = self._far.array, self._paths.array.view(np.float64)
+        found = out[: search_near_on_earth(tree, rows, heap, *path_of(value), out)].copy()
+        return self._on_its_side(found, value)
+
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Decide the pairs of relations in one call, and those of distances in another."""
         far = self._records.flags[handles] & _FAR != 0
         if not far.any():
-            return super().holds(numbers, handles, values)
+            return self._relate(numbers, handles, values)
         held = np.empty(len(numbers), np.bool_)
         if not far.all():
-            held[~far] = super().holds(numbers[~far], handles[~far], values)
+            held[~far] = self._relate(numbers[~far], handles[~far], values)
         places, rings = placed(values)
         mine = np.empty(int(far.sum()), np.bool_)
         heap = self._paths.array.view(np.float64)
-        searching.decide_pairs(self._far.array, heap, places, rings, numbers[far], handles[far], mine)
+        decide = searching.decide_pairs
+        if self._degrees:
+            from contrada.spatial.distance.searching_earth import decide_pairs_on_earth as decide
+        decide(self._far.array, heap, places, rings, numbers[far], handles[far], mine)
         at = self._records.flags[handles[far]] & _AT != 0
         if at.any():
             mine[at] = self._related(numbers[far][at], handles[far][at], values)
         held[far] = mine
         self._learn_pairs(handles[far], mine)
+        return held
+
+    def _relate(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
+        """Decide pairs of relations."""
+        held = super().holds(numbers, handles, values)
+        if self._degrees:
+            others = [other_side(value) for value in values]
+            twice = np.array([others[number] is not None for number in numbers.tolist()], np.bool_)
+            if twice.any():
+                also = super().holds(numbers[twice], handles[twice], others)
+                apart = self._rows.array[handles[twice], 2] & _APART != 0
+                held[twice] = np.where(apart, held[twice] & also, held[twice] | also)
         return held
 
     def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:

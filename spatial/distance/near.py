@@ -1,7 +1,8 @@
-"""Distances of points and regions: `near` decides, `distance` says how far."""
+"""Distances of points and regions: `near` decides, `distance` says how far, in the plane and on the Earth."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,31 @@ def near(a: Point | Region, b: Point | Region, length: float) -> bool:
     if isinstance(a, Point):
         return point_near_path(a.x, a.y, *path_of(b), length)
     return paths_near(*path_of(a), *path_of(b), length)
+
+
+def near_on_earth(a: Point | Region, b: Point | Region, metres: float) -> bool:
+    """As `near`, in degrees and metres: along the shortest way on WGS 84, right to a millimetre up to 1,000 km."""
+    from contrada.spatial.distance.earth import paths_near_on_earth
+
+    return paths_near_on_earth(*path_of(a), *path_of(b), metres)
+
+
+def distance_on_earth(a: Point | Region, b: Point | Region) -> float:
+    """How many metres the nearest points of two shapes are apart, to a hundredth; infinite beyond 10,000 km."""
+    from contrada.spatial.distance.geodesic import LONGEST
+
+    low, high = 0.0, LONGEST
+    if not near_on_earth(a, b, high):
+        return math.inf
+    if near_on_earth(a, b, low):
+        return 0.0
+    while high - low > 0.005:
+        middle = (low + high) / 2
+        if near_on_earth(a, b, middle):
+            high = middle
+        else:
+            low = middle
+    return round(high, 2)
 
 
 def distance(a: Point | Region, b: Point | Region) -> float:

@@ -20,6 +20,7 @@ EXAMPLES = (
     "contrada broker --id north --record log --record-sync always",
     "contrada broker --data data",
     "contrada broker --roads seattle.npz --d-max 50000",
+    "contrada broker --crs lonlat",
 )
 
 
@@ -56,6 +57,9 @@ def broker(
     matching: Annotated[
         str | None, typer.Option(help="How the table matches: auto, counting, selective. Answers are the same.")
     ] = None,
+    crs: Annotated[
+        str | None, typer.Option(help="What coordinates are: plane, or lonlat for degrees and distances in metres.")
+    ] = None,
     config: ConfigFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -83,6 +87,7 @@ def broker(
         "roads": roads,
         "d_max": d_max,
         "matching": matching,
+        "crs": crs,
     }
     options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
     options.update({name: value for name, value in given.items() if value is not None})

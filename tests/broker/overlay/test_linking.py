@@ -171,6 +171,21 @@ def test_a_broker_does_not_link_with_itself_or_its_namesake():
     assert overlay.heard["a", b"client"][-1].code == Code.VERSION
 
 
+def test_linked_brokers_have_the_same_coordinates():
+    overlay = Overlay()
+    overlay.add("a")
+    overlay.add("b", "a", crs="lonlat")
+    overlay.add("c", "b", crs="lonlat")
+    overlay.run(5.0)
+    assert overlay.links() == {("b", "c"), ("c", "b")}
+    overlay.client("a")
+    overlay.heard.clear()
+    overlay.say("a", b"client", Link("z", False, 1, "lonlat"))
+    refusal = overlay.heard["a", b"client"][-1]
+    assert refusal.code == Code.VERSION
+    assert "crs is lonlat at z and plane here" in refusal.reason
+
+
 def test_a_broker_has_a_most_of_links(monkeypatch):
     monkeypatch.setattr("contrada.broker.overlay.links.MOST_LINKS", 1)
     overlay = line("a", "b")

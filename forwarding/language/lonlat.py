@@ -1,0 +1,181 @@
+"""Longitude and latitude: what tables whose coordinates are degrees ask of shapes, and the form they keep them in.
+
+A table has a *crs*: "plane", the default, or "lonlat". In the second x is a longitude and y a latitude, in degrees, and
+shapes mean what RFC 7946 says: edges are straight in degrees.
+
+- Latitudes lie from -90 to 90. Others are refused: most often the two are swapped.
+- Longitudes lie from -180 to 180; shapes given with others, up to 360 to either side, are moved there. -180 and 180 are
+  one meridian: a point there is kept at 180, and is compared with regions on both sides.
+- Distances have a unit. Without one they are of the plane, and so are refused here; with one they are refused there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from contrada.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from contrada.forwarding.language.constraint import Constraint
+    from contrada.forwarding.language.filter import Filter
+    from contrada.spatial.geometry.point import Point
+    from contrada.spatial.geometry.region import Box, Region
+
+PLANE: Final = "plane"
+LONLAT: Final = "lonlat"
+SYSTEMS: Final = (PLANE, LONLAT)
+_AROUND: Final = 360.0
+
+
+def check_crs(crs: object) -> str:
+    """The name itself, if it is one of a coordinate reference system."""
+    if crs not in SYSTEMS:
+        raise InvalidValue(f"crs is {' or '.join(map(repr, SYSTEMS))}, not {crs!r}")
+    return str(crs)
+
+
+def check_degrees(shape: Any) -> None:
+    """Refuse a point or region that is not one of degrees."""
+    x1, y1, x2, y2 = shape.bounds
+    if y1 < -90 or y2 > 90:
+        latitude = y1 if y1 < -90 else y2
+        raise InvalidValue(f"a latitude of {latitude:g} is beyond 90 degrees: are latitude and longitude swapped?")
+    if x1 < -_AROUND or x2 > _AROUND:
+        longitude = x1 if x1 < -_AROUND else x2
+        raise InvalidValue(f"a longitude of {longitude:g} is beyond 360 degrees")
+
+
+def point_in_degrees(point: Point) -> Point:
+    """The point with its longitude above -180 and up to 180."""
+    from contrada.spatial.geometry.point import Point
+
+    check_degrees(point)
+    if -180 < point.x <= 180:
+        return point
+    return Point(point.x + (_AROUND if point.x <= -180 else -_AROUND), point.y)
+
+
+def box_in_degrees(x1: float, y1: float, x2: float, y2: float) -> Box:
+    """The box of two corners, the short way around: from 170 to -170 it is 20 degrees wide."""
+    from contrada.spatial.geometry.region import Box
+
+    return Box(x1, y1, x2 + _AROUND if x1 > x2 and x2 >= -180 and x1 <= 180 else x2, y2)
+
+
+def region_in_degrees(region: Region) -> Region:
+    """The region with its longitudes from -180 to 180: moved there, or cut at 180 into parts where it crosses it."""
+    check_degrees(region)
+    x1, _, x2, _ = region.bounds
+    if x1 >= -180 and x2 <= 180:
+        return region
+    if x2 - x1 > _AROUND:
+        raise InvalidValue(f"a region from longitude {x1:g} to {x2:g} goes around the Earth more than once")
+
+    import shapely
+    from shapely import affinity
+
+    from contrada.spatial.geometry.region import Region
+
+    whole = region.to_shapely()
+    parts: list[Any] = []
+    for turn in (-_AROUND, 0.0, _AROUND):
+        west, east = -180 - turn, 180 - turn
+        if x1 < east and x2 > west:
+            cut = whole if west <= x1 and x2 <= east else shapely.clip_by_rect(whole, west, -90, east, 90)
+            parts += shapely.get_parts(affinity.translate(cut, turn)).tolist()
+    kept = [part for part in parts if isinstance(part, shapely.Polygon) and part.area > 0]
+    return Region.of(kept[0] if len(kept) == 1 else shapely.MultiPolygon(kept))
+
+
+def value_in_degrees(value: Any) -> Any:
+    """A value of a notification: places as above, others as they are."""
+    from contrada.spatial.geometry.point import Point
+    from contrada.spatial.geometry.region import Region
+    from contrada.spatial.textual.geotext import GeoText
+
+    if isinstance(value, Point):
+        return point_in_degrees(value)
+    if isinstance(value, Region):
+        return region_in_degrees(value)
+    if isinstance(value, GeoText):
+        check_degrees(value.place)
+        if isinstance(value.place, Point) and (at := point_in_degrees(value.place)) is not value.place:
+            return GeoText(value.keywords, at=at)
+    return value
+
+
+def notification_in_degrees(notification: Mapping[str, object]) -> dict[str, Any]:
+    """A checked notification whose places are in degrees; `InvalidValue` names the attribute at fault."""
+    from contrada.forwarding.language.values import check_notification
+
+    checked: dict[str, Any] = dict(check_notification(notification))
+    for name, value in checked.items():
+        try:
+            checked[name] = value_in_degrees(value)
+        except InvalidValue as error:
+            raise InvalidValue(f"attribute {name!r}: {error}") from None
+    return checked
+
+
+def filter_in_degrees(filter: Filter) -> Filter:
+    """The filter as a table of longitudes and latitudes keeps it; `InvalidValue` where it is none for such a table."""
+    from contrada.forwarding.language.filter import Filter
+
+    constraints = tuple(map(_constraint_in_degrees, filter.constraints))
+    changed = any(mine is not given for mine, given in zip(constraints, filter.constraints, strict=True))
+    return Filter(constraints) if changed else filter
+
+
+def _constraint_in_degrees(constraint: Constraint) -> Constraint:
+    from contrada.forwarding.language.constraint import Constraint
+
+    try:
+        operand = _operand_in_degrees(constraint)
+    except InvalidValue as error:
+        raise InvalidValue(f"{constraint}: {error}") from None
+    return constraint if operand is constraint.value else Constraint(constraint.name, constraint.op, operand)
+
+
+def _operand_in_degrees(constraint: Constraint) -> Any:
+    from contrada.forwarding.language.distance import Distance
+    from contrada.forwarding.language.operands import Negated, TextMatch, ValueSet
+    from contrada.spatial.geometry.point import Point
+    from contrada.spatial.geometry.region import Region
+
+    value: Any = constraint.value
+    if isinstance(value, Distance):
+        if not value.unit:
+            raise InvalidValue("a distance in degrees means nothing: give it a unit, as in within 500 m of")
+        of = value_in_degrees(value.of)
+        return value if of is value.of else Distance(value.length, of, value.unit)
+    if isinstance(value, Point | Region):
+        return value_in_degrees(value)
+    if isinstance(value, ValueSet) and any(isinstance(each, Point) for each in value):
+        return ValueSet(map(value_in_degrees, value))
+    match = value.operand if isinstance(value, Negated) else value
+    if isinstance(match, TextMatch) and match.within is not None:
+        within = region_in_degrees(match.within)
+        return value if within is match.within else TextMatch(match.keywords, within)
+    return value
+
+
+def other_side(value: object) -> Point | None:
+    """Of a point on the 180th meridian the same point at -180, for regions that end there; None of all others."""
+    from contrada.spatial.geometry.point import Point
+
+    return Point(-180.0, value.y) if isinstance(value, Point) and value.x == 180.0 else None
+
+
+def holds_in_degrees(constraint: Constraint, value: Any, **how: Any) -> bool:
+    """As `constraint.holds`, of what is in degrees: a point on the 180th meridian is on both sides of it.
+
+    Relations without `disjoint` hold if they do on one side, those with it if they do on both, as `not` asks.
+    """
+    held = constraint.holds(value, **how)
+    other = other_side(value) if constraint.mask else None
+    if other is None:
+        return held
+    also = constraint.holds(other, **how)
+    return held and also if constraint.mask & 1 else held or also

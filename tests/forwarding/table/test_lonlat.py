@@ -1,0 +1,215 @@
+"""Tables of longitudes and latitudes: what they take and refuse, the 180th meridian, distances in metres, files."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contrada import Box, ForwardingTable, GeoText, Point, Region, attr, parse
+from contrada.broker.protocol import wire
+from contrada.errors import ContradaError, CorruptFile, InvalidValue
+from contrada.forwarding.codec.json import filter_from_json, filter_to_json
+from contrada.forwarding.codec.msgpack import decode_filter, encode_filter, encode_notification
+from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.language.lonlat import PLANE, SYSTEMS, holds_in_degrees, notification_in_degrees
+from tests.naive import earth
+
+ROME = Point(12.4964, 41.9028)
+
+
+def test_the_protocol_has_the_same_words():
+    assert (wire.PLANE, wire.SYSTEMS) == (PLANE, SYSTEMS)
+
+
+def table(*texts):
+    made = ForwardingTable(crs="lonlat")
+    for number, text in enumerate(texts):
+        made.add(str(number), text)
+    return made
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pos within 500 m of POINT(12.5 41.9)",
+        "pos within 3 km of BOX(0 0, 1 1)",
+        "pos beyond 0 m of POLYGON((0 0, 1 0, 0 1, 0 0))",
+        "pos within 1234.5 m of POINT(0 90)",
+    ],
+)
+def test_units_are_part_of_the_language(text):
+    made = parse(text)
+    assert str(made) == text
+    assert decode_filter(encode_filter(made)) == made
+    assert filter_from_json(filter_to_json(made)) == made
+    assert made == parse(text.replace("3 km", "3000 m"))
+
+
+def test_units_in_expressions():
+    assert attr("pos").within(3, "km", of=ROME) == parse("pos within 3000 m of POINT(12.4964 41.9028)")
+    with pytest.raises(InvalidValue, match="not a unit of distance; there are m and km"):
+        attr("pos").within(3, "miles", of=ROME)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("pos within 500 of POINT(1 2)", "give it a unit"),
+        ("pos within 500 m of POINT(1 95)", "are latitude and longitude swapped"),
+        ("pos inside BOX(0 0, 1 120)", "are latitude and longitude swapped"),
+        ("pos inside BOX(400 0, 401 1)", "beyond 360 degrees"),
+        ("pos within 10001 km of POINT(1 2)", "at most 10,000 km"),
+    ],
+)
+def test_filters_that_are_refused(text, why):
+    made = ForwardingTable(crs="lonlat")
+    with pytest.raises(ContradaError, match=why):
+        made.add("I", text)
+    assert len(made) == 0
+
+
+def test_a_unit_needs_degrees():
+    with pytest.raises(InvalidValue, match="crs lonlat"):
+        ForwardingTable().add("I", "pos within 500 m of POINT(1 2)")
+    with pytest.raises(InvalidValue, match="crs is 'plane' or 'lonlat', not 'mars'"):
+        ForwardingTable(crs="mars")
+
+
+def test_values_that_are_refused():
+    made = table("pos within 5 km of POINT(0 0)")
+    for wrong in (Point(0, 91), Box(0, 0, 1, 91)):
+        with pytest.raises(InvalidValue, match="swapped"):
+            made.match({"pos": wrong})
+    bodies = [encode_notification({"pos": place}) for place in (Point(0, 0.01), Point(0, 91))]
+    answers, refused = made.match_bodies(bodies)
+    assert [set(each) for each in answers] == [{"0"}, set()]
+    assert list(refused) == [1]
+    assert "swapped" in str(refused[1])
+
+
+def test_the_180th_meridian_is_one():
+    made = table(
+        "pos inside BOX(170 0, 180 10)",
+        "pos meets BOX(170 0, 180 10)",
+        "pos meets BOX(-180 0, -170 10)",
+        "pos disjoint BOX(-180 0, -170 10)",
+        "pos = POINT(-180 5)",
+        "x = 1 and pos intersects BOX(-180 0, -170 10)",
+        "x = 1 and pos disjoint BOX(-180 0, -170 10)",
+    )
+    for longitude in (180, -180):
+        assert made.match({"pos": Point(longitude, 5), "x": 1}) == {"1", "2", "4", "5"}
+    assert made.match({"pos": Point(185, 5)}) == made.match({"pos": Point(-175, 5)}) == set()
+    assert made.match({"pos": Point(-185, 5)}) == {"0", "3"}
+    explained = str(made.explain({"pos": Point(180, 5)}, made.interface_filters("2")[0]))
+    assert explained.startswith("matches")
+
+
+def test_shapes_are_moved_to_where_longitudes_are():
+    made = table("pos inside BOX(190 0, 200 10)", 'post matches {"ipad"} within BOX(190 0, 200 10)')
+    assert made.match({"pos": Point(-165, 5)}) == {"0"}
+    assert made.match({"post": GeoText("ipad", at=(195, 5))}) == {"1"}
+    assert (
+        str(made.filter(made.interface_filters("0")[0]))
+        == "pos inside POLYGON((-170 0, -160 0, -160 10, -170 10, -170 0))"
+    )
+    with pytest.raises(InvalidValue, match="more than once"):
+        made.add("I", "pos inside BOX(-200 0, 200 1)")
+
+
+def test_a_box_goes_the_short_way():
+    assert parse("pos inside BOX(170 0, -170 10)", "lonlat") == parse("pos inside BOX(170 0, 190 10)")
+    with pytest.raises(ContradaError, match="x1 < x2"):
+        parse("pos inside BOX(170 0, -170 10)")
+
+
+def positions(rng, count):
+    """Spread over the Earth, some near the poles and some at the 180th meridian."""
+    for number in range(count):
+        lon, lat = float(rng.uniform(-180, 180)), float(rng.uniform(-90, 90))
+        if number % 5 == 0:
+            lat = float(rng.choice((-1, 1))) * float(rng.uniform(89.5, 90))
+        if number % 7 == 0:
+            lon = float(rng.choice((-1, 1))) * float(rng.uniform(179.9, 180))
+        yield lon, lat
+
+
+def test_answers_are_those_of_geographiclib(tmp_path):
+    rng = np.random.default_rng(4)
+    asked = [(Point(*each), float(10 ** rng.uniform(3, 6.5))) for each in positions(rng, 120)]
+    made = ForwardingTable(crs="lonlat")
+    made.add_many((f"{n}", attr("pos").within(r, "m", of=at)) for n, (at, r) in enumerate(asked))
+    made.add_many((f"far {n}", attr("pos").beyond(r, "m", of=at)) for n, (at, r) in enumerate(asked))
+    made.save(tmp_path / "table")
+    loaded = ForwardingTable.load(tmp_path / "table")
+    assert loaded.crs == "lonlat"
+    for place in positions(rng, 40):
+        near = {n for n, (at, r) in enumerate(asked) if earth.of_positions(place, tuple(at)) <= r}
+        wanted = {str(n) if n in near else f"far {n}" for n in range(len(asked))}
+        for each in (made, loaded):
+            assert each.match({"pos": Point(*place)}) == wanted
+    made._check()
+    loaded._check()
+
+
+def test_regions_as_values():
+    made = table(
+        "pos within 100 km of POINT(0 0)",
+        "pos beyond 100 km of POINT(0 0)",
+        "x = 1 and pos within 1 m of BOX(0 0, 1 1)",
+    )
+    assert made.match({"pos": Box(0.5, 0.5, 2, 2)}) == {"0"}
+    assert made.match({"pos": Box(1, 1, 2, 2)}) == {"1"}
+    assert made.match({"pos": Box(-5, -5, 5, 5), "x": 1}) == {"0", "2"}
+    assert "the point is 156899.57 m away" in str(made.explain({"pos": Point(1, 1)}, made.interface_filters("0")[0]))
+
+
+def test_covers_and_conflicts_on_the_earth():
+    near = parse("pos within 5 km of POINT(0 0)")
+    assert near.covers(parse("pos within 4 km of POINT(0 0)"))
+    assert near.covers(parse("pos within 1 km of POINT(0.03 0)"))
+    assert not near.covers(parse("pos within 2 km of POINT(0.03 0)"))
+    assert near.conflicts(parse("pos beyond 5 km of POINT(0 0)"))
+    assert parse("pos within 1 km of BOX(0 0, 1 1)").covers(parse("pos inside BOX(0.1 0.1, 0.2 0.2)"))
+    assert not parse("pos within 5 of POINT(0 0)").covers(near)  # of the plane
+
+
+def test_what_is_in_degrees_holds_as_the_table_says():
+    meets = parse("pos disjoint BOX(-180 0, -170 10)").constraints[0]
+    taken = notification_in_degrees({"pos": Point(-180, 5), "x": 1})
+    assert taken["pos"] == Point(180, 5)
+    assert not holds_in_degrees(meets, taken["pos"])
+    assert holds_in_degrees(meets, Point(179, 5))
+    assert Distance(3, ROME, "km").length == 3000
+
+
+def test_regions_that_cross_are_cut_into_parts():
+    made = table("pos inside BOX(170 0, -170 10)", "pos within 1 km of BOX(170 0, 190 10)")
+    assert made.match({"pos": Point(175, 5)}) == made.match({"pos": Point(-175, 5)}) == {"0", "1"}
+    assert made.match({"pos": Point(165, 5)}) == set()
+    assert made.match({"pos": Point(-169.995, 5)}) == {"1"}
+    first = made.filter(made.interface_filters("0")[0])
+    assert [part.bounds for part in first.constraints[0].value.parts] == [(-180, 0, -170, 10), (170, 0, 180, 10)]
+    crossing = Region([(179, 1), (181, 1), (181, 2)])
+    assert made.match({"pos": crossing}) == {"1"}  # it touches the cut, so it is covered by the parts, not inside them
+    assert table("pos covered-by BOX(170 0, 190 10)").match({"pos": crossing}) == {"0"}
+
+
+def test_regions_with_holes_are_near_on_the_earth():
+    ring = "POLYGON((0 0, 9 0, 9 9, 0 9, 0 0), (3 3, 3 6, 6 6, 6 3, 3 3))"
+    made = table(f"pos within 100 km of {ring}", f"pos within 200 km of {ring}")
+    assert made.match({"pos": Point(4.5, 4.5)}) == {"1"}
+    assert made.match({"pos": Point(1, 1)}) == made.match({"pos": Point(-0.5, 4)}) == {"0", "1"}
+    assert made.match({"pos": Box(4.4, 4.4, 4.6, 4.6)}) == {"1"}
+    assert made.match({"pos": Region.of(ring)}) == {"0", "1"}
+
+
+def test_a_forged_crs_is_refused(tmp_path):
+    from contrada.forwarding.state.file import KIND, VERSION
+    from contrada.spatial.storage.arrays_file import load_arrays, save_arrays
+
+    table("pos exists").save(tmp_path / "table")
+    arrays, meta = load_arrays(tmp_path / "table", kind=KIND, version=VERSION)
+    save_arrays(tmp_path / "forged", kind=KIND, version=VERSION, arrays=arrays, meta={**meta, "crs": "mars"})
+    with pytest.raises(CorruptFile):
+        ForwardingTable.load(tmp_path / "forged")
