@@ -30,7 +30,7 @@ $(RUNS): pyproject.toml constraints.txt setup.py
 
 $(STAMP): $(RUNS)
 	@echo 'installing what developing needs …'
-	$(PIP) --editable '.[dev,bench,spark,gateway]'
+	$(PIP) --editable '.[dev,bench,spark,gateway,feeds,notebook]'
 	$(BIN)/contrada warm --jobs
 	touch $@
 

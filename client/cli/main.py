@@ -33,6 +33,7 @@ COMMANDS: Final = (
     "gateway",
     "token",
     "live",
+    "feed",
     "warm",
     "bench",
     "demo",
@@ -46,6 +47,7 @@ _ROOMS: Final = {
     "gateway": "access",
     "token": "access",
     "live": "access",
+    "feed": "access",
     "subs": "disk",
     "journal": "disk",
 }

@@ -1,1 +1,1 @@
-"""Commands for those who come by HTTP, WebSocket or MQTT: `contrada gateway`, `contrada token` and `contrada live`."""
+"""Commands for what comes from elsewhere: `contrada gateway`, `contrada token`, `contrada live`, `contrada feed`."""

@@ -19,6 +19,7 @@ EXAMPLES = (
     "contrada broker --listen tcp://127.0.0.1:7401 --id north --peer tcp://127.0.0.1:7400",
     "contrada broker --id north --record log --record-sync always",
     "contrada broker --data data",
+    "contrada broker --http 127.0.0.1:7480 --mqtt 127.0.0.1:1883",
     "contrada broker --roads seattle.npz --d-max 50000",
     "contrada broker --crs lonlat",
 )
@@ -34,6 +35,9 @@ def broker(
     peer: Annotated[
         list[str] | None, typer.Option("--peer", help="A broker to link with, URL or KEY@URL; again for more.")
     ] = None,
+    http: Annotated[str | None, typer.Option(help="HOST:PORT of a gateway beside it: HTTP and WebSocket.")] = None,
+    mqtt: Annotated[str | None, typer.Option(help="HOST:PORT of a gateway beside it, for MQTT.")] = None,
+    tokens: Annotated[Path | None, typer.Option(help="The gateway admits only tokens of this key directory.")] = None,
     metrics: Annotated[str | None, typer.Option(help="HOST:PORT to serve Prometheus metrics on.")] = None,
     index: Annotated[
         Path | None, typer.Option(help="An index directory (contrada build-index): standing subscriptions.")
@@ -67,9 +71,11 @@ def broker(
     import logging
     from dataclasses import fields
 
+    from contrada.broker.node.listener import Listener
     from contrada.broker.node.logs import configure
     from contrada.broker.node.server import Broker
     from contrada.broker.node.settings import Settings
+    from contrada.client.cli.beside import Beside
 
     configure(logging.WARNING if quiet else logging.INFO)
     given = {
@@ -94,7 +100,16 @@ def broker(
     settings = Settings.of(options)  # what is wrong with them should not wait for the kernels
     tell = teller(quiet)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(Exit.OK))  # while it is loading; then `run` stops it cleanly
-    Broker(
-        bound=lambda listener: tell(f"contrada broker {listener.id} listens on {listener.url}; stop it with Ctrl-C"),
-        **{field.name: getattr(settings, field.name) for field in fields(settings)},
-    ).run()
+    doors = {"--http": http, "--mqtt": mqtt, "--tokens": tokens, "--config": config}
+    beside = Beside(doors, quiet) if http or mqtt else None
+
+    def bound(listener: Listener) -> None:
+        tell(f"contrada broker {listener.id} listens on {listener.url}; stop it with Ctrl-C")
+        if beside is not None:
+            beside.start(listener.url)
+
+    try:
+        Broker(bound=bound, **{field.name: getattr(settings, field.name) for field in fields(settings)}).run()
+    finally:
+        if beside is not None:
+            beside.stop()

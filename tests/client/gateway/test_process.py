@@ -125,3 +125,30 @@ def test_tls_by_certificate_files(tmp_path: Path) -> None:
         context.check_hostname = False
         with urlopen(f"{url}/healthz", context=context, timeout=30) as answer:
             assert answer.read() == b"ok\n"
+
+
+def test_a_broker_starts_a_gateway_beside_it_and_ends_it() -> None:
+    words = [*COMMAND, "broker", "--listen", "tcp://127.0.0.1:*", "--http", "127.0.0.1:0", "--mqtt", "127.0.0.1:0"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    try:
+        said, doors = [], []
+        for line in process.stderr:
+            said.append(line)
+            doors += re.findall(r"listens on ((?:http|mqtt)://\S+);", line)
+            if len(doors) == 2:
+                break
+        assert len(doors) == 2, "".join(said)
+        from urllib.request import urlopen
+
+        with urlopen(f"{doors[0]}/healthz", timeout=30) as answer:
+            assert answer.read() == b"ok\n"
+        process.send_signal(signal.SIGTERM)
+        process.stderr.read()
+        assert process.wait(30) == 0
+        with pytest.raises(OSError, match="refused"):
+            urlopen(f"{doors[0]}/healthz", timeout=30)
+    finally:
+        process.kill()
+        process.wait(30)
+        process.stderr.close()
