@@ -14,6 +14,7 @@ from contrada.forwarding.kernels.memory.layout import Index
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME
 from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.types.shares import Sampler
+from contrada.forwarding.types.trying import Trying
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Ints
@@ -109,6 +110,7 @@ class Memory:
         self._pool: list[Scratch] = []
         self.suspects = Suspects()
         self.matched = MatchedShare()
+        self.trying = Trying()
         self.late = Sampler(256)  # of filters decided late
         # What earlier calls of `reserve` made room for and changes have not taken since.
         self._rows_left = self._filters_left = self._text_left = 0

@@ -190,6 +190,7 @@ class Changer:
 
     def _changed(self, count: int) -> None:
         """Review a few filters for so many changes, as the table that they were posted into is no more."""
+        self._memory.trying.changes += count
         if self._types or self._memory.state[layout.S_MATCHING] >= layout.AUTO:
             self._due += _REVIEWED * count
             if self._due >= _REVIEW:

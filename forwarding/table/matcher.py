@@ -13,6 +13,7 @@ from contrada.forwarding.kernels.match.matching import match_batch
 from contrada.forwarding.kernels.match.verifying import C_FOUND, C_PAIRS, C_PENDING, C_SUSPECTS
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.lonlat import notification_in_degrees
+from contrada.forwarding.types.trying import NOTHING, decide_by_rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
@@ -22,11 +23,13 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.state.memory import Memory
     from contrada.forwarding.types.plugged import PluggedType
+    from contrada.forwarding.types.trying import Given
 
     Types: TypeAlias = Mapping[int, PluggedType]
 
 _T = TypeVar("_T")
 MATCH_AT_ONCE: Final = 1024  # notifications matched before others get their turn
+_MANY_LATE: Final = 512  # filters left to types that are decided at once
 _NO_HITS: Final = np.zeros(0, np.int64)
 
 
@@ -49,7 +52,7 @@ def match_notifications(
         found = scratch.found[: cursor[C_FOUND]].tolist()
         if not cursor[C_PENDING]:
             return found, ends.tolist(), [], _NO_HITS
-        late, filters = _late(scratch, values, types, memory)
+        late, filters = _late(scratch, values, types, memory, whole)
         return found, ends.tolist(), late.tolist(), filters
     finally:
         memory.give_scratch(scratch)
@@ -62,7 +65,9 @@ def match_encoded(
     scratch, ends = _run(batch, values, widest, memory, types, whole)
     try:
         found = scratch.found[: scratch.cursor[C_FOUND]].copy()
-        late, filters = _late(scratch, values, types, memory) if scratch.cursor[C_PENDING] else (_NO_HITS, _NO_HITS)
+        late, filters = (
+            _late(scratch, values, types, memory, whole) if scratch.cursor[C_PENDING] else (_NO_HITS, _NO_HITS)
+        )
         return found, ends, late, filters
     finally:
         memory.give_scratch(scratch)
@@ -115,13 +120,18 @@ def match_in_degrees(
 
 def _run(batch: Batch, values: Values, widest: int, memory: Memory, types: Types, whole: bool) -> tuple[Scratch, Ints]:
     """Scratch with the answers, to be given back, and where each notification's end."""
-    hits, hit_ends = _search(values, types) if values.values else (_NO_HITS, _NO_HITS)
+    hits, hit_ends, given = _NO_HITS, _NO_HITS, NOTHING
+    if values.values:
+        if not whole and memory.trying.pays(len(batch.ends)):
+            given = memory.trying.first(batch, values, widest, memory, lambda pairs, all: _decide(pairs, all, types))
+        hits, hit_ends = _search(batch, values, types, given, memory)
     scratch = memory.take_scratch(widest, len(batch.text))
     try:
         count = len(batch.ends)
         ends = np.empty(count, np.int64)
         done = 0
-        while (done := match_batch(memory.index, batch, hits, hit_ends, scratch, ends, done, whole)) < count:
+        known = given.interfaces, given.ends
+        while (done := match_batch(memory.index, batch, hits, hit_ends, *known, scratch, ends, done, whole)) < count:
             scratch = memory.larger(scratch)
         if memory.state[layout.S_MATCHING] >= layout.AUTO and not whole:
             asked = count * int(memory.state[layout.S_INTERFACES])
@@ -134,26 +144,33 @@ def _run(batch: Batch, values: Values, widest: int, memory: Memory, types: Types
     return scratch, ends
 
 
-def _late(scratch: Scratch, values: Values, types: Types, memory: Memory) -> tuple[Ints, Ints]:
-    """The notifications and filters that the types have decided for."""
-    pending = scratch.pending[: scratch.cursor[C_PENDING]]
-    held = _decide(scratch.pairs[: scratch.cursor[C_PAIRS]], values, types)
-    starts = np.concatenate(([0], pending[:-1, 2]))
-    whole = np.logical_and.reduceat(held, starts)
+def _late(scratch: Scratch, values: Values, types: Types, memory: Memory, whole: bool) -> tuple[Ints, Ints]:
+    """The notifications and filters that the types have decided for; unless `whole` asks, not all of an interface."""
+    pending, pairs = scratch.pending[: scratch.cursor[C_PENDING]], scratch.pairs[: scratch.cursor[C_PAIRS]]
+    if len(pending) > _MANY_LATE and not whole:
+        owners = memory.index.filters[pending[:, 1], layout.F_INTERFACE]
+        held = decide_by_rounds(pending, pairs, owners, values, lambda some, all: _decide(some, all, types))
+    else:
+        starts = np.concatenate(([0], pending[:-1, 2]))
+        held = np.logical_and.reduceat(_decide(pairs, values, types), starts)
     if places := memory.late.chosen(len(pending)):
-        memory.suspects.note([int(pending[place, 1]) for place in places if not whole[place]])
-    late = pending[whole]
+        memory.suspects.note([int(pending[place, 1]) for place in places if not held[place]])
+    late = pending[held]
     return late[:, 0].copy(), late[:, 1].copy()
 
 
-def _search(values: Values, types: Types) -> tuple[Ints, Ints]:
-    """The posted handles that each plugged-in value hits."""
+def _search(batch: Batch, values: Values, types: Types, given: Given, memory: Memory) -> tuple[Ints, Ints]:
+    """The posted handles that each plugged-in value hits; none of what is decided already."""
     found: list[Ints | None] = [None] * len(values.values)
+    done = given.of_values(batch) if given.done.any() else None
     for kind, plugged in types.items():
-        mine = [i for i, k in enumerate(values.kinds) if _type_of(k) == kind]
+        mine = [i for i, k in enumerate(values.kinds) if _type_of(k) == kind and not (done is not None and done[i])]
+        before = plugged.decided
         answers = plugged.search([values.names[i] for i in mine], [values.values[i] for i in mine])
         for i, answer in zip(mine, answers, strict=True):
             found[i] = answer
+        if mine:
+            memory.trying.note_search(plugged.decided - before, len(mine))
     ends = np.cumsum([0 if each is None else len(each) for each in found])
     some = [each for each in found if each is not None]
     return np.concatenate(some) if some else _NO_HITS, ends

@@ -158,6 +158,11 @@ class PlainType:
         return np.ones(len(others))
 
     @property
+    def decided(self) -> int:
+        """Nothing is known of what a search costs."""
+        return 0
+
+    @property
     def handles(self) -> int:
         """One more than the largest handle there has been."""
         return self._records.top

@@ -116,6 +116,11 @@ class PluggedType(Protocol):
         ...
 
     @property
+    def decided(self) -> int:
+        """How many constraints searches have decided one by one so far, as `holds` does; 0 if that is not counted."""
+        ...
+
+    @property
     def handles(self) -> int:
         """One more than the largest handle there has been."""
         ...

@@ -183,6 +183,11 @@ class RegionType(PlainType):
                 answers[place] = answer
         return answers
 
+    @property
+    def decided(self) -> int:
+        """How many relations searches have evaluated, in the trees that there are."""
+        return sum(tree.counters.relations_evaluated for tree in self._trees.values())
+
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Relate the pairs in one call."""
         places, rings = placed(values)

@@ -472,7 +472,6 @@ def _match_one(
     fields, postings, thresholds, words = index.fields, index.postings, index.thresholds, index.words
     stamps, found, candidates, cursor = scratch.stamps, scratch.found, scratch.candidates, scratch.cursor
     operands = scratch.operands
-    cursor[C_LEFT] = -1 if whole else index.state[S_INTERFACES]
     ordered = index.state[S_MATCHING] != SELECTIVE and 1 < count <= _SORTED
     if ordered:
         _order_attributes(index, message, count)
@@ -573,7 +572,7 @@ def _match_one(
 
 
 @bare_kernel
-def _forget(message: Message, count: int) -> None:
+def forget(message: Message, count: int) -> None:
     """Empty the table of names."""
     last = message.slots.shape[0] - 1
     for a in range(count):
@@ -585,12 +584,22 @@ def _forget(message: Message, count: int) -> None:
 
 @bare_kernel
 def match_batch(
-    index: Index, batch: Batch, hits: Ints, hit_ends: Ints, scratch: Scratch, ends: Ints, first: int, whole: bool
+    index: Index,
+    batch: Batch,
+    hits: Ints,
+    hit_ends: Ints,
+    given: Ints,
+    given_ends: Ints,
+    scratch: Scratch,
+    ends: Ints,
+    first: int,
+    whole: bool,
 ) -> int:
     """Match notifications from `first` on; `ends[n]` is set to where notification n's answers end in `found`.
 
-    `hits[hit_ends[v - 1] : hit_ends[v]]` are the handles that plugged-in value v hits. Returns the notification to go
-    on with when an output is full, the number of notifications when all are done.
+    `hits[hit_ends[v - 1] : hit_ends[v]]` are the handles that plugged-in value v hits; `given`, with ends likewise for
+    each notification if there are any, are interfaces that are known to match. Returns the notification to go on with
+    when an output is full, the number of notifications when all are done.
     """
     cursor = scratch.cursor
     start = 0
@@ -608,13 +617,17 @@ def match_batch(
         bits, start = decode(index, batch, row, batch.ends[n], start, message)
         cursor[C_GENERATION] += 1
         found, pending, pairs = cursor[C_FOUND], cursor[C_PENDING], cursor[C_PAIRS]
+        cursor[C_LEFT] = -1 if whole else index.state[S_INTERFACES]
+        if given_ends.shape[0] != 0:
+            for i in range(given_ends[n - 1] if n > 0 else 0, given_ends[n]):
+                _matched(scratch, given[i])
         _match_one(index, message, batch.ends[n] - row, bits, hits, hit_ends, scratch, n, whole)
         if cursor[C_FULL] != 0:
             cursor[C_FULL] = 0
             cursor[C_CANDIDATES] = 0
             cursor[C_FOUND], cursor[C_PENDING], cursor[C_PAIRS] = found, pending, pairs
-            _forget(message, batch.ends[n] - row)
+            forget(message, batch.ends[n] - row)
             return n
         ends[n] = cursor[C_FOUND]
-        _forget(message, batch.ends[n] - row)
+        forget(message, batch.ends[n] - row)
     return batch.ends.shape[0]
