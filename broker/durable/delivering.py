@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.stored.limits import DurableLimits
     from contrada.broker.stored.rows import Group, RowOf
-    from contrada.broker.stored.store import Store
+    from contrada.broker.stored.store import Commit, Store
     from contrada.broker.stored.subscription import DurableSubscription
 
 _AT_ONCE: Final = 256
@@ -150,11 +150,17 @@ class Delivering:
     # -- dead letters ------------------------------------------------------------------------------------
 
     def bury(self, subscription: DurableSubscription, letters: Sequence[DeadLetter]) -> None:
-        """Give up notifications of a subscription: they are dead letters."""
-        for letter in letters:
-            subscription.bury(letter, self._limits.dead)
-        self._counters["dead_letters"] += len(letters)
-        self._store.put([dead_row(subscription.number, letter) for letter in letters], urgent=False)
+        """Give up notifications of a subscription: they are dead letters, once the disk knows."""
+
+        def done(commit: Commit) -> None:
+            subscription.dropping = False
+            if commit.failure is None:
+                for letter in letters:
+                    subscription.bury(letter, self._limits.dead)
+                self._counters["dead_letters"] += len(letters)
+
+        subscription.dropping = True
+        self._store.put([dead_row(subscription.number, letter) for letter in letters], done)
 
     def bury_positions(self, subscription: DurableSubscription, positions: Iterable[int], reason: str) -> None:
         """Read what waits at these positions, and give it up."""

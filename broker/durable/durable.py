@@ -178,14 +178,15 @@ class Durable:
             return
         if found.owner != owner:
             raise Refusal(Code.UNAUTHORISED, f"the durable subscription {found.name!r} belongs to somebody else")
-        if found.later is not None or found.number not in self.state.by_number:
-            raise Refusal(Code.DUPLICATE, f"the durable subscription {found.name!r} is being made: try again")
         if (found.filters, found.interface_name) != (message.filters, message.interface):
             reason = (
                 f"the durable subscription {found.name!r} asks for something else: remove it first (contrada subs rm)"
             )
             raise Refusal(Code.DUPLICATE, reason)
-        self._attach(found, session, message)
+        if found.later is not None or found.number not in self.state.by_number:  # it is being made
+            found.newcomers.append((session, message))
+        else:
+            self._attach(found, session, message)
 
     def _make(self, session: Session, message: SubscribeDurable, owner: str) -> Steps:
         assert self.store is not None
@@ -225,7 +226,7 @@ class Durable:
         assert self.store is not None
         self.state.by_number[made.number] = made
         if made.later is None:
-            self._attach(made, session, message)
+            self._attach_all(made, session, message)
             return
         confirmed = partial(self._confirmed, made, session, message)
         start = first_position(message.since, self.store.journal, self.store.on_disk)
@@ -239,16 +240,23 @@ class Durable:
             self._unmake(made, session, message, commit.failure)
             return
         made.confirm()
-        self._attach(made, session, message)
+        self._attach_all(made, session, message)
+
+    def _attach_all(self, made: DurableSubscription, session: Session, message: SubscribeDurable) -> None:
+        """Deliver to who made it, then to those who asked for it meanwhile: the one that asked last has it."""
+        newcomers, made.newcomers = made.newcomers, []
+        for asking, asked in ((session, message), *newcomers):
+            self._attach(made, asking, asked)
 
     def _unmake(
         self, made: DurableSubscription, session: Session, message: SubscribeDurable, failure: ContradaError
     ) -> None:
         self._forget(made)
-        self._sessions.counters["storage_refused"] += 1
-        if session.open:
-            reason = f"not stored: {failure}"
-            self._sessions.answer(session, Error(message.request, code_of(failure), reason))
+        for asking, asked in ((session, message), *made.newcomers):
+            self._sessions.counters["storage_refused"] += 1
+            if asking.open:
+                reason = f"not stored: {failure}"
+                self._sessions.answer(asking, Error(asked.request, code_of(failure), reason))
 
     def _finds(self, made: DurableSubscription, bodies: Sequence[bytes]) -> list[bool]:
         """Which notifications of the past a new subscription matches."""

@@ -67,7 +67,8 @@ class DiskQueue:
         assert not self._positions or position > self._positions[-1], "positions ascend"
         self._positions.append(position)
         self._sizes.append(min(size, 0xFFFF_FFFF))
-        self._times.append(min(max(time, 0), 0xFFFF_FFFF))
+        before = self._times[-1] if self._times else 0  # times never fall, whatever the clock did
+        self._times.append(min(max(time, before), 0xFFFF_FFFF))
         self.bytes += self._sizes[-1]
 
     def upcoming(self, most: int) -> list[int]:

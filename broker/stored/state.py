@@ -36,6 +36,7 @@ class State:
         self.next_number = 1
         self.keys = Keys(limits.keys)
         self.retained = Retained(limits.retained, limits.retained_bytes, limits.retained_age)
+        self.restated = False  # whether a checkpoint has said everything
         self.complete = False  # whether a whole checkpoint has been applied
         self._restating = False
         self._forming: set[int] = set()
@@ -55,11 +56,6 @@ class State:
             Row.RETAINED: self._retained,
             Row.COMPLETE: self._complete,
         }
-
-    @property
-    def by_name(self) -> dict[str, DurableSubscription]:
-        """The subscriptions, by their names."""
-        return {each.name: each for each in self.by_number.values()}
 
     def apply(self, position: int, time: int, row: RowOf) -> None:
         """Take in a row."""
@@ -215,6 +211,7 @@ class State:
         for key in list(self.retained):
             if (value := self.retained.get(key)) is not None:
                 yield [(Row.RETAINED, key, *value.id, value.publisher, value.body, value.time)]
+        self.restated = True
         yield [(Row.COMPLETE, tuple(self.by_number), self.next_number, self.last_sequence)]
 
     def _check(self) -> None:

@@ -11,6 +11,7 @@ The latest groups stay in memory, `CACHE_BYTES` of them, so that a subscriber th
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from contrada.broker.stored.rows import RowOf
+
+log = logging.getLogger("contrada.broker")
 
 CACHE_BYTES: Final = 32 << 20
 _READ_BYTES: Final = 1 << 20  # read beside the loop before the loop looks at it
@@ -79,7 +82,9 @@ class Commit(NamedTuple):
     failure: ContradaError | None = None
 
 
-class _Put(NamedTuple):
+class Put(NamedTuple):
+    """Rows, and who is told what became of them."""
+
     rows: Sequence[RowOf]
     done: Callable[[Commit], None] | None
 
@@ -94,9 +99,8 @@ class Store:
         self.journal = journal
         self.wall = wall  # seconds since 1970
         self.beside: Callable[[Callable[[], None], Callable[[], None]], None] | None = None
-        self.lead: Callable[[], Sequence[RowOf]] = (
-            lambda: ()
-        )  # rows to go before what waits, when all before is on disk
+        self.lead: Callable[[], Put | None] = lambda: None  # rows to go before what waits, when all before is on disk
+        self.appended = 0  # bytes, by this life
         self.observe: Callable[[float], None] = lambda _seconds: None  # how long each commit took
         self.on_disk = journal.on_disk
         self.bytes = journal.size
@@ -106,7 +110,7 @@ class Store:
         self.waiting_bytes = 0
         self.mark = 0  # how often something was put that somebody may have to wait for,
         self.done_to = 0  # and how often it is on disk, or failed
-        self._waiting: list[_Put] = []
+        self._waiting: list[Put] = []
         self._cache: OrderedDict[int, tuple[Group, int]] = OrderedDict()
         self._cached_bytes = 0
 
@@ -125,7 +129,7 @@ class Store:
     ) -> None:
         """Have rows written, in this order; `done` is told when they are on disk, or why not."""
         self.mark += marked
-        self._waiting.append(_Put(rows, done))
+        self._waiting.append(Put(rows, done))
         self.waiting_bytes += sum(map(row_bytes, rows))
         self.urgent = self.urgent or urgent
 
@@ -134,7 +138,7 @@ class Store:
         if self.committing:
             return
         lead = self.lead()
-        puts, self._waiting = [*([_Put(lead, None)] if lead else ()), *self._waiting], []
+        puts, self._waiting = [*([lead] if lead is not None else ()), *self._waiting], []
         mark = self.mark
         if not puts:
             return
@@ -175,7 +179,7 @@ class Store:
 
     def _committed(
         self,
-        puts: Sequence[_Put],
+        puts: Sequence[Put],
         groups: Sequence[tuple[Group, int]],
         moment: int,
         failure: ContradaError | None,
@@ -189,6 +193,7 @@ class Store:
             self.observe(seconds[0])
             for group, size in groups:
                 self.on_disk = group.entry
+                self.appended += size
                 self._remember(group, size)
                 first = group.entry << POSITION_BITS
                 positions += range(first, first + len(group.rows))
@@ -265,8 +270,15 @@ class Store:
 
     def drop_before(self, entry: int) -> None:
         """Forget what nobody needs any more."""
+
+        def job() -> None:
+            try:
+                self.journal.drop_before(entry)
+            except ContradaError as error:
+                log.error("journal: old files stay", extra={"reason": str(error)})
+
         if entry > self.journal.first:
-            self._do(lambda: self.journal.drop_before(entry), lambda: None)
+            self._do(job, lambda: None)
 
     def _check(self) -> None:
         assert self._cached_bytes == sum(cost for _, cost in self._cache.values())

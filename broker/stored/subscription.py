@@ -21,7 +21,7 @@ from contrada.broker.stored.rows import Row
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from contrada.broker.protocol.messages import Keep, NotificationId
+    from contrada.broker.protocol.messages import Keep, NotificationId, SubscribeDurable
     from contrada.broker.sessions.session import Session
     from contrada.broker.stored.rows import RowOf
 
@@ -74,10 +74,12 @@ class DurableSubscription:
         self.attempts: dict[int, int] = {}  # of positions that were sent more than once, or to the client of now
         self.delivered = 0  # the last position that was ever sent
         self.dropped = 0
+        self.dropping = False  # whether the oldest are on their way out
         self.redelivered = 0
         self.dead: OrderedDict[int, DeadLetter] = OrderedDict()
         self.left: float | None = 0.0  # when its client left, seconds since 1970; None while it is there
         self.receiver: DurableReceiver | None = None
+        self.newcomers: list[tuple[Session, SubscribeDurable]] = []  # who asked for it while it is being made
         self.fetching = False
 
     def over_limit(self, size: int) -> str:

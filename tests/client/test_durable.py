@@ -40,7 +40,7 @@ def test_without_data_it_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_directory_belongs_to_one_broker_at_a_time_and_keeps_its_id(tmp_path: Path) -> None:
-    with Broker(data=tmp_path / "data") as first, pytest.raises(ContradaError, match="another broker has"):
+    with Broker(data=tmp_path / "data") as first, pytest.raises(ContradaError, match="another broker"):
         Broker(data=tmp_path / "data")
     with Broker(data=tmp_path / "data") as second:
         assert second.id == first.id
