@@ -19,7 +19,6 @@ import argparse
 import statistics
 import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from contrada.spatial.textual.geotext import GeoText
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -140,7 +140,7 @@ class Bench:
                 logs = read_log(self.session, find_log(events, Layout()))
                 if tasks is not None:
                     logs = [replace(log, tasks=tuple(tasks)) for log in logs]
-                outcome = run_pass(self.session, logs, Source.of(index), Path(scratch))
+                outcome = run_pass(self.session, logs, Source.of(index), scratch)
                 times.append(time.perf_counter() - began)
         return statistics.median(times), outcome.tally
 
@@ -222,7 +222,7 @@ def main() -> int:
     session = open_session("benchmark", arguments.master)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            bench = Bench(session, Path(scratch))
+            bench = Bench(session, scratch)
             if "quotes" in chosen:
                 bench.throughput(report, "quotes", quote_filters(QUOTES), quote_events, arguments.events)
             if "posts" in chosen:

@@ -13,7 +13,6 @@ Whatever Spark reads as a table will do: Parquet, Delta, Iceberg. Rows cross int
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -69,7 +68,7 @@ def match(
     timezone: str | None = None,
     rejects: bool = False,
 ) -> DataFrame:
-    """(event_id, time, interface, filter_id) of all deliveries that events lead to.
+    """(event_id, time, interface, filter_id) of all deliveries that events lead to; the index by path or URL.
 
     `attributes` are the columns that were published, all but id and time unless told; `timezone` is that of times
     without one. Events that cannot be read are left out; with `rejects` each is a row with a `reason` and no interface.
@@ -80,7 +79,7 @@ def match(
     if attributes is not None:
         events = events.select(*dict.fromkeys((id, time, *attributes)))
     format = dataframe_format(events, layout)
-    files = IndexFiles.of(Path(index))
+    files = IndexFiles.of(index)
     if events.isStreaming:
         files = replace(files, digest="")
     return (match_with_rejects if rejects else match_events)(select_events(events, format), Match(files, format))
@@ -100,4 +99,4 @@ def replay(
     **options: Any,
 ) -> Replayed:
     """Replay a log of files into OUT; options as `contrada.spark_jobs.replay.replay.Replay` has them."""
-    return replaying.replay(session, replaying.Replay(Path(events), Path(index), Path(out), **options))
+    return replaying.replay(session, replaying.Replay(events, index, out, **options))

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import signal
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from contrada.forwarding.stores.addresses import join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
 
 # A shell that starts the suite in the background has it ignore Ctrl-C, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -30,3 +39,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{item.nodeid}: give the parameters ids that are the same in every process")
         shares_session = "spark" in getattr(item, "fixturenames", ())
         item.add_marker(pytest.mark.xdist_group("spark" if shares_session else str(item.path)))
+
+
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[str]:
+    """A bucket of a local S3 server, by a URL that says all: Spark's workers have an environment of their own."""
+    from moto.server import ThreadedMotoServer
+    from pyarrow.fs import FileSystem
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = f"endpoint_override={host}:{port}&scheme=http&region=us-east-1"
+    store, _ = FileSystem.from_uri(f"s3://key:secret@bucket?{options}&allow_bucket_creation=true")
+    store.create_dir("bucket")
+    yield f"s3://key:secret@bucket?{options}"
+    server.stop()
+
+
+@pytest.fixture
+def url(bucket: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A place in the bucket, and a cache, that no other test uses."""
+    monkeypatch.setenv("CONTRADA_CACHE", str(tmp_path / "cache"))
+    return join(bucket, re.sub(r"\W+", "-", request.node.name))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from contrada.broker.core.standing_index import Index, Loaded
 from contrada.broker.node.settings import parse_shard
 from contrada.broker.protocol.wire import PLANE
 from contrada.errors import ContradaError, CorruptFile, InvalidValue
-from contrada.spatial.storage.regular_file import read_regular
+from contrada.forwarding.stores.addresses import address_of, in_a_store, shown
 
 if TYPE_CHECKING:
     import os
@@ -26,35 +25,37 @@ if TYPE_CHECKING:
 def open_index(
     path: str | os.PathLike[str], shard: str = "", *, roads: RoadNetwork | None = None, verify: bool = False
 ) -> Loaded:
-    """Map an index directory; a `ContradaError` says what is wrong with it. With `verify`, every byte is checked."""
+    """Map an index, by path or URL; a `ContradaError` says what is wrong with it. With `verify`, every byte is checked.
+
+    What a URL names is fetched into this machine's cache first.
+    """
     part = parse_shard(shard)
     segments = import_module(
         "contrada.forwarding.segments.segmented_table"
     )  # with all of the engine: not for who has no index
-    where = Path(path).resolve()
-    before = _digest(where)
+    manifest = import_module("contrada.forwarding.segments.manifest")
+    stored = in_a_store(path)
+    where: str | Path = address_of(path, "the index") if stored else Path(path).resolve()
+
+    def digest() -> str:
+        try:
+            told: str = manifest.manifest_digest(where)
+        except (OSError, CorruptFile):
+            return ""  # which opening complains of
+        return told
+
+    before = digest()
     try:
         table: Index = segments.SegmentedTable.open(where, part, road_network=roads, verify=verify)
         table.strict = False  # what is damaged must not keep notifications from everybody else
         subscriptions = sum(each.info.subscriptions for each in table.segments)  # type: ignore[attr-defined]  # the protocol has none
     except OSError as error:
-        raise CorruptFile(f"{where}: cannot be opened: {error.strerror or error}") from error
-    if _digest(where) != before:
+        raise CorruptFile(f"{shown(where)}: cannot be opened: {error.strerror or error}") from error
+    if digest() != before:
         # It was built anew meanwhile, and which of the two was mapped is not certain.
         return open_index(path, shard, roads=roads, verify=verify)
-    told = str(where).encode(errors="backslashreplace").decode()  # a path may hold what is no text
+    told = shown(where).encode(errors="backslashreplace").decode()  # a path may hold what is no text
     return Loaded(table, told, shard, before, subscriptions)
-
-
-def _digest(path: Path) -> str:
-    """Of the manifest, which names every file by its contents; empty without one, which opening complains of."""
-    try:
-        return hashlib.blake2b(read_regular(path / "manifest.json", _MOST_BYTES), digest_size=12).hexdigest()
-    except (OSError, CorruptFile):
-        return ""
-
-
-_MOST_BYTES: Final = 1 << 30  # of a manifest
 
 
 class IndexLoader:

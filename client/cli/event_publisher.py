@@ -9,7 +9,6 @@ from contrada.client.cli.common import connected, say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
     from contrada.client.cli.common import ClientOptions
     from contrada.spark_jobs.replay.logs.event_stream import Event
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 _CHUNK: Final = 256
 
 
-def publish_log(events: Path, layout: Any, rate: float | None, options: ClientOptions) -> dict[str, Any]:
+def publish_log(events: str, layout: Any, rate: float | None, options: ClientOptions) -> dict[str, Any]:
     """Publish a log at its own pace, or a multiple of it."""
     from contrada.spark_jobs.replay.logs.decoding import Reject
     from contrada.spark_jobs.replay.logs.event_stream import stream

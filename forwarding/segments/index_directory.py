@@ -11,18 +11,16 @@ the old index or the new one, whole, and a writer may be killed at any moment. W
 when a later one is committed, except the files of the last one: a reader may just have read its manifest.
 
 Writers share nothing: any process may write segments into a staging directory (`write_segment`), and one of them then
-commits them (`commit_index`). `write_index` does both in one process.
+commits them (`commit_index`). `write_index` does both in one process. The same files lie in an object store, too
+(stored_index.py).
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import re
 import shutil
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -30,10 +28,18 @@ from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.segments.gate import Anchor, Gate, anchor_of
+from contrada.forwarding.segments.manifest import (
+    FOLDERS,
+    KINDS,
+    MANIFEST,
+    VERSION,
+    Manifest,
+    SegmentInfo,
+    read_manifest,
+)
 from contrada.forwarding.segments.subscription_ids import SubscriptionIds, check_id
-from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
-from contrada.spatial.storage.regular_file import read_regular
-from contrada.spatial.textual.registry import DEFAULT, NAMES
+from contrada.forwarding.state.matching import DEFAULT_MATCHING
+from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -42,16 +48,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.filter import Expression, Filter
     from contrada.forwarding.table.table import ForwardingTable
 
-MANIFEST: Final = "manifest.json"
-FORMAT: Final = "contrada-index"
-VERSION: Final = 1
-_MOST_BYTES: Final = 1 << 30  # of a manifest
 _SEGMENT: Final = 1 << 17  # filters of a segment, unless told otherwise
-_FILE: Final = re.compile(r"segment-[0-9a-f]+\.table")  # in the directory itself, and nothing that leads out of it
-KINDS: Final = ("region", "geotext", "hash")
-"""Segments of filters anchored at a region, at a geotext's place, and of all others."""
-FOLDERS: Final = ("statistics", "quarantine")
-"""What may belong to an index besides segments, each a directory of files."""
 
 
 class Row(NamedTuple):
@@ -60,103 +57,6 @@ class Row(NamedTuple):
     id: str
     interface: str
     filter: Expression | str
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentInfo:
-    """What the manifest says of a segment."""
-
-    file: str  # the table; the ids' file has the same stem
-    kind: str  # one of KINDS
-    filters: int
-    subscriptions: int
-    bytes: int  # of both files
-    gate: Gate = field(hash=False)
-
-    @property
-    def ids_file(self) -> str:
-        """The file of its subscriptions' ids."""
-        return Path(self.file).stem + ".ids"
-
-    @property
-    def files(self) -> tuple[str, str]:
-        """Both files."""
-        return self.file, self.ids_file
-
-    def to_plain(self) -> dict[str, Any]:
-        """As it is kept in a manifest."""
-        plain = {name: getattr(self, name) for name in ("file", "kind", "filters", "subscriptions", "bytes")}
-        return plain | {"gate": self.gate.to_plain()}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> SegmentInfo:
-        """Undo `to_plain`; TypeError, ValueError or KeyError for what is none."""
-        info = cls(**{**plain, "gate": Gate.from_plain(plain["gate"])})
-        if type(info.file) is not str or not _FILE.fullmatch(info.file) or info.kind not in KINDS:
-            raise ValueError(f"a segment of kind {info.kind!r} in {info.file!r}")
-        if any(type(count) is not int or count < 0 for count in (info.filters, info.subscriptions, info.bytes)):
-            raise ValueError(f"the counts of {info.file}")
-        return info
-
-
-@dataclass(frozen=True, slots=True)
-class Manifest:
-    """What an index directory holds."""
-
-    segments: tuple[SegmentInfo, ...]
-    geotext_index: str = DEFAULT
-    matching: str = DEFAULT_MATCHING
-    statistics: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    folders: Mapping[str, str] = field(default_factory=dict, hash=False)  # by what they hold, one of FOLDERS
-
-    @property
-    def filters(self) -> int:
-        """How many filters there are."""
-        return sum(each.filters for each in self.segments)
-
-    @property
-    def subscriptions(self) -> int:
-        """How many subscriptions there are. All filters of one lie in one segment."""
-        return sum(each.subscriptions for each in self.segments)
-
-    def shard(self, number: int, of: int) -> tuple[SegmentInfo, ...]:
-        """The segments of one of several brokers that share an index: every `of`-th, so that neighbours part."""
-        if not (0 <= number < of):
-            raise InvalidValue(f"shard {number} of {of}: shards are numbered from 0 to {of - 1}")
-        return self.segments[number::of]
-
-
-def read_manifest(path: str | os.PathLike[str]) -> Manifest:
-    """The manifest of an index directory; `CorruptFile` says what is wrong with it."""
-    file = Path(path) / MANIFEST
-    try:
-        plain = json.loads(read_regular(file, _MOST_BYTES))
-    except FileNotFoundError:
-        raise CorruptFile(
-            f"{path}: not an index (no {MANIFEST}); make one with: contrada build-index SUBSCRIPTIONS {path}"
-        ) from None
-    except OSError as error:
-        raise CorruptFile(f"{file}: cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise CorruptFile(f"{file}: not JSON: {error}") from None
-    except RecursionError:
-        raise CorruptFile(f"{file}: not a manifest: nested too deeply") from None
-    if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-        raise CorruptFile(f"{file}: not the manifest of a {FORMAT}")
-    if plain.get("version") != VERSION:
-        raise CorruptFile(f"{file}: version {plain.get('version')}, this program reads {VERSION}")
-    try:
-        segments = tuple(SegmentInfo.from_plain(each) for each in plain["segments"])
-        index, statistics, folders = plain["geotext_index"], plain["statistics"], plain.get("folders", {})
-        if index not in NAMES or not isinstance(statistics, dict):
-            raise ValueError("its geotext index or its statistics are none")
-        if any(what not in FOLDERS or not re.fullmatch(rf"{what}-[0-9a-f]+", name) for what, name in folders.items()):
-            raise ValueError("its folders are none")
-        matching = plain.get("matching", DEFAULT_MATCHING)
-        matching_number(matching)
-        return Manifest(segments, index, matching, statistics, folders)
-    except (AttributeError, KeyError, TypeError, ValueError, InvalidValue) as error:
-        raise CorruptFile(f"{file}: not a whole manifest: {error!r}") from error
 
 
 class Packed(NamedTuple):
@@ -261,16 +161,8 @@ def commit_index(
     manifest, and not before: a reader finds those of the index that it reads.
     """
     path = Path(path)
-    named = {what: f"{what}-{_digest_of(folder)}" for what, folder in (folders or {}).items()}
-    order = {kind: i for i, kind in enumerate(KINDS)}
-    unique = {each.file: each for each in segments}
-    manifest = Manifest(
-        tuple(sorted(unique.values(), key=lambda each: (order[each.kind], _first_corner(each), each.file))),
-        geotext_index,
-        matching,
-        dict(statistics or {}),
-        named,
-    )
+    named = {what: f"{what}-{digest_of(folder)}" for what, folder in (folders or {}).items()}
+    manifest = manifest_for(segments, geotext_index, matching, statistics, named)
     for what, folder in (folders or {}).items():
         if not (path / named[what]).exists():  # or it is there already, word for word
             folder.rename(path / named[what])
@@ -296,7 +188,21 @@ def commit_index(
     return manifest
 
 
-def _digest_of(folder: Path) -> str:
+def manifest_for(
+    segments: Iterable[SegmentInfo],
+    geotext_index: str,
+    matching: str,
+    statistics: Mapping[str, Any] | None,
+    folders: Mapping[str, str],
+) -> Manifest:
+    """The manifest of segments, in an order that depends on nothing else."""
+    order = {kind: i for i, kind in enumerate(KINDS)}
+    unique = {each.file: each for each in segments}
+    ordered = sorted(unique.values(), key=lambda each: (order[each.kind], _first_corner(each), each.file))
+    return Manifest(tuple(ordered), geotext_index, matching, dict(statistics or {}), folders)
+
+
+def digest_of(folder: Path) -> str:
     """A digest of what is in a directory's files, however they are called."""
     digests = []
     for file in folder.rglob("*"):
@@ -359,21 +265,10 @@ def _first_corner(info: SegmentInfo) -> tuple[float, ...]:
 
 
 def _replace_manifest(path: Path, manifest: Manifest) -> None:
-    plain = {
-        "format": FORMAT,
-        "version": VERSION,
-        "filters": manifest.filters,
-        "subscriptions": manifest.subscriptions,
-        "geotext_index": manifest.geotext_index,
-        "matching": manifest.matching,
-        "segments": [each.to_plain() for each in manifest.segments],
-        "statistics": manifest.statistics,
-        "folders": dict(manifest.folders),
-    }
     handle, temporary = tempfile.mkstemp(dir=path, prefix=f".{MANIFEST}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(plain, file, ensure_ascii=False, indent=1)
+        with os.fdopen(handle, "wb") as file:
+            file.write(manifest.encoded())
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)  # noqa: PTH101  # mkstemp made it private; an index is shared

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from contrada.errors import CorruptFile
-from contrada.forwarding.segments.index_directory import read_manifest
+from contrada.forwarding.segments.manifest import read_manifest
+from contrada.forwarding.segments.stored_index import check_room, holding
 from contrada.forwarding.segments.subscription_ids import SubscriptionIds
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.storage.arrays_file import verify_arrays
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import os
 
     from contrada.forwarding.kernels.memory.layout import Ints
-    from contrada.forwarding.segments.index_directory import SegmentInfo
+    from contrada.forwarding.segments.manifest import SegmentInfo
     from contrada.forwarding.segments.shared_batch import TableNames
     from contrada.spatial.road.network import RoadNetwork
 
@@ -45,14 +45,20 @@ def row_of(id: int) -> int:
 def open_segments(
     path: str | os.PathLike[str], shard: tuple[int, int] | None, *, road_network: RoadNetwork | None, verify: bool
 ) -> list[Segment]:
-    """Map the segments of an index directory, or those of one shard."""
+    """Map the segments of an index, by path or URL, or those of one shard."""
+
+    def open_one(info: SegmentInfo) -> Segment:
+        with holding(path, info) as directory:
+            return Segment.open(directory, info, road_network=road_network, verify=verify)
+
     for attempt in (1, 2):
         manifest = read_manifest(path)
         chosen = manifest.segments if shard is None else manifest.shard(*shard)
+        check_room(path, chosen)
         try:
             # What takes the time, looking at arrays and reading checksums, leaves the interpreter to others.
             with ThreadPoolExecutor(_TOGETHER) as pool:
-                return list(pool.map(partial(Segment.open, path, road_network=road_network, verify=verify), chosen))
+                return list(pool.map(open_one, chosen))
         except CorruptFile:
             # A build that was committed meanwhile may have swept up what this manifest speaks of.
             if attempt == 2 or read_manifest(path) == manifest:

@@ -33,7 +33,7 @@ from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.values import with_own_shapes
 from contrada.forwarding.segments.added_subscriptions import AddedSubscriptions
-from contrada.forwarding.segments.index_directory import read_manifest
+from contrada.forwarding.segments.manifest import read_manifest
 from contrada.forwarding.segments.segment import Segment, filter_id, open_segments, row_of, segment_of
 from contrada.forwarding.segments.shared_batch import SharedBatch, SharedNames, TableNames, extend
 from contrada.forwarding.segments.subscription_ids import check_id
@@ -97,7 +97,7 @@ class SegmentedTable(Generic[InterfaceT]):
         road_network: RoadNetwork | None = None,
         verify: bool = False,
     ) -> SegmentedTable[str]:
-        """Open an index directory, or with `shard` = (k, n) the k-th of n parts of it, counted from 0.
+        """Open an index, by path or URL, or with `shard` = (k, n) the k-th of n parts of it, counted from 0.
 
         With `verify` every byte is checked first, at about a gigabyte per second; without, headers, sizes and whatever
         kernels follow are, and `verify()` may check the rest later, in a thread beside the matching.

@@ -12,8 +12,8 @@ Stages run on Spark or in this process (common/engine.py), and tell each other w
 are looked at before anything is begun (plan.py). A build that would commit nothing,
 or has set aside more than it may, changes nothing but the directory of the rows that it refused.
 
-Everything is staged in a hidden directory inside OUT and moved into place at the end (common/commit.py), so a job that
-is killed leaves the index as it was. OUT must be a directory that the driver and all executors see.
+Everything is staged in a hidden folder inside OUT and put into place at the end (stores/places.py), so a job that is
+killed leaves the index as it was. OUT is a directory that the driver and all executors see, or a URL.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.forwarding.segments.index_directory import FOLDERS, KINDS, commit_index
+from contrada.forwarding.segments.manifest import FOLDERS, KINDS
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
+from contrada.forwarding.stores.addresses import join, shown
 from contrada.spark_jobs.build.building import build_segments
 from contrada.spark_jobs.build.cover.cover_groups import COVERERS, CoverGroups
 from contrada.spark_jobs.build.first_pass import first_pass
@@ -42,9 +43,11 @@ from contrada.spark_jobs.build.rows.sources import read_table, read_url
 from contrada.spark_jobs.build.second_pass import Placing, second_pass
 from contrada.spark_jobs.build.staging import QUARANTINE
 from contrada.spark_jobs.build.statistics import Grid, bucket_parts
-from contrada.spark_jobs.common.commit import replace_directory, staging_inside
+from contrada.spark_jobs.common.commit import replace_directory
 from contrada.spark_jobs.common.engine import LocalEngine, SparkEngine
 from contrada.spark_jobs.common.errors import NotCommitted, SparkMissing
+from contrada.spark_jobs.stores.places import commit_build, index_staging, keep_refused
+from contrada.spark_jobs.stores.shared_files import take, writing
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -56,7 +59,6 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.spark_jobs.common.engine import Engine
 
-_REFUSED: Final = "refused"  # the quarantine of a build that was not committed
 _SHOWN: Final = 100  # most frequent keywords and attributes that the manifest names
 
 
@@ -132,21 +134,24 @@ def run_build(
         if not isinstance(engine, SparkEngine):
             raise SparkMissing(f"{build.source.path}: a URL, which Spark reads; start it with --engine spark")
         rows = read_url(engine.session, build.source)
-    with staging_inside(place) as staging:
-        engine.check(dict(zip(("OUT", "SUBSCRIPTIONS"), (staging, *build.source.files[:1]), strict=False)), tell)
-        tell(f"reading {build.source.path}")
-        parts = staging / "parts"
-        parts.mkdir()
-        first = _First.of(first_pass(engine, build.source, rows, str(parts), secrets.randbits(63)))
+    with index_staging(place) as stage:
+        staging = stage.here
+        sources = (file.address for file in build.source.files[:1])
+        engine.check(dict(zip(("OUT", "SUBSCRIPTIONS"), (stage.sign, *sources), strict=False)), tell)
+        tell(f"reading {shown(build.source.path)}")
+        parts = join(stage.shared, "parts")
+        first = _First.of(first_pass(engine, build.source, rows, parts, secrets.randbits(63)))
         read = first.total("rows")
         tell(f"{read:,} rows; looking for subscriptions that others cover")
         covers = CoverGroups.of(first.coverers, first.repeated["refs"], share_of(first.total("good"), segments) // 2)
-        repeated = staging / "repeated.npz"
-        np.savez(repeated, refs=first.repeated["refs"], faults=first.repeated["faults"])
-        placing = Placing(first.parts, str(repeated), covers.save(staging / "covers.npz"), Grid.of(first.centres))
-        (staging / "statistics" / "tokens").mkdir(parents=True)
+        repeated = join(stage.shared, "repeated.npz")
+        with writing(repeated) as file:
+            np.savez(file, refs=first.repeated["refs"], faults=first.repeated["faults"])
+        saved = covers.save(join(stage.shared, "covers.npz"))
+        placing = Placing(first.parts, repeated, saved, Grid.of(first.centres))
         tell("counting keywords, attributes and places")
-        counts = _Counts.of(second_pass(engine, placing, str(parts), str(staging / "statistics" / "tokens")))
+        counts = _Counts.of(second_pass(engine, placing, parts, join(stage.shared, "tokens")))
+        _take_all(counts.files, staging / "statistics" / "tokens")
         unread = build.source.unread
         refused = [part.quarantine for part in first.parts if part.quarantine is not None]
         quarantined = _write_quarantine(unread, [*refused, *counts.refused], staging / "quarantine")
@@ -155,17 +160,16 @@ def run_build(
             read + len(unread), subscriptions, quarantined, first.total("lost") + build.source.unread_bytes
         )
         if refusal is not None:
-            rejected = build.quarantine or place / _REFUSED
-            replace_directory(staging / "quarantine", rejected)
-            raise NotCommitted(refusal, rejected)
+            if build.quarantine is None:
+                raise NotCommitted(refusal, keep_refused(place, staging / "quarantine"))
+            replace_directory(staging / "quarantine", build.quarantine)
+            raise NotCommitted(refusal, str(build.quarantine))
         plan = plan_segments(counts.places, segments)
         attributes = _attributes(counts.uses, subscriptions)
         _write_table(attributes, staging / "statistics" / "attributes")
         _write_places(counts.places, staging / "statistics" / "places")
         tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions, {quarantined:,} rows refused")
-        (staging / "segments").mkdir()
-        directory = str((staging / "segments").resolve())
-        written = build_segments(engine, placing, plan, directory, build.geotext_index, build.matching)
+        written = build_segments(engine, placing, plan, stage.segments, build.geotext_index, build.matching)
         covered = sum(each.covered for each in written)
         statistics = {
             "subscriptions": subscriptions,
@@ -178,23 +182,22 @@ def run_build(
         }
         if build.quarantine is not None:
             shutil.copytree(staging / "quarantine", staging / "copy")
-        manifest = commit_index(
+        manifest = commit_build(
             place,
+            stage,
             [each.info for each in written],
-            staged=staging / "segments",
             geotext_index=build.geotext_index,
             matching=build.matching,
             statistics=statistics,
             folders={name: staging / name for name in FOLDERS},
         )
-        rejected = place / manifest.folders["quarantine"]
+        rejected = shown(join(place, manifest.folders["quarantine"]))
         if build.quarantine is not None:
-            rejected = build.quarantine
-            replace_directory(staging / "copy", rejected)
-        shutil.rmtree(place / _REFUSED, ignore_errors=True)
-    tell(f"committed {place}")
+            rejected = str(build.quarantine)
+            replace_directory(staging / "copy", build.quarantine)
+    tell(f"committed {shown(place)}")
     return Built(
-        index=str(place),
+        index=shown(place),
         rows=read,
         subscriptions=manifest.subscriptions,
         filters=manifest.filters,
@@ -206,7 +209,7 @@ def run_build(
         interfaces=first.interfaces,
         segments=len(manifest.segments),
         bytes=sum(each.bytes for each in manifest.segments),
-        quarantine=str(rejected),
+        quarantine=rejected,
         seconds=round(time.monotonic() - began, 3),
     )
 
@@ -256,6 +259,7 @@ class _Counts(NamedTuple):
     uses: Counter[tuple[str, str]]
     tokens: list[dict[str, Any]]
     refused: list[str]
+    files: list[str]  # of the keywords
 
     @classmethod
     def of(cls, told: Sequence[PartCounted | TokensCounted]) -> _Counts:
@@ -263,31 +267,38 @@ class _Counts(NamedTuple):
         places: Counter[int] = Counter()
         uses: Counter[tuple[str, str]] = Counter()
         tokens: list[dict[str, Any]] = []
-        refused = []
+        refused, files = [], []
         for each in told:
             if isinstance(each, TokensCounted):
                 tokens += each.most
+                files.append(each.path)
                 continue
             places.update(dict(zip(each.buckets.tolist(), each.counts.tolist(), strict=True)))
             uses.update(each.uses)
             if each.quarantine is not None:
                 refused.append(each.quarantine)
         tokens.sort(key=lambda row: (-row["documents"], row["token"]))
-        return cls(dict(places), uses, tokens, sorted(refused))
+        return cls(dict(places), uses, tokens, sorted(refused), sorted(files))
 
 
 def _write_quarantine(unread: Sequence[tuple[str, str]], files: Sequence[str], path: Path) -> int:
     """Put the quarantine together, a table also when it is empty; how many rows it has."""
-    path.mkdir()
     whole = [(file, None, None, reason, None) for file, reason in unread]
     columns = list(zip(*whole, strict=True)) if whole else [()] * len(QUARANTINE)
     table = pa.table([pa.array(c, f.type) for c, f in zip(columns, QUARANTINE, strict=True)], schema=QUARANTINE)
+    path.mkdir()
     if whole or not files:
         pq.write_table(table, path / "part-unread.parquet")
-    for number, file in enumerate(files):
-        shutil.move(file, path / f"part-{number:05}.parquet")
+    _take_all(files, path)
     rows: int = sum(pq.read_metadata(file).num_rows for file in path.glob("*.parquet"))
     return rows
+
+
+def _take_all(files: Sequence[str], path: Path) -> None:
+    """Have the Parquet files of tasks in a directory of the driver."""
+    path.mkdir(parents=True, exist_ok=True)
+    for number, file in enumerate(files):
+        take(file, path / f"part-{number:05}.parquet")
 
 
 def _attributes(uses: Counter[tuple[str, str]], subscriptions: int) -> pa.Table:

@@ -11,7 +11,7 @@ from contrada.forwarding.batches.packed_columns import Filters, Matches, Relatio
 from contrada.forwarding.codec.limits import NO_LIMITS
 from contrada.forwarding.codec.msgpack import decode_filter
 from contrada.forwarding.segments.gate import Anchor, Gate, anchor_of
-from contrada.forwarding.segments.index_directory import SegmentInfo, write_columns
+from contrada.forwarding.segments.index_directory import write_columns
 from contrada.forwarding.segments.subscription_ids import SubscriptionIds
 from contrada.spark_jobs.build.messages import SegmentRows, SegmentWritten
 from contrada.spark_jobs.build.partitioning import segments_of
@@ -19,12 +19,14 @@ from contrada.spark_jobs.build.staging import BOX, BOX_MATCH, OTHER
 from contrada.spark_jobs.common.arrow import text_of
 from contrada.spark_jobs.common.engine import scattered, stream_of
 from contrada.spark_jobs.common.garbage import no_collection
+from contrada.spark_jobs.stores.shared_files import writing_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.language.filter import Filter
+    from contrada.forwarding.segments.manifest import SegmentInfo
     from contrada.spark_jobs.build.messages import PartParsed
     from contrada.spark_jobs.build.partitioning import Plan
     from contrada.spark_jobs.build.second_pass import Placing
@@ -73,16 +75,17 @@ def _write(rows: pa.Table, kind: str, directory: str, geotext_index: str, matchi
     first = int(ids.offsets[0])
     text = ids.data[first : int(ids.offsets[-1])]
     filters = filters_of(rows)
-    return write_columns(
-        directory,
-        SubscriptionIds.of_text(text, ids.offsets[1:] - first, counts),
-        filters,
-        [stream_of(rows.drop_columns(_PLACING))],
-        _gate(rows, filters),
-        kind,
-        geotext_index=geotext_index,
-        matching=matching,
-    )
+    with writing_into(directory) as place:
+        return write_columns(
+            place,
+            SubscriptionIds.of_text(text, ids.offsets[1:] - first, counts),
+            filters,
+            [stream_of(rows.drop_columns(_PLACING))],
+            _gate(rows, filters),
+            kind,
+            geotext_index=geotext_index,
+            matching=matching,
+        )
 
 
 def _whole(rows: pa.Table, name: str) -> pa.Array:

@@ -11,13 +11,13 @@ is covered by whom, and a sample of the places' centres.
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrada.forwarding.stores.addresses import join
 from contrada.spark_jobs.build.cover.coverers import cover_records, find_coverers
 from contrada.spark_jobs.build.cover.repeated_ids import find_repeated, id_records
 from contrada.spark_jobs.build.messages import Covered, CoverRecords, IdRecords, PartParsed, RepeatedIds
@@ -28,6 +28,7 @@ from contrada.spark_jobs.build.staging import QUARANTINE, write_part
 from contrada.spark_jobs.build.statistics import groups_of, sample_of
 from contrada.spark_jobs.common.engine import SparkEngine, scattered
 from contrada.spark_jobs.common.errors import DamagedSplit
+from contrada.spark_jobs.stores.shared_files import size_of, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -106,7 +107,7 @@ def _parse(
     if form == "columns":
         refused = as_given(refused)
     path, rejects = write_part(directory, staged), write_quarantine(directory, refused)
-    lost = sum(each.bytes for each in damaged)
+    lost = sum(int(size_of(each.path) * each.share) for each in damaged)
     told = PartParsed(
         number,
         path,
@@ -148,12 +149,13 @@ def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def write_quarantine(directory: str, rows: pa.Table) -> str | None:
-    """Write rows that were refused, if there are any; the file's path."""
+    """Write rows that were refused, if there are any; the file's address."""
     if not len(rows):
         return None
-    path = Path(directory) / f"refused-{uuid.uuid4().hex}.parquet"
-    pq.write_table(rows.cast(QUARANTINE), path)
-    return str(path)
+    path = join(directory, f"refused-{uuid.uuid4().hex}.parquet")
+    with writing(path) as file:
+        pq.write_table(rows.cast(QUARANTINE), file)
+    return path
 
 
 def _compare(messages: Iterable[PartParsed | IdRecords | CoverRecords]) -> Iterator[Told]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
-    from contrada.forwarding.segments.index_directory import SegmentInfo
+    from contrada.forwarding.segments.manifest import SegmentInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +87,10 @@ class TokenCounts:
 
 @dataclass(frozen=True, slots=True)
 class TokensCounted:
-    """The most frequent of the keywords that were added up and written."""
+    """The most frequent of the keywords that were added up and written, and where to."""
 
     most: list[dict[str, Any]]
+    path: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contrada.forwarding.segments.index_directory import KINDS
+from contrada.forwarding.segments.manifest import KINDS
 from contrada.spark_jobs.build.statistics import GRID, bucket_parts
 
 if TYPE_CHECKING:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -10,14 +11,15 @@ import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
+from contrada.forwarding.stores.addresses import address_of, is_url
 from contrada.spark_jobs.build.rows.sources import find_subscriptions
 from contrada.spark_jobs.build.staging import QUARANTINE
-from contrada.spark_jobs.common.paths import absolute, check_apart, check_table_place, check_writable
+from contrada.spark_jobs.common.paths import check_apart, check_table_place, local_path
+from contrada.spark_jobs.stores.places import check_place
 from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
     from os import PathLike
-    from pathlib import Path
 
     from contrada.spark_jobs.build.rows.sources import Found
 
@@ -30,7 +32,7 @@ class Build:
     """A build that can begin."""
 
     source: Found
-    out: Path
+    out: str
     quarantine: Path | None
     segments: int | None
     geotext_index: str
@@ -65,8 +67,8 @@ def plan_build(
 
     No source is a DataFrame.
     """
-    place = absolute(out, "OUT")
-    rejected = None if quarantine is None else absolute(quarantine, "--quarantine")
+    place = address_of(out, "OUT")
+    rejected = None if quarantine is None else local_path(quarantine, "--quarantine")
     if geotext_index not in NAMES:
         raise InvalidValue(f"no geotext index is called {geotext_index!r}; choose one of: {', '.join(NAMES)}")
     matching_number(matching)
@@ -74,18 +76,18 @@ def plan_build(
         raise InvalidValue(f"--segments {segments}: an index has at least one")
     if not 0 <= max_quarantined <= 1:
         raise InvalidValue(f"--max-quarantined {100 * max_quarantined:g}: give a percentage from 0 to 100")
-    check_writable(place, "OUT")
+    check_place(place, "OUT")
     found = find_subscriptions(source, format)
     written = {"OUT": place}
     if rejected is not None:
         check_table_place(rejected, "--quarantine")
         _check_is_quarantine(rejected)
-        check_apart({"--quarantine": rejected}, written)
-        written["--quarantine"] = rejected
+        check_apart({"--quarantine": str(rejected)}, written)
+        written["--quarantine"] = str(rejected)
     if found.files and source is not None:
-        given = absolute(source, "SUBSCRIPTIONS")
-        read = [given] if given.exists() else found.files
-        for each in read:
+        given = address_of(source, "SUBSCRIPTIONS")
+        whole = not is_url(given) and Path(given).exists()
+        for each in [given] if whole else [file.address for file in found.files]:
             check_apart({"SUBSCRIPTIONS": each}, written)
     return Build(found, place, rejected, segments, geotext_index, matching, max_quarantined, allow_empty)
 

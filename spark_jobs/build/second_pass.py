@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrada.forwarding.stores.addresses import join
 from contrada.spark_jobs.build.cover.cover_groups import CoverGroups
 from contrada.spark_jobs.build.cover.repeated_ids import CLASHING
 from contrada.spark_jobs.build.first_pass import REF, write_quarantine
@@ -34,6 +34,7 @@ from contrada.spark_jobs.build.statistics import (
 )
 from contrada.spark_jobs.common.arrow import text_of
 from contrada.spark_jobs.common.engine import scattered
+from contrada.spark_jobs.stores.shared_files import reading, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -59,7 +60,7 @@ class Placing:
         part = self.parts[number]
         table = read_part(part.path)
         refs = (part.number << REF) + np.arange(len(table))
-        with np.load(self.repeated) as arrays:
+        with reading(self.repeated) as file, np.load(file) as arrays:
             dead, faults = arrays["refs"], arrays["faults"]
         low, high = np.searchsorted(dead, [part.number << REF, (part.number + 1) << REF])
         if low == high:
@@ -133,5 +134,7 @@ def _add_up(messages: Iterable[PartCounted | TokenCounts], directory: str) -> It
             yield message
     if tables:
         merged = merge_counts(tables)
-        pq.write_table(merged, Path(directory) / f"part-{uuid.uuid4().hex}.parquet")
-        yield TokensCounted(merged.slice(0, _SHOWN).to_pylist())
+        path = join(directory, f"part-{uuid.uuid4().hex}.parquet")
+        with writing(path) as file:
+            pq.write_table(merged, file)
+        yield TokensCounted(merged.slice(0, _SHOWN).to_pylist(), path)

@@ -18,10 +18,12 @@ the part. A task that is run twice writes two files, and the driver reads the on
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+
+from contrada.forwarding.stores.addresses import join
+from contrada.spark_jobs.stores.shared_files import reading, writing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,15 +67,15 @@ QUARANTINE: Final = pa.schema(
 
 
 def write_part(directory: str, batches: Sequence[pa.RecordBatch]) -> str:
-    """Write the subscriptions of a part; the file's path."""
-    path = Path(directory) / f"part-{uuid.uuid4().hex}.arrow"
-    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, STAGED) as writer:
+    """Write the subscriptions of a part; the file's address."""
+    path = join(directory, f"part-{uuid.uuid4().hex}.arrow")
+    with writing(path) as place, pa.OSFile(str(place), "wb") as file, pa.ipc.new_file(file, STAGED) as writer:
         for batch in batches:
             writer.write_batch(batch)
-    return str(path)
+    return path
 
 
 def read_part(path: str) -> pa.Table:
     """The subscriptions of a part, mapped into memory."""
-    with pa.memory_map(path) as file:
+    with reading(path) as place, pa.memory_map(str(place)) as file:
         return pa.ipc.open_file(file).read_all()

@@ -23,7 +23,6 @@ from contrada.spark_jobs.common.preflight import check_executors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -46,7 +45,7 @@ class Engine(Protocol):
     def parallelism(self) -> int:
         """How many tasks run at once."""
 
-    def check(self, paths: Mapping[str, Path], tell: Callable[[str], None]) -> None:
+    def check(self, paths: Mapping[str, str], tell: Callable[[str], None]) -> None:
         """Raise `ClusterNotReady` unless tasks can run and see these paths, which have a name each."""
 
     def run(
@@ -64,7 +63,7 @@ class LocalEngine:
 
     parallelism = 1
 
-    def check(self, paths: Mapping[str, Path], tell: Callable[[str], None]) -> None:
+    def check(self, paths: Mapping[str, str], tell: Callable[[str], None]) -> None:
         """Whatever the driver sees, its tasks see."""
 
     def run(
@@ -96,7 +95,7 @@ class SparkEngine:
         """How many tasks run at once."""
         return int(self.session.sparkContext.defaultParallelism)
 
-    def check(self, paths: Mapping[str, Path], tell: Callable[[str], None]) -> None:
+    def check(self, paths: Mapping[str, str], tell: Callable[[str], None]) -> None:
         """Ask the executors."""
         check_executors(self.session, paths, tell=tell)
 

@@ -22,10 +22,10 @@ from __future__ import annotations
 import re
 import socket
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contrada.errors import ContradaError, CorruptFile
+from contrada.forwarding.stores.addresses import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,8 +56,8 @@ class JobFailed(JobError):
 class NotCommitted(JobError):
     """Nothing was accepted, or too much refused: the index was left as it was. The quarantine tells why."""
 
-    def __init__(self, why: str, quarantine: Path) -> None:
-        super().__init__(f"{why}; nothing was changed, and the refused rows are in {quarantine}")
+    def __init__(self, why: str, quarantine: str) -> None:
+        super().__init__(f"{why}; nothing was changed, and the refused rows are in {shown(quarantine)}")
         self.quarantine = quarantine
 
 
@@ -66,7 +66,7 @@ class OutOfReach(JobError):
 
     def __init__(self, path: str, error: OSError) -> None:
         super().__init__(
-            f"{path}: cannot be read on {socket.gethostname()}: {error.strerror or error}; "
+            f"{shown(path)}: cannot be read on {socket.gethostname()}: {error.strerror or error}; "
             "every machine of the cluster must see it under this path"
         )
 
@@ -81,7 +81,7 @@ class DamagedSplit(CorruptFile):
     def __init__(self, path: str, why: str, share: float = 1.0) -> None:
         super().__init__(why)
         self.path = path
-        self.bytes = int(Path(path).stat().st_size * share)
+        self.share = share
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Indexes as workers see them: files, opened once per process and memory-mapped.
+"""Indexes as workers see them: files, opened once per process and memory-mapped; of a URL, from the machine's cache.
 
 A worker process runs many tasks of a job, one after another; what it has opened stays open between them, in a cache
 by path and by a digest of the manifest, so that an index built anew under the same path is opened anew. Segments are
@@ -11,7 +11,6 @@ used longest ago are let go.
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,21 +19,25 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.batches.columns import Columns
 from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.values import Kind
 from contrada.forwarding.segments.gate import place_of
-from contrada.forwarding.segments.index_directory import MANIFEST, read_manifest
+from contrada.forwarding.segments.manifest import manifest_digest, read_manifest
 from contrada.forwarding.segments.segment import Segment
+from contrada.forwarding.segments.stored_index import holding
+from contrada.forwarding.stores import object_store
+from contrada.forwarding.stores.addresses import address_of, is_url, join, shown
 from contrada.spark_jobs.common.errors import OutOfReach
 from contrada.spark_jobs.common.garbage import freeze
+from contrada.spark_jobs.stores.shared_files import parquet_at
 from contrada.spatial.geometry.region import Region
-from contrada.spatial.storage.regular_file import check_regular, read_regular
+from contrada.spatial.storage.regular_file import check_regular
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Mapping, Sequence
 
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
@@ -45,7 +48,6 @@ if TYPE_CHECKING:
 INTERVALS: Final = "intervals.parquet"
 FOREVER: Final = np.iinfo(np.int64).max
 _PLACES: Final = (Kind.POINT, Kind.REGION, Kind.GEOTEXT)
-_MOST_BYTES: Final = 1 << 30  # of a manifest
 _KEPT: Final = 2  # indexes open in a process
 
 
@@ -53,29 +55,26 @@ _KEPT: Final = 2  # indexes open in a process
 class IndexFiles:
     """An index to be opened by workers: where it is, and that it is the one meant."""
 
-    path: str
+    path: str  # or URL
     digest: str  # of its manifest; empty: the one that is there when a task begins
     budget: int | None = None  # bytes of segments that a worker keeps open; None: all
     shard: str = ""  # "k/n", or empty for all of it
 
     @classmethod
-    def of(cls, path: Path, budget: int | None = None, shard: str = "") -> IndexFiles:
-        """The index in a directory as it is now."""
+    def of(cls, path: str | os.PathLike[str], budget: int | None = None, shard: str = "") -> IndexFiles:
+        """The index in a directory, or at a URL, as it is now."""
         read_manifest(path)
-        return cls(str(path.resolve()), _digest(path), budget, shard)
+        address = address_of(path, "INDEX")
+        return cls(address if is_url(address) else str(Path(address).resolve()), manifest_digest(path), budget, shard)
 
     def check(self) -> None:
         """Raise `OutOfReach` or `CorruptFile` unless this machine sees the index that is meant."""
         try:
-            found = _digest(Path(self.path))
+            found = manifest_digest(self.path)
         except OSError as error:
             raise OutOfReach(self.path, error) from error
         if found != self.digest:
-            raise CorruptFile(f"{self.path}: the index was built anew meanwhile; run the job again")
-
-
-def _digest(path: Path) -> str:
-    return hashlib.blake2b(read_regular(path / MANIFEST, _MOST_BYTES), digest_size=12).hexdigest()
+            raise CorruptFile(f"{shown(self.path)}: the index was built anew meanwhile; run the job again")
 
 
 _OPEN: OrderedDict[IndexFiles, OpenIndex] = OrderedDict()
@@ -84,11 +83,11 @@ _OPEN: OrderedDict[IndexFiles, OpenIndex] = OrderedDict()
 def opened(files: IndexFiles) -> OpenIndex:
     """The open index of this process."""
     if not files.digest:
-        files = IndexFiles.of(Path(files.path), files.budget, files.shard)
+        files = IndexFiles.of(files.path, files.budget, files.shard)
     index = _OPEN.get(files)
     if index is None:
         files.check()
-        index = _OPEN[files] = OpenIndex(Path(files.path), files.budget, files.shard)
+        index = _OPEN[files] = OpenIndex(files.path, files.budget, files.shard)
         freeze()
         while len(_OPEN) > _KEPT:
             _OPEN.popitem(last=False)
@@ -99,23 +98,20 @@ def opened(files: IndexFiles) -> OpenIndex:
 class OpenIndex:
     """The segments of an index, opened when they are asked for."""
 
-    def __init__(self, path: Path, budget: int | None, shard: str = "") -> None:
+    def __init__(self, path: str, budget: int | None, shard: str = "") -> None:
         self._path = path
         self._budget = budget
         manifest = read_manifest(path)
         number, _, of = shard.partition("/")
         self.infos = manifest.shard(int(number), int(of)) if shard else manifest.segments
         self._segments: OrderedDict[int, OpenSegment] = OrderedDict()
-        intervals = path / INTERVALS
-        self._intervals = None
-        if intervals.exists():
-            check_regular(intervals)
-            self._intervals = pq.read_table(intervals)
+        self._intervals = _intervals_of(path)
 
     def __getitem__(self, number: int) -> OpenSegment:
         found = self._segments.get(number)
         if found is None:
-            found = OpenSegment(Segment.open(self._path, self.infos[number]), self._intervals)
+            with holding(self._path, self.infos[number]) as directory:
+                found = OpenSegment(Segment.open(directory, self.infos[number]), self._intervals)
             self._segments[number] = found
             while self._budget is not None and len(self._segments) > 1 and self._bytes() > self._budget:
                 self._segments.popitem(last=False)
@@ -124,6 +120,20 @@ class OpenIndex:
 
     def _bytes(self) -> int:
         return sum(self.infos[number].bytes for number in self._segments)
+
+
+def _intervals_of(path: str) -> pa.Table | None:
+    """When the subscriptions of an index lived, if it is one of a recording."""
+    file = join(path, INTERVALS)
+    if is_url(path):
+        if object_store.size_of(file) is None:
+            return None
+    elif not Path(file).exists():
+        return None
+    else:
+        check_regular(Path(file))
+    with parquet_at(file) as opened:
+        return opened.read()
 
 
 class OpenSegment:

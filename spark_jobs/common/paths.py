@@ -7,58 +7,52 @@ inside what is read nor around it: the next run would read its own output, or th
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
-from urllib.parse import unquote, urlsplit
+from pathlib import Path, PurePath, PurePosixPath
+from typing import TYPE_CHECKING
 
 from contrada.errors import InvalidValue
+from contrada.forwarding.stores.addresses import address_of, is_url, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+    from contrada.spark_jobs.stores.shared_files import SizedFile
 
 
-def is_url(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is the address of something on another system, also after `Path` has taken one of its slashes."""
-    return _URL.match(os.fspath(path)) is not None
+def local_path(path: str | os.PathLike[str], what: str) -> Path:
+    """A path of this machine, absolute; `InvalidValue` for a URL."""
+    if is_url(path):
+        raise InvalidValue(f"{what} {shown(path)}: a URL, and this must be a path")
+    return Path(address_of(path, what))
 
 
-def absolute(path: str | os.PathLike[str], what: str) -> Path:
-    """A path that means the same on every machine; `InvalidValue` for a URL of anything but a file."""
-    text = os.fspath(path)
-    if is_url(text):
-        parts = urlsplit(text)
-        if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
-            raise InvalidValue(
-                f"{what} {text}: a URL, and this must be a path that all machines see, such as a shared mount"
-            )
-        text = unquote(parts.path)
-    if not text:
-        raise InvalidValue(f"{what}: an empty path")
-    return Path(os.path.abspath(text))  # noqa: PTH100  # a link that is given stays a link
-
-
-def check_apart(read: Mapping[str, Path], written: Mapping[str, Path]) -> None:
+def check_apart(read: Mapping[str, str], written: Mapping[str, str]) -> None:
     """Refuse to write into what is read, or around it; both by what the user calls them."""
     for what, source in read.items():
         for name, target in written.items():
-            one, other = source.resolve(), target.resolve()
+            if is_url(source) != is_url(target):
+                continue
+            one, other = _resolved(source), _resolved(target)
             if one == other or one in other.parents:
                 raise InvalidValue(
-                    f"{name} {target} is inside {what} {source}, and the next run would read it; choose another place"
+                    f"{name} {shown(target)} is inside {what} {shown(source)}, and the next run would read it; "
+                    "choose another place"
                 )
             if other in one.parents:
                 raise InvalidValue(
-                    f"{what} {source} is inside {name} {target}, which this run replaces; choose another place"
+                    f"{what} {shown(source)} is inside {name} {shown(target)}, which this run replaces; "
+                    "choose another place"
                 )
 
 
-def check_readable(files: Iterable[Path]) -> None:
-    """Refuse files that may not be read."""
-    for file in files:
-        if not os.access(file, os.R_OK):
+def _resolved(address: str) -> PurePath:
+    return PurePosixPath(shown(address)) if is_url(address) else Path(address).resolve()
+
+
+def check_readable(files: Iterable[SizedFile]) -> None:
+    """Refuse files of a disk that may not be read."""
+    for file, _ in files:
+        if not is_url(file) and not os.access(file, os.R_OK):
             raise InvalidValue(f"{file}: may not be read")
 
 

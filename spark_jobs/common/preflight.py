@@ -10,11 +10,11 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
+from contrada.forwarding.stores.addresses import shown
 from contrada.spark_jobs.common.errors import ClusterNotReady, JobFailed, told_in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -35,11 +35,11 @@ class Executor(NamedTuple):
 
 def check_executors(
     session: SparkSession,
-    paths: Mapping[str, Path],
-    wanted: Sequence[Path] = (),
+    paths: Mapping[str, str],
+    wanted: Sequence[str] = (),
     *,
     tell: Callable[[str], None] = lambda step: None,
-) -> set[Path]:
+) -> set[str]:
     """Raise `ClusterNotReady` unless all executors can do a job on some paths, which have a name each.
 
     Which of the `wanted` paths some of them do not see. `tell` is told who has to compile kernels first.
@@ -48,7 +48,7 @@ def check_executors(
     if master.startswith("local") and not master.startswith("local-cluster"):
         return set()
     try:
-        found = _ask(session, [str(path) for path in (*paths.values(), *wanted)])
+        found = _ask(session, [*paths.values(), *wanted])
     except JobFailed as error:
         raise ClusterNotReady(
             f"executors cannot run this Python: {error}; name theirs with PYSPARK_PYTHON, or bring one with --py-env"
@@ -58,18 +58,18 @@ def check_executors(
         raise ClusterNotReady(f"the cluster is not ready: {'; '.join(faults[:_MOST])}{more}")
     if cold := sorted({each.host for each in found if not each.kernels}):
         tell(f"no compiled kernels on {', '.join(cold)}: the first tasks compile them (contrada warm --jobs)")
-    return {path for path in wanted if any(str(path) in each.missing for each in found)}
+    return {path for path in wanted if any(path in each.missing for each in found)}
 
 
-def _faults(seen: Executor, paths: Mapping[str, Path]) -> list[str]:
+def _faults(seen: Executor, paths: Mapping[str, str]) -> list[str]:
     if seen.version is None:
         return [f"{seen.host}: {seen.python} has no contrada ({seen.why}); install it there, or bring it with --py-env"]
     if seen.version != VERSION:
         return [f"{seen.host}: {seen.python} has contrada {seen.version}, and here it is {VERSION}"]
     return [
-        f"{seen.host}: does not see {name} {path}, which all machines must have under this path"
+        f"{seen.host}: does not see {name} {shown(path)}, which all machines must have under this path"
         for name, path in paths.items()
-        if str(path) in seen.missing
+        if path in seen.missing
     ]
 
 
@@ -106,5 +106,16 @@ def _look(paths: list[str]) -> tuple[str, str, str | None, str | None, bool, tup
         kernels = any(folder.is_dir() and any(folder.iterdir()) for folder in (user_folder(), packaged_folder()))
     except Exception as error:  # whatever keeps the package from being imported here
         why = f"{type(error).__name__}: {error}"
-    missing = tuple(path for path in paths if not os.path.exists(path))  # noqa: PTH110  # sent by value
+
+    def there(path: str) -> bool:
+        if "://" not in path:
+            return os.path.exists(path)  # noqa: PTH110  # sent by value
+        try:
+            from contrada.forwarding.stores import object_store
+
+            return object_store.size_of(path) is not None
+        except Exception:  # no credentials here, or no way to the store
+            return False
+
+    missing = tuple(path for path in paths if not there(path))
     return socket.gethostname(), sys.executable, version, why, kernels, missing

@@ -11,7 +11,6 @@ Timestamps of the old type INT96 are instants, as for Spark, which writes them.
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import pyarrow.parquet as pq
+
+    from contrada.spark_jobs.stores.shared_files import SizedFile
 
 _ROWS: Final = (1 << 16, 1 << 20)  # of a task, at least and at most, as far as row groups allow
 _BYTES: Final = (1 << 20, 1 << 25)  # the same of text
@@ -57,13 +58,13 @@ def split_parquet(files: Iterable[tuple[str, Sequence[int]]], tasks: int) -> lis
     return _joined(weighed, enough)
 
 
-def split_text(files: Iterable[Path], tasks: int, *, whole: bool = False) -> list[Task]:
+def split_text(files: Iterable[SizedFile], tasks: int, *, whole: bool = False) -> list[Task]:
     """Tasks of about equal size for files of text; with `whole`, none is cut. One that is packed never is."""
-    listed = [(str(file), file.stat().st_size * (_UNPACKED if is_packed(file) else 1)) for file in files]
+    listed = [(file, size * (_UNPACKED if is_packed(file) else 1)) for file, size in files]
     enough = _between(_BYTES, sum(size for _, size in listed) // tasks)
     weighed: list[tuple[Split, int]] = []
     for path, size in listed:
-        if whole or is_packed(Path(path)):
+        if whole or is_packed(path):
             weighed.append((Split(path), size + _FILE_BYTES))
         else:
             ranges = pairwise([*range(0, size, enough), size])

@@ -8,13 +8,15 @@ each: a line belongs to the range that it begins in.
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from contrada.errors import CorruptFile
+from contrada.forwarding.stores.addresses import name_of
 from contrada.spark_jobs.common.errors import damage_as
+from contrada.spark_jobs.stores.shared_files import open_binary, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +26,13 @@ PACKED: Final = tuple(_CODECS)
 _BLOCK: Final = 1 << 20
 
 
-def is_packed(file: Path) -> bool:
+def is_packed(address: str) -> bool:
     """Whether the name says that a file is packed."""
-    return file.suffix in _CODECS
+    return _suffix(address) in _CODECS
+
+
+def _suffix(address: str) -> str:
+    return PurePosixPath(name_of(address)).suffix
 
 
 def read_lines(path: str, start: int = 0, stop: int = 0, *, whole: bool = False) -> Iterator[pa.Array]:
@@ -35,21 +41,21 @@ def read_lines(path: str, start: int = 0, stop: int = 0, *, whole: bool = False)
     With `stop`, of a file that is not packed, the lines that begin from byte `start` on and before it. Lines are as
     Spark has them: without their ends, which are CR, LF or both.
     """
-    packed = is_packed(Path(path))
-    with damage_as(path, lambda error: CorruptFile(f"cut or damaged, not a whole {Path(path).suffix} file: {error}")):
+    packed = is_packed(path)
+    with damage_as(path, lambda error: CorruptFile(f"cut or damaged, not a whole {_suffix(path)} file: {error}")):
         if packed:
             for _ in _unpacked(path):
                 pass
         if whole:
-            yield pa.array([b"".join(_unpacked(path)) if packed else Path(path).read_bytes()], pa.binary())
+            yield pa.array([b"".join(_unpacked(path) if packed else _blocks(path))], pa.binary())
         elif packed:
             yield from _packed_lines(path)
         else:
-            yield from _lines(path, start, stop or Path(path).stat().st_size)
+            yield from _lines(path, start, stop or size_of(path))
 
 
 def _lines(path: str, start: int, stop: int) -> Iterator[pa.Array]:
-    with Path(path).open("rb") as file:
+    with open_binary(path) as file:
         if start:
             file.seek(start - 1)
             file.readline()  # it began before
@@ -61,10 +67,16 @@ def _lines(path: str, start: int, stop: int) -> Iterator[pa.Array]:
             yield pa.array(b"".join(some).splitlines(), pa.binary())
 
 
+def _blocks(path: str) -> Iterator[bytes]:
+    with open_binary(path) as file:
+        while block := file.read(_BLOCK):
+            yield block
+
+
 def _unpacked(path: str) -> Iterator[bytes]:
-    if not Path(path).stat().st_size:
+    if not size_of(path):
         return
-    with pa.input_stream(path, compression=_CODECS[Path(path).suffix]) as file:
+    with open_binary(path) as source, pa.input_stream(source, compression=_CODECS[_suffix(path)]) as file:
         while block := file.read(_BLOCK):
             yield block
 

@@ -7,19 +7,24 @@ shuffle, recorded ones as +1 and replayed ones as -1: what is left over is a dif
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.forwarding.recording.reader import Accepted, Recording
+from contrada.forwarding.recording.reader import Accepted
+from contrada.forwarding.stores.addresses import join
+from contrada.spark_jobs.common.engine import MESSAGES, message_rows, messages_in
+from contrada.spark_jobs.common.errors import naming_this_machine, told_in_one_line
 from contrada.spark_jobs.common.instants import TIME_TYPE
+from contrada.spark_jobs.replay.logs.reading import recorded
 from contrada.spark_jobs.replay.results import Differences
 from contrada.spark_jobs.replay.storing import DELIVERIES
+from contrada.spark_jobs.stores.shared_files import parquet_at, writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -29,6 +34,7 @@ MISSING: Final = "missing"
 EXTRA: Final = "extra"
 DELIVERED: Final = "event_id string, time timestamp, interface string, filter_id string"
 _BATCH: Final = 8192
+DIFFERENCES: Final = pa.schema([pa.field("difference", pa.string()), *DELIVERIES, pa.field("copies", pa.int64())])
 COLUMNS: Final = ("event_id", "time", "interface", "filter_id")
 
 
@@ -51,13 +57,12 @@ def by_interface(deliveries: DataFrame) -> DataFrame:
 
 
 def recorded_by_broker(
-    spark: SparkSession, files: Sequence[Path], history: History, *, standing_only: bool = False
+    spark: SparkSession, paths: Sequence[str], history: History, *, standing_only: bool = False
 ) -> DataFrame:
     """The deliveries of a recording, with the names of its interfaces. Drops on the way do not matter."""
     names: dict[int, tuple[str, str | None]] = {number: (name, None) for number, name in history.standing.items()}
     if not standing_only:
         names |= {each.interface: (each.owner, each.id) for each in history.lived if each.interface is not None}
-    paths = [str(each.resolve()) for each in files]
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -69,17 +74,18 @@ def recorded_by_broker(
 
 def _recorded(path: str, names: Mapping[int, tuple[str, str | None]], standing_only: bool) -> Iterator[pa.RecordBatch]:
     rows: list[tuple[str, int, str, str | None]] = []
-    for record in Recording(path, strict=False):
-        if type(record) is not Accepted:
-            continue
-        for to in record.interfaces:
-            # What nobody subscribed to, as far as the recording tells, must not go unnoticed.
-            known = names.get(to, None if standing_only else ("?", str(to)))
-            if known is not None:
-                rows.append((record.id, record.time, *known))
-        if len(rows) >= _BATCH:
-            yield _batch(rows)
-            rows = []
+    with recorded(path) as recording:
+        for record in recording:
+            if type(record) is not Accepted:
+                continue
+            for to in record.interfaces:
+                # What nobody subscribed to, as far as the recording tells, must not go unnoticed.
+                known = names.get(to, None if standing_only else ("?", str(to)))
+                if known is not None:
+                    rows.append((record.id, record.time, *known))
+            if len(rows) >= _BATCH:
+                yield _batch(rows)
+                rows = []
     if rows:
         yield _batch(rows)
 
@@ -97,16 +103,49 @@ def _batch(rows: list[tuple[str, int, str, str | None]]) -> pa.RecordBatch:
     )
 
 
-def summary_of(home: Path, most: int) -> Differences:
+def read_deliveries(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """Deliveries of files, by address."""
+    if not paths:
+        return spark.createDataFrame([], DELIVERED)
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with naming_this_machine():
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    with parquet_at(paths[number]) as file:
+                        for rows in file.iter_batches(_BATCH, columns=list(COLUMNS)):
+                            yield rows.select(COLUMNS).cast(DELIVERIES)
+
+    return spark.range(0, len(paths), 1, len(paths)).mapInArrow(read, DELIVERED)
+
+
+def write_differences(found: DataFrame, home: str) -> list[str]:
+    """Have tasks write differences under an address that all see; the files of those that count."""
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with naming_this_machine():
+            some = [batch.cast(DIFFERENCES) for batch in batches if batch.num_rows]
+            if some:
+                path = join(home, f"part-{uuid.uuid4().hex}.parquet")
+                with writing(path) as file:
+                    pq.write_table(pa.Table.from_batches(some), file)
+                yield from message_rows([(0, path)])
+
+    with told_in_one_line():
+        return sorted(messages_in(found.mapInArrow(write, MESSAGES).toArrow().to_batches()))
+
+
+def summary_of(files: Sequence[str], most: int) -> Differences:
     """How many differences were written, and the first of them."""
     counts = {MISSING: 0, EXTRA: 0}
     first: list[dict[str, Any]] = []
-    for file in sorted(home.glob("*.parquet")):
-        for batch in pq.ParquetFile(file).iter_batches():
-            for row in batch.to_pylist():
-                counts[row["difference"]] += row["copies"]
-                first.append(row | {"time": None if row["time"] is None else row["time"].isoformat()})
-            first = sorted(first, key=_order)[:most]
+    for path in files:
+        with parquet_at(path) as file:
+            for batch in file.iter_batches():
+                for row in batch.to_pylist():
+                    counts[row["difference"]] += row["copies"]
+                    first.append(row | {"time": None if row["time"] is None else row["time"].isoformat()})
+                first = sorted(first, key=_order)[:most]
     return Differences(counts[MISSING], counts[EXTRA], first)
 
 

@@ -15,6 +15,8 @@ the clients' subscriptions, under `+sequence:id`; what was taken out of it is `g
 
 from __future__ import annotations
 
+import os
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +38,10 @@ from contrada.forwarding.recording.reader import (
     Unsubscribed,
 )
 from contrada.forwarding.segments.index_directory import write_index
+from contrada.forwarding.stores import object_store
+from contrada.forwarding.stores.addresses import is_url
 from contrada.spark_jobs.common.index_cache import FOREVER, INTERVALS
+from contrada.spark_jobs.stores.shared_files import fetched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,11 +95,16 @@ class History:
     problems: list[Problem] = field(default_factory=list)
 
 
-def read_history(path: Path) -> History:
-    """Walk a recording."""
-    recording = Recording(path, strict=False)
-    history = history_of(recording)
-    history.problems = list(recording.problems)
+def read_history(address: str | os.PathLike[str]) -> History:
+    """Walk a recording, by path or URL."""
+    with ExitStack() as scratch:
+        path: str | os.PathLike[str] = address
+        if is_url(address):
+            listed = [each.address for each in object_store.entries(os.fspath(address))]
+            path = scratch.enter_context(fetched([each for each in listed if each.split("?")[0].endswith(".rec")]))
+        recording = Recording(path, strict=False)
+        history = history_of(recording)
+        history.problems = list(recording.problems)
     return history
 
 

@@ -13,7 +13,6 @@ with a tally (replay/report/tally.py), so that a single pass over the events giv
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -103,7 +102,7 @@ def replay_rows(events: DataFrame, match: Match, place: str) -> DataFrame:
     """Match and write under `place`; a message `TaskDone` of each task. The events may have been routed."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = _Task(match, TaskFiles(Path(place)))
+        task = _Task(match, TaskFiles(place))
         return message_rows([(0, task.done(task.deliveries(batches)))])
 
     return events.mapInArrow(run, MESSAGES)
@@ -117,7 +116,7 @@ def replay_tasks(context: SparkContext, tasks: Sequence[Task], match: Match, pla
     """
 
     def run(numbers: Iterable[int]) -> Iterator[TaskDone]:
-        task = _Task(match, TaskFiles(Path(place)))
+        task = _Task(match, TaskFiles(place))
         rows = (batch for number in numbers for batch in read_task(tasks[number], match.format))
         yield task.done(task.deliveries(rows))
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from contrada.errors import CorruptFile
-from contrada.forwarding.segments.index_directory import read_manifest
+from contrada.forwarding.segments.manifest import read_manifest
+from contrada.forwarding.stores.addresses import join
 from contrada.spark_jobs.common.engine import messages_in
 from contrada.spark_jobs.common.errors import told_in_one_line
 from contrada.spark_jobs.common.index_cache import IndexFiles
@@ -21,6 +21,7 @@ from contrada.spark_jobs.replay.report.tally import Tally
 from contrada.spark_jobs.replay.storing import Written
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Sequence
 
     from pyspark import RDD
@@ -41,14 +42,14 @@ class Source:
     gone: tuple[tuple[str, int, int], ...] = ()
 
     @classmethod
-    def of(cls, path: Path, memory: int | None = None, *, as_of: bool = False) -> Source:
+    def of(cls, path: str | os.PathLike[str], memory: int | None = None, *, as_of: bool = False) -> Source:
         """The index in a directory, for workers that may hold so many bytes of it; None: all."""
         return cls(*_files(path, memory, ""), as_of=as_of)
 
     @classmethod
     def stood(cls, periods: Sequence[Period], memory: int | None = None) -> Source:
         """The index that a broker had loaded in some periods, all of the same one."""
-        path, shard = Path(periods[0].path), periods[0].shard
+        path, shard = periods[0].path, periods[0].shard
         index, routed = _files(path, memory, shard)
         if index.digest != periods[0].digest:
             raise CorruptFile(f"{path}: built anew since the broker had it: no telling what it would have matched then")
@@ -60,7 +61,7 @@ class Source:
         )
 
 
-def _files(path: Path, memory: int | None, shard: str) -> tuple[IndexFiles, bool]:
+def _files(path: str | os.PathLike[str], memory: int | None, shard: str) -> tuple[IndexFiles, bool]:
     """An index, and whether it is too large for a worker."""
     large = memory is not None and sum(each.bytes for each in read_manifest(path).segments) > memory
     return IndexFiles.of(path, memory if large else None, shard), large
@@ -72,24 +73,26 @@ class Outcome:
 
     source: Source
     tally: Tally
-    deliveries: tuple[Path, ...]
-    quarantine: tuple[Path, ...]
-    counts: tuple[Path, ...]
+    deliveries: tuple[str, ...]
+    quarantine: tuple[str, ...]
+    counts: tuple[str, ...]
 
 
-def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: Path, *, first: bool = True) -> Outcome:
-    """Match every event; only the `first` pass over a log counts events and keeps those it rejects."""
+def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: str, *, first: bool = True) -> Outcome:
+    """Match every event, and write under an address that all see.
+
+    Only the `first` pass over a log counts events and keeps those it rejects.
+    """
     context = spark.sparkContext
-    home = str(place.resolve())
     arrow: list[DataFrame] = []
     plain: list[RDD[TaskDone]] = []
     for log in logs:
         match = Match(source.index, log.format, source.as_of, source.periods, source.gone, first)
         if source.routed:
             rows = route_events(log.rows(), match, 4 * context.defaultParallelism)
-            arrow.append(replay_rows(rows, match, home))
+            arrow.append(replay_rows(rows, match, place))
         else:
-            plain.append(replay_tasks(context, log.tasks, match, home))
+            plain.append(replay_tasks(context, log.tasks, match, place))
     done: list[TaskDone] = []
     with told_in_one_line():
         if arrow:
@@ -100,6 +103,7 @@ def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: Pa
     for each in done:
         tally.merge(each.tally)
     files = (
-        sorted(place / path for each in done for path in each.written[kind]) for kind in range(len(Written._fields))
+        sorted(join(place, *path.split("/")) for each in done for path in each.written[kind])
+        for kind in range(len(Written._fields))
     )
     return Outcome(source, tally, *map(tuple, files))

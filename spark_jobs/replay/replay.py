@@ -10,32 +10,35 @@
 One pass over the events (passes.py) gives deliveries, rejected events, counts and tallies; the rest is made of those,
 and OUT appears when all is there (common/commit.py).
 
-INDEX is a directory that `contrada build-index` wrote, or a recording: then subscriptions are taken as of each moment.
+EVENTS, INDEX and OUT are paths or URLs; in a store, OUT/summary.json names the folder of all else (stores/places.py).
+INDEX is what `contrada build-index` wrote, or a recording: then subscriptions are taken as of each moment.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.values import from_microseconds
-from contrada.forwarding.segments.index_directory import MANIFEST, read_manifest
+from contrada.forwarding.segments.manifest import MANIFEST, read_manifest
+from contrada.forwarding.stores import object_store
+from contrada.forwarding.stores.addresses import address_of, folder_of, is_url, join, name_of, shown
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.build.rows.sources import find_subscriptions
-from contrada.spark_jobs.common.commit import check_output, output
-from contrada.spark_jobs.common.errors import told_in_one_line
 from contrada.spark_jobs.common.index_cache import opened
-from contrada.spark_jobs.common.paths import absolute, check_apart
+from contrada.spark_jobs.common.paths import check_apart
 from contrada.spark_jobs.common.preflight import check_executors
 from contrada.spark_jobs.replay import comparing
+from contrada.spark_jobs.replay.comparing import read_deliveries
 from contrada.spark_jobs.replay.history import History, Period, read_history, write_history
 from contrada.spark_jobs.replay.logs.event_logs import (
     FoundLog,
@@ -53,6 +56,8 @@ from contrada.spark_jobs.replay.report.report import write_report
 from contrada.spark_jobs.replay.report.tally import Tally
 from contrada.spark_jobs.replay.results import Replayed, TriedOut
 from contrada.spark_jobs.replay.storing import DELIVERIES, QUARANTINE
+from contrada.spark_jobs.stores.places import Staging, check_output_place, move_all, output_staging
+from contrada.spark_jobs.stores.shared_files import parquet_at, writing_into
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -64,6 +69,7 @@ if TYPE_CHECKING:
     from contrada.spark_jobs.replay.logs.event_logs import Log
     from contrada.spark_jobs.replay.results import Differences
 
+    Place = str | os.PathLike[str]
     Counted = Sequence[tuple[OpenIndex, Mapping[int, Ints]]]
 
 SUMMARY: Final = "summary.json"
@@ -74,45 +80,44 @@ TOP: Final = 20
 class Replay:
     """What to replay, against what, and where to."""
 
-    events: Path
-    index: Path
-    out: Path
+    events: Place
+    index: Place
+    out: Place
     layout: Layout = field(default_factory=Layout)
     compare: bool = False
-    recorded: Path | None = None  # deliveries to compare with, where the events are no recording
-    what_if: Path | None = None  # filters to try out: an index, or subscriptions as build-index takes them
+    recorded: Place | None = None  # deliveries to compare with, where the events are no recording
+    what_if: Place | None = None  # filters to try out: an index, or subscriptions as build-index takes them
     worker_memory: int | None = None  # bytes of the index that a worker may hold; None: all of it
 
 
-class Planned(NamedTuple):
-    """A replay that can begin: what is asked, with absolute paths, and the log as it was found."""
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A replay that can begin: what is asked, by addresses, and the log as it was found."""
 
     job: Replay
+    events: str
+    index: str
+    out: str
+    recorded: str | None
+    what_if: str | None
     log: FoundLog
 
 
 def plan_replay(job: Replay) -> Planned:
     """Look at the paths and options of a replay; a `ContradaError` says what is wrong, and nothing was begun."""
     given = {"EVENTS": job.events, "INDEX": job.index, "--recorded": job.recorded, "--what-if": job.what_if}
-    read = {name: absolute(path, name) for name, path in given.items() if path is not None}
-    out = absolute(job.out, "OUT")
-    job = replace(
-        job,
-        events=read["EVENTS"],
-        index=read["INDEX"],
-        out=out,
-        recorded=read.get("--recorded"),
-        what_if=read.get("--what-if"),
-    )
-    _check(job)
-    log = find_log(job.events, job.layout)
-    if job.recorded is not None:
-        _recorded_files(job.recorded)
-    if job.what_if is not None and not (job.what_if / MANIFEST).exists():
-        find_subscriptions(str(job.what_if))
+    read = {name: address_of(path, name) for name, path in given.items() if path is not None}
+    out = address_of(job.out, "OUT")
+    recorded, what_if = read.get("--recorded"), read.get("--what-if")
+    _check(job, read["EVENTS"], read["INDEX"])
+    log = find_log(read["EVENTS"], job.layout)
+    if recorded is not None:
+        _recorded_files(recorded)
+    if what_if is not None and not is_index(what_if):
+        find_subscriptions(what_if)
     check_apart(read, {"OUT": out})
-    check_output(out, SUMMARY)
-    return Planned(job, log)
+    check_output_place(out, SUMMARY)
+    return Planned(job, read["EVENTS"], read["INDEX"], out, recorded, what_if, log)
 
 
 def replay(spark: SparkSession, job: Replay, say: Callable[[str], None] = lambda stage: None) -> Replayed:
@@ -124,19 +129,16 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
     """Do what was planned."""
     began = time.monotonic()
     job, unread = planned.job, planned.log.unread
-    with output(job.out, SUMMARY) as staging:
-        needed = dict(zip(("OUT", "EVENTS"), (staging, *planned.log.files[:1]), strict=False))
-        unseen = check_executors(spark, needed, [job.index], tell=say)
-        if unseen and not is_recording(job.index):
-            say("bringing the index to the executors, which see OUT")
-            job = replace(job, index=Path(shutil.copytree(job.index, staging / ".index")))
+    with output_staging(planned.out, SUMMARY) as stage:
+        staging = stage.here
+        planned = _see(spark, planned, stage, say)
         say("reading")
         logs = read_log(spark, planned.log)
-        history = read_history(job.index) if is_recording(job.index) else None
+        history = read_history(planned.index) if is_recording(planned.index) else None
         say("matching")
         outcomes = [
-            run_pass(spark, logs, source, staging / f".pass-{number}", first=number == 0)
-            for number, source in enumerate(_sources(job, history, staging / ".history"))
+            run_pass(spark, logs, source, join(stage.shared, f".pass-{number}"), first=number == 0)
+            for number, source in enumerate(_sources(planned, history, stage))
         ]
         tally = Tally()
         for outcome in outcomes:
@@ -145,12 +147,12 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
         compared = tried = None
         if job.compare:
             say("comparing")
-            compared = _compare(spark, job, history, outcomes, staging / "differences")
-        _write_quarantine(staging / "quarantine", outcomes, unread)
-        _gather_deliveries(staging / "deliveries", outcomes)
-        if job.what_if is not None:
+            compared = _compare(spark, planned, history, outcomes, stage)
+        _write_quarantine(stage, outcomes, unread)
+        _gather_deliveries(stage, "deliveries", outcomes)
+        if planned.what_if is not None:
             say("trying out the new filters")
-            tried = _try_out(spark, logs, job, staging)
+            tried = _try_out(spark, logs, planned, planned.what_if, stage)
         say("drawing")
         counts = write_counts(staging / "subscriptions", counted, TOP)
         first, last = (from_microseconds(each).isoformat() for each in tally.ends) if tally.ends else (None, None)
@@ -163,6 +165,7 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
             last_event=last,
             problems=_problems(unread, history),
             seconds=round(time.monotonic() - began, 3),
+            folder=name_of(stage.shared) if is_url(stage.shared) else None,
             compare=compared,
             what_if=tried,
         )
@@ -174,75 +177,102 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
     return told
 
 
-def _check(job: Replay) -> None:
+def is_index(address: str) -> bool:
+    """Whether there is an index, be it damaged."""
+    file = join(address, MANIFEST)
+    return object_store.size_of(file) is not None if is_url(file) else Path(file).exists()
+
+
+def _check(job: Replay, events: str, index: str) -> None:
     """Refuse what cannot be done before anything is begun."""
-    if not is_recording(job.index) and not (job.index / MANIFEST).exists():
-        raise InvalidValue(f"{job.index}: neither an index (contrada build-index) nor a recording (broker --record)")
-    if not is_recording(job.index):
-        read_manifest(job.index)
+    try:
+        of_moments, moments, built = is_recording(index), is_recording(events), is_index(index)
+    except OSError as error:
+        raise InvalidValue(f"INDEX or EVENTS: out of reach: {error}") from error
+    if not of_moments and not built:
+        raise InvalidValue(f"{shown(index)}: neither an index (contrada build-index) nor a recording (broker --record)")
+    if not of_moments:
+        read_manifest(index)
     if job.compare and job.recorded is None:
-        if not is_recording(job.events):
-            raise InvalidValue(f"{job.events} is no recording: say with what to compare, with --recorded DELIVERIES")
-        if is_recording(job.index) and job.index.resolve() != job.events.resolve():
+        if not moments:
+            raise InvalidValue(f"{shown(events)} is no recording: say with what to compare, with --recorded DELIVERIES")
+        if of_moments and os.path.realpath(index) != os.path.realpath(events):
             raise InvalidValue("deliveries of one recording cannot be compared with the subscriptions of another")
-    if is_recording(job.index) and not is_recording(job.events):
-        raise InvalidValue(f"{job.events} is no recording: subscriptions as of each moment need the moments of one")
+    if of_moments and not moments:
+        raise InvalidValue(f"{shown(events)} is no recording: subscriptions as of each moment need the moments of one")
 
 
-def _sources(job: Replay, history: History | None, scratch: Path) -> list[Source]:
+def _see(spark: SparkSession, planned: Planned, stage: Staging, say: Callable[[str], None]) -> Planned:
+    """See to it that all executors can do the job; an index that some do not see is brought to where they do."""
+    needed = dict(zip(("OUT", "EVENTS"), (stage.sign, *(each.address for each in planned.log.files[:1])), strict=False))
+    stored = is_url(planned.index)
+    if stored:
+        needed["INDEX"] = join(planned.index, MANIFEST)
+    unseen = check_executors(spark, needed, [] if stored else [planned.index], tell=say)
+    if not unseen or is_recording(planned.index):
+        return planned
+    say("bringing the index to the executors, which see OUT")
+    target = join(stage.shared, ".index")
+    with writing_into(target) as place:
+        shutil.copytree(planned.index, place, dirs_exist_ok=True)
+    return replace(planned, index=target)
+
+
+def _sources(planned: Planned, history: History | None, stage: Staging) -> list[Source]:
+    memory = planned.job.worker_memory
     if history is None:
-        return [Source.of(job.index, job.worker_memory)]
-    write_history(scratch, history)
-    found = [Source.of(scratch, job.worker_memory, as_of=True)]
+        return [Source.of(planned.index, memory)]
+    lived = join(stage.shared, ".history")
+    with writing_into(lived) as scratch:
+        write_history(scratch, history)
+    found = [Source.of(lived, memory, as_of=True)]
     same: dict[tuple[str, str, str], list[Period]] = {}
     for period in history.periods:
         same.setdefault((period.path, period.shard, period.digest), []).append(period)
-    return found + [Source.stood(periods, job.worker_memory) for periods in same.values()]
+    return found + [Source.stood(periods, memory) for periods in same.values()]
 
 
 # -- what is written -------------------------------------------------------------------------------------------
 
 
-def _gather_deliveries(home: Path, outcomes: Sequence[Outcome]) -> None:
-    """Move the deliveries of all passes to where they are looked for."""
-    home.mkdir(parents=True)
-    for outcome in outcomes:
-        for file in outcome.deliveries:
-            day = home / file.parent.name
-            day.mkdir(exist_ok=True)
-            file.rename(day / file.name)
-    if not any(home.iterdir()):  # so that readers find the columns
-        pq.write_table(DELIVERIES.append(pa.field("day", pa.date32())).empty_table(), home / "none.parquet")
+def _gather_deliveries(stage: Staging, name: str, outcomes: Sequence[Outcome]) -> None:
+    """Put the deliveries of all passes where they are looked for."""
+    files = [file for outcome in outcomes for file in outcome.deliveries]
+    home = join(stage.shared, *name.split("/"))
+    move_all((file, join(home, name_of(folder_of(file)), name_of(file))) for file in files)
+    (stage.here / name).mkdir(parents=True, exist_ok=True)
+    if not files:  # so that readers find the columns
+        pq.write_table(
+            DELIVERIES.append(pa.field("day", pa.date32())).empty_table(), stage.here / name / "none.parquet"
+        )
 
 
-def _write_quarantine(home: Path, outcomes: Sequence[Outcome], unread: Sequence[tuple[Path, str]]) -> None:
-    home.mkdir()
-    for outcome in outcomes:
-        for file in outcome.quarantine:
-            file.rename(home / file.name)
-    if unread or not any(home.iterdir()):
-        columns = [[None] * len(unread), [reason for _, reason in unread], [str(file) for file, _ in unread]]
-        pq.write_table(pa.table(columns, schema=QUARANTINE), home / "files.parquet")
+def _write_quarantine(stage: Staging, outcomes: Sequence[Outcome], unread: Sequence[tuple[str, str]]) -> None:
+    files = [file for outcome in outcomes for file in outcome.quarantine]
+    move_all((file, join(stage.shared, "quarantine", name_of(file))) for file in files)
+    (stage.here / "quarantine").mkdir(exist_ok=True)
+    if unread or not files:
+        columns = [[None] * len(unread), [reason for _, reason in unread], [shown(file) for file, _ in unread]]
+        pq.write_table(pa.table(columns, schema=QUARANTINE), stage.here / "quarantine" / "files.parquet")
 
 
 def _counted(outcomes: Sequence[Outcome]) -> Counted:
     return [(opened(outcome.source.index), add_up(outcome.counts)) for outcome in outcomes]
 
 
-def _problems(unread: Sequence[tuple[Path, str]], history: History | None) -> list[str]:
-    found = [f"{file}: {reason}" for file, reason in unread]
+def _problems(unread: Sequence[tuple[str, str]], history: History | None) -> list[str]:
+    found = [f"{shown(file)}: {reason}" for file, reason in unread]
     return found + [str(problem) for problem in (history.problems if history is not None else ())]
 
 
-def _try_out(spark: SparkSession, logs: Sequence[Log], job: Replay, staging: Path) -> TriedOut:
+def _try_out(spark: SparkSession, logs: Sequence[Log], planned: Planned, what_if: str, stage: Staging) -> TriedOut:
     """Replay the same events against filters that nobody has subscribed to yet."""
-    assert job.what_if is not None
-    home = staging / "what_if"
-    index, rejected = job.what_if, 0
-    if not (index / MANIFEST).exists():
-        index = staging / ".what-if-index"
+    home = stage.here / "what_if"
+    index, rejected = what_if, 0
+    if not is_index(index):
+        index = join(stage.shared, ".what-if-index")
         built = build_index(
-            job.what_if,
+            what_if,
             index,
             session=spark,
             quarantine=home / "quarantine",
@@ -250,9 +280,10 @@ def _try_out(spark: SparkSession, logs: Sequence[Log], job: Replay, staging: Pat
             allow_empty=True,
         )
         rejected = built.quarantined
-    outcome = run_pass(spark, logs, Source.of(index, job.worker_memory), staging / ".what-if", first=False)
+    source = Source.of(index, planned.job.worker_memory)
+    outcome = run_pass(spark, logs, source, join(stage.shared, ".what-if"), first=False)
     counts = write_counts(home / "subscriptions", _counted([outcome]), TOP)
-    _gather_deliveries(home / "deliveries", [outcome])
+    _gather_deliveries(stage, "what_if/deliveries", [outcome])
     return TriedOut(**asdict(counts), deliveries=outcome.tally.deliveries, rejected_filters=rejected)
 
 
@@ -260,45 +291,46 @@ def _try_out(spark: SparkSession, logs: Sequence[Log], job: Replay, staging: Pat
 
 
 def _compare(
-    spark: SparkSession, job: Replay, history: History | None, outcomes: Sequence[Outcome], home: Path
+    spark: SparkSession, planned: Planned, history: History | None, outcomes: Sequence[Outcome], stage: Staging
 ) -> Differences:
     """Write the differences to what was recorded; how many, and the first of them."""
     from pyspark.sql import functions as f
 
-    replayed = _read_deliveries(spark, [file for outcome in outcomes for file in outcome.deliveries])
+    replayed = read_deliveries(spark, [file for outcome in outcomes for file in outcome.deliveries])
     if history is not None:
-        own = _read_deliveries(spark, outcomes[0].deliveries).where(~f.col("filter_id").startswith("+"))
-        added = _read_deliveries(spark, outcomes[0].deliveries).where(f.col("filter_id").startswith("+"))
-        others = _read_deliveries(spark, [file for outcome in outcomes[1:] for file in outcome.deliveries])
+        own = read_deliveries(spark, outcomes[0].deliveries).where(~f.col("filter_id").startswith("+"))
+        added = read_deliveries(spark, outcomes[0].deliveries).where(f.col("filter_id").startswith("+"))
+        others = read_deliveries(spark, [file for outcome in outcomes[1:] for file in outcome.deliveries])
         replayed = own.unionByName(comparing.by_interface(added.unionByName(others)))
-    elif job.recorded is None:
+    elif planned.recorded is None:
         replayed = comparing.by_interface(replayed)
-    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")  # not those of old
-    with told_in_one_line():
-        comparing.differences(_recorded(spark, job, history), replayed).write.parquet(str(home))
-    return comparing.summary_of(home, TOP)
-
-
-def _read_deliveries(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+    found = comparing.differences(_recorded(spark, planned, history), replayed)
+    files = comparing.write_differences(found, join(stage.shared, ".differences"))
+    told = comparing.summary_of(files, TOP)
+    move_all((file, join(stage.shared, "differences", name_of(file))) for file in files)
     if not files:
-        return spark.createDataFrame([], comparing.DELIVERED)
-    return spark.read.schema(comparing.DELIVERED).parquet(*map(str, files))
+        (stage.here / "differences").mkdir()
+        pq.write_table(comparing.DIFFERENCES.empty_table(), stage.here / "differences" / "none.parquet")
+    return told
 
 
-def _recorded(spark: SparkSession, job: Replay, history: History | None) -> DataFrame:
+def _recorded(spark: SparkSession, planned: Planned, history: History | None) -> DataFrame:
     """The deliveries to compare with."""
-    if job.recorded is None:
-        files = files_of(job.events)[1]
+    if planned.recorded is None:
+        files = [file.address for file in planned.log.files]
         if history is not None:
             return comparing.recorded_by_broker(spark, files, history)
-        return comparing.recorded_by_broker(spark, files, read_history(job.events), standing_only=True)
-    return _read_deliveries(spark, _recorded_files(job.recorded))
+        return comparing.recorded_by_broker(spark, files, read_history(planned.events), standing_only=True)
+    return read_deliveries(spark, _recorded_files(planned.recorded))
 
 
-def _recorded_files(path: Path) -> list[Path]:
+def _recorded_files(address: str) -> list[str]:
     """The files of deliveries; `InvalidValue` when they are none."""
-    kind, files = files_of(path)
-    names = {name for file in files for name in pq.read_schema(file).names} if kind == Kinds.PARQUET else set()
+    kind, files = files_of(address, "--recorded")
+    names: set[str] = set()
+    for file in files if kind == Kinds.PARQUET else ():
+        with parquet_at(file.address) as opened:
+            names.update(opened.schema_arrow.names)
     if missing := [name for name in comparing.COLUMNS if name not in names]:
-        raise InvalidValue(f"{path}: not deliveries as replay writes them: no column {', '.join(missing)}")
-    return files
+        raise InvalidValue(f"{shown(address)}: not deliveries as replay writes them: no column {', '.join(missing)}")
+    return [file.address for file in files]

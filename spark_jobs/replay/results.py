@@ -44,6 +44,7 @@ class Replayed(SubscriptionCounts):
     last_event: str | None
     problems: list[str]
     seconds: float
+    folder: str | None = None  # of OUT in a store: where all but the summary is
     compare: Differences | None = None
     what_if: TriedOut | None = None
 
@@ -52,4 +53,4 @@ class Replayed(SubscriptionCounts):
         return {name: value for name, value in asdict(self).items() if name not in _ASKED or value is not None}
 
 
-_ASKED = ("compare", "what_if")
+_ASKED = ("compare", "what_if", "folder")

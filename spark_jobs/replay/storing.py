@@ -14,7 +14,9 @@ Deliveries are kept back until there are enough of a day for a row group, so a l
 
 from __future__ import annotations
 
+import sys
 import uuid
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,11 +24,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrada.forwarding.stores.addresses import join
 from contrada.spark_jobs.common.instants import TIME_TYPE
+from contrada.spark_jobs.stores.shared_files import writing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.spark_jobs.replay.logs.decoding import Reject
@@ -53,8 +56,9 @@ class Written(NamedTuple):
 class TaskFiles:
     """The files of one attempt at a task."""
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: str) -> None:
         self._place = place
+        self._scratch = ExitStack()  # of files that go to a store when they are whole
         self._name = f"part-{uuid.uuid4().hex}.parquet"
         self._writers: dict[str, pq.ParquetWriter] = {}  # by path
         self._pending: dict[int, list[pa.RecordBatch]] = {}  # deliveries by day
@@ -95,13 +99,15 @@ class TaskFiles:
             self._flush(day)
         for writer in self._writers.values():
             writer.close()
+        self._scratch.close()
         paths, self._writers = sorted(self._writers), {}
         return Written(*(tuple(each for each in paths if each.split("/")[0] == kind) for kind in Written._fields))
 
     def abandon(self) -> None:
-        """Close files that nobody will be told of."""
+        """Close files that nobody will be told of: for whom an error has come over."""
         for writer in self._writers.values():
             writer.close()
+        self._scratch.__exit__(*sys.exc_info())
 
     def _flush(self, day: int) -> None:
         date = (_EPOCH + timedelta(days=day)).date().isoformat()
@@ -111,6 +117,6 @@ class TaskFiles:
     def _write(self, directory: str, table: pa.Table) -> None:
         path = f"{directory}/{self._name}"
         if path not in self._writers:
-            (self._place / directory).mkdir(parents=True, exist_ok=True)
-            self._writers[path] = pq.ParquetWriter(self._place / path, table.schema)
+            file = self._scratch.enter_context(writing(join(self._place, *path.split("/"))))
+            self._writers[path] = pq.ParquetWriter(file, table.schema)
         self._writers[path].write_table(table, row_group_size=_GROUP)

@@ -235,15 +235,19 @@ def _describe_type(type_: Any) -> object:
 
 def user_folder() -> Path:
     """Where kernels compiled on this machine are kept."""
-    if named := os.environ.get(VARIABLE):
-        return Path(named)
+    named = os.environ.get(VARIABLE)
+    return Path(named) if named else cache_folder() / "kernels"
+
+
+def cache_folder() -> Path:
+    """Where this platform has a user's caches: ours among them."""
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
     elif sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "contrada" / "kernels"
+    return base / "contrada"
 
 
 def packaged_folder() -> Path:

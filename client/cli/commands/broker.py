@@ -40,7 +40,7 @@ def broker(
     tokens: Annotated[Path | None, typer.Option(help="The gateway admits only tokens of this key directory.")] = None,
     metrics: Annotated[str | None, typer.Option(help="HOST:PORT to serve Prometheus metrics on.")] = None,
     index: Annotated[
-        Path | None, typer.Option(help="An index directory (contrada build-index): standing subscriptions.")
+        str | None, typer.Option(help="An index (contrada build-index), by path or URL: standing subscriptions.")
     ] = None,
     shard: Annotated[str | None, typer.Option(help="k/n: of the index, the k-th of n parts, counted from 0.")] = None,
     data: Annotated[

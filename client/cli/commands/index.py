@@ -9,8 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from contrada.client.cli.common import Connect, Quiet, examples, teller, with_client
+from contrada.forwarding.stores.addresses import is_url
 
-LOAD_EXAMPLES = ("contrada index load standing", "contrada index load standing --shard 0/3")
+LOAD_EXAMPLES = (
+    "contrada index load standing",
+    "contrada index load s3://bucket/standing --shard 0/3",
+)
 ADD_EXAMPLES = ("contrada index add s-17 harbour 'wind > 90 and area intersects BOX(0 0, 9 9)'",)
 REMOVE_EXAMPLES = ("contrada index remove s-17",)
 EXAMPLES = (*LOAD_EXAMPLES, *ADD_EXAMPLES, *REMOVE_EXAMPLES)
@@ -23,7 +27,7 @@ _PATIENCE = 600.0  # to open an index on a slow disk
 @with_client("index")
 def load(
     connect: Connect,
-    path: Annotated[Path, typer.Argument(help="The index directory, on the broker's machine.")],
+    path: Annotated[str, typer.Argument(help="The index, by URL or by its path on the broker's machine.")],
     shard: Annotated[str, typer.Option(help="k/n: the k-th of n parts, counted from 0.")] = "",
     quiet: Quiet = False,
 ) -> None:
@@ -32,7 +36,7 @@ def load(
     If it cannot be opened the broker goes on with what it had.
     """
     with connect() as client:
-        document = client.index_load(path.absolute(), shard, timeout=_PATIENCE)
+        document = client.index_load(path if is_url(path) else Path(path).absolute(), shard, timeout=_PATIENCE)
         _print(document)
         teller(quiet)(f"{client.broker} matches by {document['filters']:,} filters of {document['path']}")
 

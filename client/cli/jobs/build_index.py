@@ -21,6 +21,7 @@ EXAMPLES = (
     "contrada build-index subscriptions.parquet index",
     "contrada build-index 'subscriptions/*.jsonl' index --segments 16 --json",
     "contrada build-index wards.geojson index --quarantine rejected --strict",
+    "contrada build-index s3://bucket/subscriptions s3://bucket/index --format parquet --engine local",
     "contrada build-index /mnt/subscriptions /mnt/index --format parquet --master spark://master:7077",
 )
 
@@ -33,8 +34,8 @@ class Engine(StrEnum):
 
 
 def build_index(
-    subscriptions: Annotated[str, typer.Argument(help="A file, a directory of files, or a pattern, in quotes.")],
-    out: Annotated[Path, typer.Argument(help="The index directory. An index that is there is replaced at the end.")],
+    subscriptions: Annotated[str, typer.Argument(help="A file, a directory, a pattern in quotes, or a URL.")],
+    out: Annotated[str, typer.Argument(help="A directory or URL. An index that is there is replaced at the end.")],
     format: Annotated[
         str | None, typer.Option("--format", help="parquet, jsonl, geojson or geojsonl; else the names tell.")
     ] = None,

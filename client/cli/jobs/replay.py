@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,28 +11,30 @@ from contrada.client.cli.common import ClientOptions, ConfigFile, ConnectTimeout
 from contrada.client.cli.event_publisher import publish_log
 from contrada.client.cli.jobs.spark import AsJson, Master, PyEnv, Quiet, progress, spark_session
 from contrada.errors import InvalidValue
+from contrada.forwarding.stores.addresses import join, shown
 
 EXAMPLES = (
     "contrada replay events.parquet index out",
     "contrada replay recording recording out --compare",
     "contrada replay recording index out --what-if new-filters.jsonl --json",
+    "contrada replay s3://logs/events s3://indexes/standing s3://logs/out --master spark://master:7077",
     "contrada replay recording --to tcp://127.0.0.1:7400 --speed 10",
 )
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
 def replay(
-    events: Annotated[Path, typer.Argument(help="Parquet, JSON lines, or a recording of `broker --record`.")],
+    events: Annotated[str, typer.Argument(help="Parquet, JSON lines, or a recording of `broker --record`.")],
     index: Annotated[
-        Path | None, typer.Argument(help="An index, or the recording: subscriptions as of each moment.")
+        str | None, typer.Argument(help="An index, or the recording: subscriptions as of each moment.")
     ] = None,
-    out: Annotated[Path | None, typer.Argument(help="The output directory; an earlier output is replaced.")] = None,
+    out: Annotated[str | None, typer.Argument(help="The output directory; an earlier output is replaced.")] = None,
     compare: Annotated[bool, typer.Option("--compare", help="List what differs from what was delivered.")] = False,
     recorded: Annotated[
-        Path | None, typer.Option("--recorded", help="Deliveries to compare with, instead of the recording's.")
+        str | None, typer.Option("--recorded", help="Deliveries to compare with, instead of the recording's.")
     ] = None,
     what_if: Annotated[
-        Path | None, typer.Option("--what-if", help="Try out filters: a file as build-index takes, or an index.")
+        str | None, typer.Option("--what-if", help="Try out filters: a file as build-index takes, or an index.")
     ] = None,
     timezone: Annotated[
         str | None, typer.Option("--timezone", help="Of times that tell none, such as Europe/Rome.")
@@ -106,13 +107,13 @@ def replay(
         raise typer.Exit(Exit.SET_ASIDE)
 
 
-def _show(told: dict[str, Any], out: Path) -> None:
+def _show(told: dict[str, Any], out: str) -> None:
     print(
         f"{told['events']:,} events, {told['deliveries']:,} deliveries to {told['subscriptions'] - told['dead']:,} of "
         f"{told['subscriptions']:,} subscriptions, {told['seconds']:,.1f} s"
     )
     if told["rejected"]:
-        print(f"{told['rejected']:,} could not be read: {out / 'quarantine'}")
+        print(f"{told['rejected']:,} could not be read: {_inside(told, out, 'quarantine')}")
     for problem in told["problems"]:
         print(f"problem: {problem}")
     if "what_if" in told:
@@ -124,7 +125,12 @@ def _show(told: dict[str, Any], out: Path) -> None:
         print(f"compared: {compared['missing']:,} missing, {compared['extra']:,} extra")
         for row in compared["differences"]:
             print(f"  {row['difference']} {row['event_id']} to {row['interface']} {row['filter_id'] or ''}".rstrip())
-    print(f"report: {out / 'report.html'}")
+    print(f"report: {_inside(told, out, 'report.html')}")
+
+
+def _inside(told: dict[str, Any], out: str, name: str) -> str:
+    """Where something of the output is."""
+    return shown(join(out, *([told["folder"]] if "folder" in told else []), name))
 
 
 def bytes_of(text: str) -> int:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from contrada.spark_jobs.stores.shared_files import reading, writing
 
+if TYPE_CHECKING:
     import pyarrow as pa
 
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
@@ -64,15 +64,16 @@ class CoverGroups(NamedTuple):
         """The places of refs among the members, and which are members."""
         return _find(self.refs, refs)
 
-    def save(self, path: Path) -> str:
+    def save(self, path: str) -> str:
         """Write to a file."""
-        np.savez(path, **self._asdict())
-        return str(path)
+        with writing(path) as file:
+            np.savez(file, **self._asdict())
+        return path
 
     @classmethod
     def load(cls, path: str) -> Self:
         """Read what `save` wrote."""
-        with np.load(path) as arrays:
+        with reading(path) as file, np.load(file) as arrays:
             return cls(**{name: arrays[name] for name in cls._fields})
 
 

@@ -7,14 +7,14 @@ asked for. To keep the words of all rows for the few that are refused would doub
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from contrada.forwarding.stores.addresses import in_a_store, is_url
 from contrada.spark_jobs.build.rows.sources import COLUMNS
+from contrada.spark_jobs.stores.shared_files import parquet_at
 
 
 def as_given(refused: pa.Table, *, unless_told: bool = False) -> pa.Table:
@@ -25,8 +25,8 @@ def as_given(refused: pa.Table, *, unless_told: bool = False) -> pa.Table:
     sources, rows, raw = (refused.column(name).to_pylist() for name in ("source", "row", "raw"))
     asked: dict[str, list[int]] = {}
     for place, (source, row, told) in enumerate(zip(sources, rows, raw, strict=True)):
-        local = source is not None and Path(source).is_absolute()  # what Spark reads has a URL
-        if local and row is not None and not (unless_told and told is not None):
+        ours = source is not None and (in_a_store(source) or not is_url(source))  # not one that Spark has read
+        if ours and row is not None and not (unless_told and told is not None):
             asked.setdefault(source, []).append(place)
     for source, places in asked.items():
         found = _rows(source, np.array([rows[place] for place in places], np.int64))
@@ -39,7 +39,7 @@ def as_given(refused: pa.Table, *, unless_told: bool = False) -> pa.Table:
 def _rows(path: str, numbers: np.ndarray) -> list[str | None]:
     """Rows of a file as JSON, by number; None for one whose text is not UTF-8."""
     found: list[str | None] = [None] * len(numbers)
-    with pq.ParquetFile(path) as file:
+    with parquet_at(path) as file:
         start = 0
         for group in range(file.metadata.num_row_groups):
             end = start + file.metadata.row_group(group).num_rows

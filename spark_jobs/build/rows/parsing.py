@@ -27,7 +27,8 @@ from contrada.forwarding.language.filter import Filter, Predicate, as_filters
 from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.parse import parse
 from contrada.forwarding.segments.gate import anchor_of
-from contrada.forwarding.segments.index_directory import KINDS, segment_kind
+from contrada.forwarding.segments.index_directory import segment_kind
+from contrada.forwarding.segments.manifest import KINDS
 from contrada.forwarding.segments.subscription_ids import MAX_ID, check_id
 from contrada.spark_jobs.build.cover.candidates import asks, gives
 from contrada.spark_jobs.build.rows.fields import filter_of_fields

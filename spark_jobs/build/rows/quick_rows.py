@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrada.forwarding.batches.packed_columns import RELATIONS
-from contrada.forwarding.segments.index_directory import KINDS
+from contrada.forwarding.segments.manifest import KINDS
 from contrada.spark_jobs.build.cover.candidates import (
     LEVELS,
     asks_of_places,

@@ -7,7 +7,8 @@
 
 `find_subscriptions` looks at a source before anything is begun: which files there are, what they are, and whether they
 can be what they say. Files are read by the tasks themselves (`read_rows`), parts of large ones and small ones together
-(common/splits.py). Spark reads what a URL names (`read_url`), and DataFrames are taken as they are.
+(common/splits.py), on a disk or in an object store. Spark reads what any other URL names (`read_url`), and DataFrames
+are taken as they are.
 
 What is wrong with a row is for the quarantine. What is wrong with a whole source is told here: files of Parquet whose
 footer cannot be read are set aside, each with the reason; files that disagree about the schema stop the job, since no
@@ -17,19 +18,20 @@ row of theirs could be trusted.
 from __future__ import annotations
 
 import glob
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from contrada.errors import CorruptFile, InvalidValue
+from contrada.forwarding.stores.addresses import address_of, in_a_store, is_url, name_of
 from contrada.spark_jobs.build.rows.fields import MEMBERS
 from contrada.spark_jobs.common.errors import DamagedSplit, OutOfReach, damage_as, is_damage
-from contrada.spark_jobs.common.paths import absolute, check_readable, is_url
+from contrada.spark_jobs.common.paths import check_readable
 from contrada.spark_jobs.common.splits import plain_type, split_parquet, split_text
 from contrada.spark_jobs.common.text_lines import PACKED, read_lines
+from contrada.spark_jobs.stores.listing import hidden, stored_files, unbraced
+from contrada.spark_jobs.stores.shared_files import SizedFile, parquet_at
 from contrada.spatial.storage.regular_file import check_regular, is_regular
 
 if TYPE_CHECKING:
@@ -49,7 +51,6 @@ _SUFFIXES: Final = {
     ".geojsonl": "geojsonl",
     ".geojsons": "geojsonl",
 }
-_BRACES: Final = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _TASKS: Final = 4  # for each that runs at once
 _BATCH: Final = 1 << 16
 COLUMNS: Final = ("id", "interface", "filter")
@@ -63,11 +64,11 @@ SELECTED: Final = (
 
 
 class Found(NamedTuple):
-    """A source that was looked at: files by absolute path, or a URL; of Parquet the sizes of row groups."""
+    """A source that was looked at: files by address, or a URL; of Parquet the sizes of row groups."""
 
     path: str
     format: str
-    files: tuple[Path, ...]  # none of a URL
+    files: tuple[SizedFile, ...]  # none of a URL that Spark reads
     sizes: dict[str, list[int]]
     unread: tuple[tuple[str, str], ...]  # files that are damaged, and how
 
@@ -95,12 +96,13 @@ class Found(NamedTuple):
     @property
     def bytes(self) -> int:
         """How large all files are."""
-        return sum(file.stat().st_size for file in self.files)
+        return sum(file.size for file in self.files)
 
     @property
     def unread_bytes(self) -> int:
         """How large those are that cannot be read."""
-        return sum(Path(file).stat().st_size for file, _ in self.unread)
+        unread = {file for file, _ in self.unread}
+        return sum(file.size for file in self.files if file.address in unread)
 
 
 _TABLE: Final = Found("the DataFrame", "parquet", (), {}, ())
@@ -113,8 +115,8 @@ def find_subscriptions(path: str | None, format: str | None = None) -> Found:
     """
     if path is None:
         return _TABLE
-    remote = is_url(path) and not path.startswith("file:")
-    files = () if remote else tuple(_files(str(absolute(path, "SUBSCRIPTIONS"))))
+    remote = is_url(path) and not in_a_store(path)
+    files = () if remote else tuple(_files(address_of(path, "SUBSCRIPTIONS")))
     chosen = format or _format_of(path, files)
     if chosen not in FORMATS:
         raise InvalidValue(f"no format is called {chosen!r}; choose one of: {', '.join(FORMATS)}")
@@ -123,7 +125,7 @@ def find_subscriptions(path: str | None, format: str | None = None) -> Found:
     sizes: dict[str, list[int]] = {}
     unread: list[tuple[str, str]] = []
     if chosen == "parquet":
-        sizes, unread, first = _readable([str(file) for file in files])
+        sizes, unread, first = _readable([file.address for file in files])
         if first is not None:
             check_columns(first.names, next(iter(sizes)))
             _check_schema(first, next(iter(sizes)))
@@ -151,42 +153,31 @@ def read_table(table: DataFrame) -> DataFrame:
     return table.selectExpr("cast(null as string) as source", "cast(null as bigint) as row", *SELECTED)
 
 
-def _files(path: str) -> list[Path]:
-    """The files of a path: itself, those in it (as Spark has it, without hidden ones), or those that match it."""
+def _files(path: str) -> list[SizedFile]:
+    """The files of an address: itself, those in it (as Spark has it, without hidden ones), or those that match it."""
+    if is_url(path):
+        return stored_files(path, "SUBSCRIPTIONS")
     given = Path(path)
     if given.exists():
         found = _files_in(given)
     else:
-        matches = {match for each in _unbraced(path) for match in glob.glob(each, recursive=True)}  # noqa: PTH207  # Path.glob takes no absolute patterns
+        matches = {match for each in unbraced(path) for match in glob.glob(each, recursive=True)}  # noqa: PTH207  # Path.glob takes no absolute patterns
         found = [file for match in matches for file in _files_in(Path(match))]
         if not found:
             raise InvalidValue(f"{path}: no such file, directory or pattern")
-    return sorted(set(found))
+    return [SizedFile(str(file), file.stat().st_size) for file in sorted(set(found))]
 
 
 def _files_in(given: Path) -> list[Path]:
     if not given.is_dir():
         check_regular(given)
         return [given]
-    found = [file for file in given.rglob("*") if not any(_hidden(p) for p in file.relative_to(given).parts)]
+    found = [file for file in given.rglob("*") if not any(hidden(p) for p in file.relative_to(given).parts)]
     return [file for file in found if is_regular(file)]
 
 
-def _unbraced(pattern: str) -> list[str]:
-    """The patterns that one with {alternatives} stands for."""
-    braces = _BRACES.search(pattern)
-    if braces is None:
-        return [pattern]
-    ways = (pattern[: braces.start()] + each + pattern[braces.end() :] for each in braces[1].split(","))
-    return [pattern for way in ways for pattern in _unbraced(way)]
-
-
-def _hidden(part: str) -> bool:
-    return part.startswith(("_", ".")) and "=" not in part
-
-
-def _format_of(path: str, files: Sequence[Path]) -> str:
-    names = [file.name for file in files] or [path]
+def _format_of(path: str, files: Sequence[SizedFile]) -> str:
+    names = [name_of(file.address) for file in files] or [path]
     found = set()
     for name in names:
         suffixes = [s for s in Path(name.rstrip("/")).suffixes if s not in PACKED]
@@ -239,7 +230,7 @@ def _read_parquet(split: Split) -> Iterator[pa.RecordBatch]:
     def damaged(error: Exception) -> Exception:
         return DamagedSplit(path, f"row groups {split.start} to {split.stop - 1} cannot be read: {error}", share)
 
-    with damage_as(path, damaged), pq.ParquetFile(path) as file:
+    with damage_as(path, damaged), parquet_at(path) as file:
         share = len(groups) / max(1, file.metadata.num_row_groups)
         row = sum(file.metadata.row_group(group).num_rows for group in range(split.start))
         for batch in file.iter_batches(_BATCH, row_groups=groups, columns=list(COLUMNS)):
@@ -277,7 +268,8 @@ def _readable(files: list[str]) -> tuple[dict[str, list[int]], list[tuple[str, s
     first: pa.Schema | None = None
     for file in files:
         try:
-            metadata = pq.read_metadata(file)
+            with parquet_at(file) as opened:
+                metadata = opened.metadata
             schema = _plain(metadata.schema.to_arrow_schema())
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and not is_damage(error):

@@ -14,32 +14,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.recording.reader import recording_files
+from contrada.forwarding.stores import object_store
+from contrada.forwarding.stores.addresses import address_of, is_url, name_of, shown
 from contrada.spark_jobs.common.errors import OutOfReach, is_damage
 from contrada.spark_jobs.common.instants import zone_of
-from contrada.spark_jobs.common.paths import absolute, check_readable
+from contrada.spark_jobs.common.paths import check_readable
 from contrada.spark_jobs.common.splits import Split, plain_schema, plain_type, split_parquet, split_text
 from contrada.spark_jobs.common.text_lines import is_packed
 from contrada.spark_jobs.replay.logs.decoding import Form, Format
-from contrada.spark_jobs.replay.logs.reading import attribute_names, read_task
+from contrada.spark_jobs.replay.logs.reading import attribute_names, read_schema, read_task
 from contrada.spark_jobs.replay.logs.typed import check_attributes
+from contrada.spark_jobs.stores.listing import stored_files
+from contrada.spark_jobs.stores.shared_files import SizedFile, parquet_at
 from contrada.spatial.storage.regular_file import is_regular
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
     from contrada.spark_jobs.common.splits import Task
 
 _LINES: Final = (".jsonl", ".ndjson", ".json")
+_RECORDED: Final = ".rec"
 _EVENTS: Final = "event_id string, time timestamp, sequence long, body binary"
 _LINE: Final = "line binary, damage string"
 
@@ -70,43 +75,56 @@ class Kinds:
     RECORDING = "recording"
 
 
-def files_of(path: Path) -> tuple[str, list[Path]]:
-    """What a file or directory holds, one of `Kinds`, and its files, by name."""
-    if not path.exists():
-        raise InvalidValue(f"{path}: no such file or directory")
-    if is_recording(path):
-        return Kinds.RECORDING, recording_files(path)
-    candidates = [path] if is_regular(path) else sorted(each for each in path.rglob("*") if _is_data(each, path))
-    parquet = [each for each in candidates if each.suffix == ".parquet"]
-    lines = [each for each in candidates if _is_lines(each)]
+def files_of(address: str, what: str = "EVENTS") -> tuple[str, list[SizedFile]]:
+    """What a file or folder holds, one of `Kinds`, and its files, by name."""
+    candidates = stored_files(address, what) if is_url(address) else _files_in(Path(address))
+    recorded = [each for each in candidates if each.address.endswith(_RECORDED)]
+    if recorded and is_recording(address):
+        return Kinds.RECORDING, recorded
+    parquet = [each for each in candidates if name_of(each.address).endswith(".parquet")]
+    lines = [each for each in candidates if _is_lines(each.address)]
     if parquet and lines:
-        raise InvalidValue(f"{path}: both Parquet and JSON lines; replay one after the other")
+        raise InvalidValue(f"{shown(address)}: both Parquet and JSON lines; replay one after the other")
     if parquet or lines:
         return (Kinds.PARQUET, parquet) if parquet else (Kinds.LINES, lines)
-    if path.is_dir() and not candidates:
+    if not candidates:
         return Kinds.LINES, []
-    raise InvalidValue(f"{path}: no events: expected files *.parquet, *.jsonl (or .gz of them), or a recording's *.rec")
+    raise InvalidValue(
+        f"{shown(address)}: no events: expected files *.parquet, *.jsonl (or .gz of them), or a recording's *.rec"
+    )
 
 
-def is_recording(path: Path) -> bool:
-    """Whether a path is the directory of a recording."""
-    return path.is_dir() and any(path.glob("*.rec"))
+def _files_in(path: Path) -> list[SizedFile]:
+    if not path.exists():
+        raise InvalidValue(f"{path}: no such file or directory")
+    if is_recording(str(path)):
+        found = recording_files(path)
+    else:
+        found = [path] if is_regular(path) else sorted(each for each in path.rglob("*") if _is_data(each, path))
+    return [SizedFile(str(each), each.stat().st_size) for each in found]
+
+
+def is_recording(address: str) -> bool:
+    """Whether an address is the folder of a recording."""
+    if is_url(address):
+        return any(name_of(each.address).endswith(_RECORDED) for each in object_store.entries(address))
+    return Path(address).is_dir() and any(Path(address).glob(f"*{_RECORDED}"))
 
 
 class FoundLog(NamedTuple):
     """A log that was looked at."""
 
     kind: str  # one of Kinds
-    files: list[Path]  # absolute
+    files: list[SizedFile]
     layout: Layout
     groups: list[list[_Parquet]]  # of Parquet: files of equal schemas together
-    unread: list[tuple[Path, str]]  # those that are damaged, each with the reason
+    unread: list[tuple[str, str]]  # those that are damaged, each with the reason
 
 
-def find_log(path: Path, layout: Layout) -> FoundLog:
+def find_log(path: str | os.PathLike[str], layout: Layout) -> FoundLog:
     """Look at a log; `InvalidValue` says what is wrong with its path, names, columns or time zone."""
     zone_of(layout.timezone)
-    kind, files = files_of(absolute(path, "EVENTS"))
+    kind, files = files_of(address_of(path, "EVENTS"))
     if kind == Kinds.LINES:
         check_readable(files)
     groups, unread = _by_schema(files) if kind == Kinds.PARQUET else ([], [])
@@ -121,14 +139,14 @@ def read_log(spark: SparkSession, found: FoundLog) -> list[Log]:
     if found.kind == Kinds.PARQUET:
         return [_parquet_log(spark, group, found.layout, parallel) for group in found.groups]
     if found.kind == Kinds.RECORDING:  # a block of it can be read only after those before it
-        tasks: list[Task] = [(Split(str(file)),) for file in found.files]
+        tasks: list[Task] = [(Split(file.address),) for file in found.files]
         format, schema = Format(Form.BODIES), _EVENTS
     else:
         tasks, format, schema = split_text(found.files, parallel), Format(Form.LINES, found.layout.timezone), _LINE
     return [Log(format, tuple(tasks), partial(_rows_of, spark, tasks, format, schema))] if tasks else []
 
 
-def _rows_of(spark: SparkSession, tasks: Sequence[Task], format: Format, schema: str) -> DataFrame:
+def _rows_of(spark: SparkSession, tasks: Sequence[Task], format: Format, schema: Any) -> DataFrame:
     """What tasks read, as a DataFrame."""
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -144,8 +162,8 @@ def _is_data(file: Path, root: Path) -> bool:
     return not any(part[0] in "._" for part in file.relative_to(root).parts) and is_regular(file)
 
 
-def _is_lines(file: Path) -> bool:
-    suffixes = file.suffixes[-2:] if is_packed(file) else file.suffixes[-1:]
+def _is_lines(address: str) -> bool:
+    suffixes = PurePosixPath(name_of(address)).suffixes[-2 if is_packed(address) else -1 :]
     return bool(suffixes) and suffixes[0] in _LINES
 
 
@@ -155,24 +173,24 @@ def _is_lines(file: Path) -> bool:
 class _Parquet(NamedTuple):
     """A file: its columns and types, and the sizes of its row groups."""
 
-    path: Path
+    path: str
     types: dict[str, pa.DataType]
     sizes: list[int]
 
 
-def _by_schema(files: Iterable[Path]) -> tuple[list[list[_Parquet]], list[tuple[Path, str]]]:
+def _by_schema(files: Iterable[SizedFile]) -> tuple[list[list[_Parquet]], list[tuple[str, str]]]:
     """Files of equal schemas together; and those without a schema that can be read."""
     groups: dict[str, list[_Parquet]] = {}
-    unread: list[tuple[Path, str]] = []
-    for path in files:
+    unread: list[tuple[str, str]] = []
+    for path, _ in files:
         try:
-            with pq.ParquetFile(path) as file:
+            with parquet_at(path) as file:
                 names = file.schema_arrow.names
                 types = plain_schema(file)
                 sizes = [file.metadata.row_group(n).num_rows for n in range(file.metadata.num_row_groups)]
         except (pa.ArrowException, OSError) as error:
             if isinstance(error, OSError) and not is_damage(error):
-                raise OutOfReach(str(path), error) from error
+                raise OutOfReach(path, error) from error
             unread.append((path, f"not a Parquet file, or damaged: {error}"))
             continue
         if len(set(names)) < len(names):
@@ -185,12 +203,15 @@ def _by_schema(files: Iterable[Path]) -> tuple[list[list[_Parquet]], list[tuple[
 
 def _parquet_log(spark: SparkSession, files: Sequence[_Parquet], layout: Layout, parallel: int) -> Log:
     format = parquet_format(files[0].path, files[0].types, layout)
-    tasks = split_parquet(((str(each.path.resolve()), each.sizes) for each in files), parallel)
-    rows = partial(_read_parquet, spark, [str(each.path) for each in files], format)
+    tasks = split_parquet(((each.path, each.sizes) for each in files), parallel)
+    if any(is_url(each.path) for each in files):  # which Spark might read only with libraries of its own
+        schema = to_spark_type(read_schema(files[0].path, format))
+        return Log(format, tuple(tasks), partial(_rows_of, spark, tasks, format, schema))
+    rows = partial(_read_parquet, spark, [each.path for each in files], format)
     return Log(format, tuple(tasks), rows)
 
 
-def parquet_format(path: Path | str, types: Mapping[str, pa.DataType], layout: Layout) -> Format:
+def parquet_format(path: str, types: Mapping[str, pa.DataType], layout: Layout) -> Format:
     """How to read a table of these columns; `InvalidValue` when it holds no events."""
     check_columns(list(types), layout, path)
     format = Format(Form.TYPED, layout.timezone, layout.id, layout.time)
@@ -201,6 +222,13 @@ def parquet_format(path: Path | str, types: Mapping[str, pa.DataType], layout: L
         return replace(format, form=form_of(types[layout.time], attributes, layout))
     except InvalidValue as error:
         raise InvalidValue(f"{path}: {error}") from None
+
+
+def to_spark_type(schema: pa.Schema) -> Any:
+    """The schema of rows that tasks read."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
 
 
 def _read_parquet(spark: SparkSession, paths: Sequence[str], format: Format) -> DataFrame:
@@ -229,7 +257,7 @@ def select_events(rows: DataFrame, format: Format) -> DataFrame:
     )
 
 
-def check_columns(names: Sequence[str], layout: Layout, file: Path | str) -> None:
+def check_columns(names: Sequence[str], layout: Layout, file: str) -> None:
     """Refuse a file without an id, a time and something else."""
     for name, what in ((layout.id, "id"), (layout.time, "time")):
         if name not in names:

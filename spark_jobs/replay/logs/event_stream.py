@@ -9,21 +9,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.batches.columns import Columns, Text
 from contrada.forwarding.language.values import Kind, from_microseconds
+from contrada.forwarding.stores.addresses import address_of, shown
 from contrada.spark_jobs.common.instants import zone_of
 from contrada.spark_jobs.common.splits import Split, plain_schema
 from contrada.spark_jobs.replay.logs.decoding import Form, Format, Reject, decode
 from contrada.spark_jobs.replay.logs.event_logs import Kinds, files_of, parquet_format
 from contrada.spark_jobs.replay.logs.reading import read_split
+from contrada.spark_jobs.stores.shared_files import parquet_at
 from contrada.spatial.geometry.point import Point
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator
-    from pathlib import Path
 
     from contrada.forwarding.batches.columns import Column
     from contrada.spark_jobs.replay.logs.event_logs import Layout
@@ -37,11 +38,11 @@ class Event(NamedTuple):
     notification: dict[str, Any]
 
 
-def stream(path: Path, layout: Layout) -> Iterator[Event | Reject]:
+def stream(path: str | os.PathLike[str], layout: Layout) -> Iterator[Event | Reject]:
     """Every event of a log, and those that cannot be read."""
     zone_of(layout.timezone)
-    kind, files = files_of(path)
-    for file in files:
+    kind, files = files_of(address_of(path, "EVENTS"))
+    for file, _ in files:
         for batch, format in _batches(kind, file, layout):
             events = decode(batch, format)
             yield from events.rejects
@@ -50,17 +51,17 @@ def stream(path: Path, layout: Layout) -> Iterator[Event | Reject]:
             yield from map(Event, events.ids.to_pylist(), events.times.tolist(), each)
 
 
-def _batches(kind: str, file: Path, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Format]]:
-    split, format = Split(str(file)), Format(Form.BODIES)
+def _batches(kind: str, file: str, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Format]]:
+    split, format = Split(file), Format(Form.BODIES)
     if kind == Kinds.LINES:
         format = Format(Form.LINES, layout.timezone)
     elif kind == Kinds.PARQUET:
         try:
-            with pq.ParquetFile(file) as opened:
+            with parquet_at(file) as opened:
                 format = parquet_format(file, plain_schema(opened), layout)
-                split = Split(str(file), 0, opened.metadata.num_row_groups)
+                split = Split(file, 0, opened.metadata.num_row_groups)
         except (pa.ArrowInvalid, OSError) as error:
-            raise InvalidValue(f"{file}: not a Parquet file, or damaged: {error}") from None
+            raise InvalidValue(f"{shown(file)}: not a Parquet file, or damaged: {error}") from None
     for batch in read_split(split, format):
         yield batch, format
 

@@ -5,18 +5,20 @@ Rows come in batches of some thousands, whatever the sizes of the files: those o
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.recording.reader import Accepted, Fault, Recording
+from contrada.forwarding.stores.addresses import is_url, name_of
 from contrada.spark_jobs.common.errors import damage_as
 from contrada.spark_jobs.common.instants import TIME_TYPE
 from contrada.spark_jobs.common.splits import plain_schema
 from contrada.spark_jobs.common.text_lines import read_lines
 from contrada.spark_jobs.replay.logs.decoding import Form
+from contrada.spark_jobs.stores.shared_files import fetched, parquet_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -59,8 +61,17 @@ def attribute_names(names: Iterable[str], format: Format) -> list[str]:
     return ["attributes"] if "attributes" in others else others
 
 
+def read_schema(path: str, format: Format) -> pa.Schema:
+    """What the rows of a Parquet file are read as."""
+    with parquet_at(path) as file:
+        types = plain_schema(file)
+    names = attribute_names(types, format)
+    held = types["attributes"] if names == ["attributes"] else pa.struct([(name, types[name]) for name in names])
+    return pa.schema([("event_id", pa.string()), ("time", types[format.time]), ("attributes", held)])
+
+
 def _parquet(split: Split, format: Format) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(split.path) as file:
+    with parquet_at(split.path) as file:
         types = plain_schema(file)
         attributes = attribute_names(types, format)
         wanted = [format.id, format.time, *attributes]
@@ -91,7 +102,21 @@ def _lines(split: Split) -> Iterator[pa.RecordBatch]:
 
 def _recorded(path: str) -> Iterator[pa.RecordBatch]:
     """The notifications of a recording's file; behind them, a row without an id for each part that is damaged."""
-    recording = Recording(path, strict=False)
+    with recorded(path) as recording:
+        yield from _notifications(recording)
+
+
+@contextmanager
+def recorded(address: str) -> Iterator[Recording]:
+    """A file of a recording."""
+    if not is_url(address):
+        yield Recording(address, strict=False)
+        return
+    with fetched([address]) as home:
+        yield Recording(home / name_of(address), strict=False)
+
+
+def _notifications(recording: Recording) -> Iterator[pa.RecordBatch]:
     for part in _parts(each for each in recording if type(each) is Accepted):
         yield _rows([(each.id, each.time, each.sequence, each.body) for each in part])
     damaged = [str(each).encode() for each in recording.problems if each.fault is Fault.DAMAGED]

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.spark_jobs.replay.results import SubscriptionCounts
+from contrada.spark_jobs.stores.shared_files import parquet_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -26,12 +27,11 @@ _SCHEMA: Final = pa.schema([("interface", pa.string()), ("filter_id", pa.string(
 _ROWS: Final = 1 << 16
 
 
-def add_up(files: Iterable[Path]) -> dict[int, Ints]:
+def add_up(files: Iterable[str]) -> dict[int, Ints]:
     """The sums of what tasks have counted (replay/storing.py): by segment, deliveries by number of subscription."""
     sums: dict[int, Ints] = {}
     for file in files:
-        for batch in pq.ParquetFile(file).iter_batches():
-            segments, numbers, counts = (column.to_numpy() for column in batch.columns)
+        for segments, numbers, counts in _batches(file):
             for segment in np.unique(segments).tolist():
                 mine = segments == segment
                 known = sums.get(segment, np.zeros(0, np.int64))
@@ -40,6 +40,13 @@ def add_up(files: Iterable[Path]) -> dict[int, Ints]:
                 known[numbers[mine]] += counts[mine]
                 sums[segment] = known
     return sums
+
+
+def _batches(file: str) -> Iterator[tuple[Ints, Ints, Ints]]:
+    with parquet_at(file) as opened:
+        for batch in opened.iter_batches():
+            segments, numbers, counts = (column.to_numpy() for column in batch.columns)
+            yield segments, numbers, counts
 
 
 def write_counts(home: Path, counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]], most: int) -> SubscriptionCounts:

@@ -29,7 +29,8 @@ from contrada.forwarding.recording.reader import (
     Subscribed,
     Unsubscribed,
 )
-from contrada.forwarding.segments.index_directory import read_manifest, write_index
+from contrada.forwarding.segments.index_directory import write_index
+from contrada.forwarding.segments.manifest import read_manifest
 from contrada.spatial.textual.geotext import GeoText
 from tests.broker.processes import PATIENCE
 

@@ -15,7 +15,8 @@ from contrada.errors import ContradaError, CorruptFile, InvalidValue, NotFound
 from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.language.parse import parse
 from contrada.forwarding.segments.gate import Gate, anchor_of
-from contrada.forwarding.segments.index_directory import MANIFEST, read_manifest, segment_kind, write_index
+from contrada.forwarding.segments.index_directory import segment_kind, write_index
+from contrada.forwarding.segments.manifest import MANIFEST, read_manifest
 from contrada.forwarding.segments.segmented_table import SegmentedTable
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.point import Point

@@ -20,7 +20,8 @@ from contrada.client.cli.jobs import build_index as command
 from contrada.client.cli.main import app
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.parse import parse
-from contrada.forwarding.segments.index_directory import read_manifest, write_index
+from contrada.forwarding.segments.index_directory import write_index
+from contrada.forwarding.segments.manifest import read_manifest
 from contrada.forwarding.segments.segmented_table import SegmentedTable
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.common.errors import NotCommitted
@@ -303,7 +304,7 @@ def test_a_killed_job_leaves_the_old_index(tmp_path: Path) -> None:
 import os, signal, sys
 from contrada.spark_jobs.build import build_index
 
-build_index.commit_index = lambda *given, **options: os.kill(os.getpid(), signal.SIGKILL)
+build_index.commit_build = lambda *given, **options: os.kill(os.getpid(), signal.SIGKILL)
 build_index.build_index(*sys.argv[1:])
 """
     path = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)  # noqa: PTH100  # a link stays a link

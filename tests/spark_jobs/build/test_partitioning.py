@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.forwarding.segments.index_directory import KINDS
+from contrada.forwarding.segments.manifest import KINDS
 from contrada.spark_jobs.build.partitioning import hilbert, plan_segments, segments_of
 from contrada.spark_jobs.build.statistics import GRID, NAMES, Grid, bucket_parts, buckets_of
 

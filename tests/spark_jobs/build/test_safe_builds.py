@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import socket
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,18 +13,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from contrada.errors import CorruptFile
-from contrada.forwarding.segments.index_directory import commit_index, read_manifest, write_index
-from contrada.spark_jobs.build import build_index as building
+from contrada.forwarding.segments.index_directory import commit_index, write_index
+from contrada.forwarding.segments.manifest import read_manifest
 from contrada.spark_jobs.build.build_index import build_index, run_build
 from contrada.spark_jobs.build.plan import plan_build
 from contrada.spark_jobs.build.rows.sources import find_subscriptions
 from contrada.spark_jobs.common.engine import SparkEngine
 from contrada.spark_jobs.common.errors import JobFailed, NotCommitted, reason_of
 from contrada.spark_jobs.common.text_lines import read_lines
+from contrada.spark_jobs.stores import places
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 GOOD = [{"id": f"s{n}", "interface": "I", "filter": f"price > {n}"} for n in range(20)]
@@ -77,7 +77,7 @@ def test_paths_are_those_of_the_driver(spark: SparkSession, tmp_path: Path, monk
         write_lines(tmp_path / "home" / "s.jsonl", GOOD),
     ):
         plan = plan_build(source.name, "index")
-        assert all(file.is_absolute() for file in (*plan.source.files, plan.out))
+        assert all(Path(each).is_absolute() for each in (*(file.address for file in plan.source.files), plan.out))
         built = run_build(plan, SparkEngine(spark))  # workers of this session live elsewhere
         assert built.subscriptions == 20
         assert built.index == str(tmp_path / "home" / "index")
@@ -91,7 +91,7 @@ def test_nothing_accepted_or_too_much_refused_changes_nothing(spark: SparkSessio
     with pytest.raises(NotCommitted, match="no subscription was accepted, of 3 rows") as told:
         build_index(all_bad, index, session=spark)
     assert pq.read_table(told.value.quarantine).num_rows == 3
-    assert told.value.quarantine == index / "refused"
+    assert told.value.quarantine == str(index / "refused")
     assert {name: text for name, text in state(index).items() if "refused" not in name} == before
     some = write_lines(tmp_path / "some.jsonl", [*GOOD, "{]", "{]", "{]"])
     with pytest.raises(NotCommitted, match="3 of 23 rows went to the quarantine, above the 10%"):
@@ -167,7 +167,7 @@ def test_statistics_and_quarantine_are_those_of_the_manifest(
     def fail(*arguments: Any, **options: Any) -> None:
         commit_index(tmp_path / "nowhere", [], folders=options["folders"])
 
-    monkeypatch.setattr(building, "commit_index", fail)
+    monkeypatch.setattr(places, "commit_index", fail)
     with pytest.raises(OSError, match="nowhere"):
         build_index(tmp_path / "two.jsonl", index, session=spark, quarantine=str(tmp_path / "rejected"))
     assert (state(index), state(tmp_path / "rejected")) == (before, copies)
@@ -175,7 +175,7 @@ def test_statistics_and_quarantine_are_those_of_the_manifest(
     def die(*arguments: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(building, "commit_index", commit_index)
+    monkeypatch.setattr(places, "commit_index", commit_index)
     monkeypatch.setattr("contrada.forwarding.segments.index_directory._replace_manifest", die)
     with pytest.raises(KeyboardInterrupt):
         build_index(tmp_path / "two.jsonl", index, session=spark, quarantine=str(tmp_path / "rejected"))
@@ -197,7 +197,7 @@ def test_patterns_in_every_part_of_a_path(tmp_path: Path) -> None:
         (tmp_path / name).touch()
 
     def found(pattern: str) -> str:
-        return "".join(file.stem for file in find_subscriptions(str(tmp_path / pattern)).files)
+        return "".join(Path(file.address).stem for file in find_subscriptions(str(tmp_path / pattern)).files)
 
     assert found("day=*/eu/*.jsonl") == "ab"
     assert found("**/[bc].jsonl") == "bc"

@@ -18,6 +18,12 @@ from contrada.spark_jobs.common.splits import Split, plain_schema, split_parquet
 from contrada.spark_jobs.common.text_lines import read_lines
 from contrada.spark_jobs.replay.logs.decoding import Form, Format, decode
 from contrada.spark_jobs.replay.logs.reading import read_split, read_task
+from contrada.spark_jobs.stores.shared_files import SizedFile
+
+
+def sized(path: Path) -> SizedFile:
+    return SizedFile(str(path), path.stat().st_size)
+
 
 WHEN = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -57,11 +63,11 @@ def test_large_text_is_cut_and_small_is_joined(tmp_path: Path) -> None:
     names = ["large.jsonl", *(f"small{n}.jsonl" for n in range(20)), "packed.jsonl.gz"]
     for name in names[1:]:
         (tmp_path / name).write_text("x")
-    tasks = split_text([tmp_path / name for name in names], 2)
+    tasks = split_text([sized(tmp_path / name) for name in names], 2)
     assert [len(task) for task in tasks] == [1, 1, 21]
     assert tasks[0][0].stop == tasks[1][0].start
     assert tasks[1][0].stop == 3_000_099
-    assert len(split_text([tmp_path / "large.jsonl"], 2, whole=True)) == 1
+    assert len(split_text([sized(tmp_path / "large.jsonl")], 2, whole=True)) == 1
 
 
 def test_batches_are_of_many_small_files(tmp_path: Path) -> None:

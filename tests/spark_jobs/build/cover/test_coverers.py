@@ -153,6 +153,6 @@ def test_groups_follow_chains_and_stay_small() -> None:
 
 def test_no_groups(tmp_path_factory: pytest.TempPathFactory) -> None:
     groups = CoverGroups.of(pairs_of({}), np.zeros(0, np.int64), 4)
-    path = groups.save(tmp_path_factory.mktemp("groups") / "groups.npz")
+    path = groups.save(str(tmp_path_factory.mktemp("groups") / "groups.npz"))
     assert [len(each) for each in CoverGroups.load(path)] == [0] * 6
     assert groups.find(np.array([1, 2]))[1].tolist() == [False, False]

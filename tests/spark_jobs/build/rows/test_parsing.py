@@ -12,7 +12,7 @@ import pytest
 
 from contrada.forwarding.language.filter import Filter, Predicate, as_filters
 from contrada.forwarding.language.parse import parse
-from contrada.forwarding.segments.index_directory import KINDS
+from contrada.forwarding.segments.manifest import KINDS
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spark_jobs.build.building import filters_of
 from contrada.spark_jobs.build.rows import column_language
