@@ -18,6 +18,7 @@ import traceback
 import zlib
 from collections import Counter
 from contextlib import suppress
+from math import cos, sin
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +92,16 @@ def _regions(rng: random.Random, count: int) -> list[Region]:
     for _ in range(count):
         x, y, size = rng.uniform(0, 50), rng.uniform(0, 50), rng.uniform(1, 20)
         box = Box(x, y, x + size, y + size)
-        made.append(box if rng.random() < 0.5 else Region([(x, y), (x + size, y), (x + size / 2, y + size)]))
+        triangle = [(x, y), (x + size, y), (x + size / 2, y + size)]
+        hole = [(x + size / 2, y + size / 9), (x + size / 3, y + size / 3), (x + size / 2, y + size / 3)]
+        apart = [[(x + 30 + 4 * cos(k), y + 4 * sin(k)) for k in range(5)]]
+        among = [
+            box,
+            Region(triangle),
+            Region(triangle, holes=[hole]),
+            Region.of({"type": "MultiPolygon", "coordinates": [[triangle, hole], apart]}),
+        ]
+        made.append(rng.choice(among))
     return made
 
 

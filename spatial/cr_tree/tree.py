@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     Rings = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 _KIND: Final = "cr-tree"
-_VERSION: Final = 1
+_VERSION: Final = 2  # 1 has regions of one ring only
+_OLDEST: Final = 1
 _ID_LIMIT: Final = 2**63
 _FOR_KERNELS: Final = ("C", "W", "E")  # kernels are compiled anew for read-only arrays, and not for subclasses
 
@@ -255,7 +256,7 @@ class CRTree:
 
         Pages are read when first touched and copied when first written. An array that has to grow is copied whole.
         """
-        arrays, meta = load_arrays(path, kind=_KIND, version=_VERSION)
+        arrays, meta = load_arrays(path, kind=_KIND, version=_VERSION, oldest=_OLDEST)
         try:
             return cls.from_arrays(arrays, Uniform(**meta) if meta else EXACT)
         except (CorruptFile, TypeError, InvalidValue) as error:

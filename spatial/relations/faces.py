@@ -156,6 +156,8 @@ def sweep_faces(a_rows: Floats, b_rows: Floats) -> int:
             x, y = bxy[b_order[j], 0], bxy[b_order[j], 1]
         a_next, a_count, a_passing = _advance(axy, a_order, i, a_before, a_upper, a_levels, x, y, a_out, a_below)
         b_next, b_count, b_passing = _advance(bxy, b_order, j, b_before, b_upper, b_levels, x, y, b_out, b_below)
+        if a_next == i and b_next == j:  # a file was forged: coordinates that are no numbers are equal to none
+            return faces
         if (a_next > i or a_passing >= 0) and (b_next > j or b_passing >= 0):
             faces |= TOUCH
             if a_passing >= 0:

@@ -128,9 +128,17 @@ def as_path(path: str | os.PathLike[str]) -> Path:
 
 
 def load_arrays(
-    path: str | os.PathLike[str], *, kind: str, version: int, verify: bool = True, growing: Collection[str] = ()
+    path: str | os.PathLike[str],
+    *,
+    kind: str,
+    version: int,
+    oldest: int | None = None,
+    verify: bool = True,
+    growing: Collection[str] = (),
 ) -> tuple[Arrays, dict[str, Any]]:
     """Map the arrays of `path` copy-on-write and return them with the metadata.
+
+    Layouts from `oldest` to `version` are taken, by default that one alone.
 
     Arrays named in `growing` may come with more rows than were saved, all zero: room for as many again and more, which
     takes no memory until it is used (roomy_map.py).
@@ -145,8 +153,9 @@ def load_arrays(
             header, first = _read_header(file, path)
             if header["kind"] != kind:
                 raise CorruptFile(f"{path}: holds a {header['kind']}, not a {kind}")
-            if header["version"] != version:
-                raise CorruptFile(f"{path}: {kind} layout {header['version']}, this version reads {version}")
+            if not (version if oldest is None else oldest) <= header["version"] <= version:
+                taken = f"{version}" if oldest is None else f"{oldest} to {version}"
+                raise CorruptFile(f"{path}: {kind} layout {header['version']}, this version reads {taken}")
             whole = _map(file, first + header["size"])
             arrays: Arrays = {}
             for name, (kind_of, shape, offset, crc) in _directory(header, path).items():

@@ -489,6 +489,14 @@ def test_truncated_and_foreign_files_are_refused(tmp_path: Path):
         CRTree.load(path)
 
 
+def test_older_files_are_read(tmp_path: Path):
+    """Layout 1 differs in that no region had several rings."""
+    tree, _ = populated(5, 50)
+    save_arrays(tmp_path / "tree", kind="cr-tree", version=1, arrays=tree.arrays())
+    query = Box(0, 0, 40, 40)
+    assert sorted(CRTree.load(tmp_path / "tree").search(query)) == sorted(tree.search(query))
+
+
 def test_room_is_given_back():
     """Regions that come and go do not make the arrays grow."""
     rng = random.Random(6)

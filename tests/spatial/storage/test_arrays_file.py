@@ -26,6 +26,12 @@ def saved(tmp_path):
     return path
 
 
+def test_older_layouts_are_taken_where_they_can_be_read(saved):
+    assert load_arrays(saved, kind="test", version=4, oldest=3)[1] == {"n": 7}
+    with pytest.raises(CorruptFile, match="layout 3, this version reads 4 to 5"):
+        load_arrays(saved, kind="test", version=5, oldest=4)
+
+
 def test_round_trip(saved):
     arrays, meta = load_arrays(saved, kind="test", version=3)
     assert meta == {"n": 7}
