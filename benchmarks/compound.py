@@ -154,7 +154,9 @@ def real_shapes(report: Report, directory: Path, seeds: range, quick: bool) -> N
             ours.append(1e3 * tree)
             theirs.append(1e3 * peer)
             ratios.append(peer / tree)
-        rows.append({"queries": kind, "CR-tree ms": median(ours), "STRtree ms": median(theirs), "ratio": median(ratios)})
+        rows.append(
+            {"queries": kind, "CR-tree ms": median(ours), "STRtree ms": median(theirs), "ratio": median(ratios)}
+        )
         report.target(f"CR-tree over STRtree + prepared relate, {kind}", median(ratios), 10)
     report.table("Districts with holes and parts, ms per query", rows)
 

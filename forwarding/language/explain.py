@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.filter import Filter
     from contrada.forwarding.language.operands import Similar
     from contrada.forwarding.language.values import Notification
+    from contrada.spatial.geometry.point import Point
+    from contrada.spatial.geometry.region import Region
     from contrada.spatial.relations.relate import Discretization
     from contrada.spatial.road.network import RoadNetwork
     from contrada.spatial.textual.geotext import GeoText
@@ -86,10 +88,12 @@ def _verdict(
     if constraint.at_point:
         return Verdict(constraint, held, f"the {_word(kind)} {'does' if held else 'does not'}")
     if wanted is Kind.REGION:
+        from contrada.spatial.relations.deciding import decided_by
         from contrada.spatial.relations.relate import relate
 
-        found = relate(value, constraint.value, discretization)  # type: ignore[arg-type]  # the kinds say that both are shapes
-        return Verdict(constraint, held, f"the relation of the {_word(kind)} is {found.value}")
+        shape, region = cast("Point | Region", value), cast("Region", constraint.value)
+        found, why = relate(shape, region, discretization), decided_by(shape, region, discretization)
+        return Verdict(constraint, held, f"the relation of the {_word(kind)} is {found.value}{why and ': ' + why}")
     if constraint.op in (Operator.SIMILAR, Operator.NOT_SIMILAR) and roads is not None:
         wanted_text = constraint.value.operand if isinstance(constraint.value, Negated) else constraint.value
         return Verdict(constraint, held, _likeness(cast("Similar", wanted_text), cast("GeoText", value), roads))

@@ -1,4 +1,4 @@
-"""Where shapes come from: coordinates, WKT, GeoJSON, `__geo_interface__` and shapely, brought to one form.
+"""Where shapes come from: coordinates, WKT, GeoJSON, `__geo_interface__` and shapely, in one form; and their pictures.
 
 `geometry_of` tells what something is; `positions` turns loose coordinates into an array of doubles and is strict
 about what a coordinate is: a real number, not a bool, not text, two to a position. A third dimension is refused rather
@@ -20,9 +20,12 @@ from contrada.errors import InvalidRegion, InvalidValue, shown
 from contrada.spatial.geometry.wkt import Geometry, parse_wkt
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
 _PLAIN = frozenset({int, float})
+_PICTURE = 200.0  # pixels of the longer side
 _ORDERED = frozenset({tuple, list, np.ndarray})
 
 
@@ -96,6 +99,22 @@ def positions(coordinates: object) -> NDArray[np.float64]:
     except OverflowError:
         index = next(i for i, value in enumerate(flat) if abs(value) > sys.float_info.max)
         raise InvalidRegion(f"vertex {index // 2}: coordinate {shown(flat[index])} is too large for a double") from None
+
+
+def draw_svg(rings: Sequence[NDArray[np.float64]], bounds: tuple[float, float, float, float]) -> str:
+    """An SVG document of rings, closed, as one filled path; y goes up, as on a map."""
+    x1, y1, x2, y2 = bounds
+    scale = _PICTURE / max(x2 - x1, y2 - y1)
+    width, height = (max(1.0, extent * scale) for extent in (x2 - x1, y2 - y1))
+    path = []
+    for ring in rings:
+        points = (ring[:-1] - (x1, y1)) * scale
+        path.append("M" + " L".join(f"{x:.6g},{height - y:.6g}" for x, y in points.tolist()) + "Z")
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + 8:.6g}" height="{height + 8:.6g}" '
+        f'viewBox="-4 -4 {width + 8:.6g} {height + 8:.6g}"><path fill="#66cc99" fill-opacity="0.6" stroke="#335544" '
+        f'stroke-width="1.5" fill-rule="evenodd" d="{" ".join(path)}"/></svg>'
+    )
 
 
 def _from_geojson(document: Mapping[str, Any]) -> Geometry:

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from contrada import geo
     from contrada.broker.node.server import Broker
     from contrada.broker.protocol.messages import Keep, NotificationId
     from contrada.broker.protocol.wire import Code, Policy
@@ -98,6 +99,7 @@ _HOME = {
     "Verdict": "forwarding.language.explain",
     "attr": "forwarding.language.attr",
     "connect": "client.async_client",
+    "geo": "geo",
     "parse": "forwarding.language.parse",
     "relate": "spatial.relations.relate",
     "relate_many": "spatial.relations.relate",
@@ -152,6 +154,7 @@ __all__ = [
     "__version__",
     "attr",
     "connect",
+    "geo",
     "parse",
     "relate",
     "relate_many",
@@ -164,7 +167,8 @@ if not TYPE_CHECKING:  # a type checker that saw this would take every misspelt 
         """Load a public name from its module on first use (PEP 562)."""
         if name not in _HOME:
             raise AttributeError(f"module 'contrada' has no attribute {name!r}")
-        value = getattr(import_module(f"contrada.{_HOME[name]}"), name)
+        home = import_module(f"contrada.{_HOME[name]}")
+        value = home if name == _HOME[name] else getattr(home, name)  # a module is its own home
         globals()[name] = value
         return value
 

@@ -2,7 +2,7 @@
 
     ContradaError
     ├── InvalidValue (ValueError)      a value, coordinate or document that no notification or filter may hold
-    │   └── InvalidRegion              a ring that is not a simple polygon: names the fault and where it is
+    │   └── InvalidRegion              rings that are no region: names the fault and where it is
     ├── FilterSyntaxError (ValueError) text that is not a filter: line, caret and what was expected
     ├── CodecError (ValueError)        bytes or JSON that are not a message; the reason is the text
     ├── NotFound (KeyError)            no filter of that id, no interface of that name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada import InvalidRegion, Point, Region, Relation, relate
+from contrada import InvalidRegion, InvalidValue, Point, Region, Relation, relate
 from contrada.spatial.geometry.compound.rows import part_count, ring_count, ring_mbrs, ring_role, touch_points
 from contrada.spatial.geometry.region import MAX_VERTICES, ring_of
 from tests import strategies
@@ -180,3 +181,57 @@ def test_holes_go_with_coordinates():
         Region(Region([(0, 0), (9, 0), (9, 9)]), holes=[[(5, 1), (6, 1), (6, 2)]])
     square = np.array([(0, 0), (9, 0), (9, 9), (0, 9)])
     assert Region(square, holes=[square[::-1] / 3 + 1]) == Region.of(shapely.Polygon(square, [square / 3 + 1]))
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(3, 200))
+def test_circles(x, y, r, segments):
+    x, y = round(x, 3), round(y, 3)
+    circle = Region.circle(x, y, r, segments)
+    assert len(circle) == segments
+    away = np.hypot(*(circle.coords - (x, y)).T)
+    assert np.allclose(away, r, rtol=1e-6)
+    assert relate(Point(x, y), circle) is Relation.INSIDE
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0, 0, 0), "radius above 0"),
+        ((0, 0, -1), "radius above 0"),
+        ((0, 0, 1, 2), "segments is 2; expected an integer from 3"),
+        ((0, 0, 1, 8.0), "segments is 8.0"),
+        ((0, 0, 1, True), "segments is True"),
+        ((0, 0, "1"), "r is '1'"),
+        ((float("nan"), 0, 1), "x is nan"),
+        ((1e20, 0, 1), "distinct vertices|zero area|spike|self-intersection"),
+    ],
+)
+def test_circles_that_are_none(arguments, message):
+    with pytest.raises(InvalidValue, match=message):
+        Region.circle(*arguments)
+
+
+@given(strategies.compound_regions(5))
+def test_pictures(region):
+    """One path, whose rings fill by turns; what it draws is the region, scaled and turned upside down."""
+    root = ElementTree.fromstring(region.svg)
+    (path,) = root
+    assert path.get("fill-rule") == "evenodd"
+    rings = [
+        [tuple(map(float, pair.split(","))) for pair in ring.strip(" MZ").split(" L")]
+        for ring in path.get("d").split("Z")
+        if ring
+    ]
+    drawn = shapely.Polygon()
+    for ring in rings:
+        drawn = drawn.symmetric_difference(shapely.Polygon(ring))
+    x1, y1, x2, y2 = region.bounds
+    scale = 200 / max(x2 - x1, y2 - y1)
+    assert drawn.area == pytest.approx(region.to_shapely().area * scale**2, rel=1e-3)
+    assert region._repr_svg_() == region.svg
+
+
+def test_pictures_of_the_very_large_and_the_very_thin():
+    for region in (Region([(0, 0), (1e100, 0), (1e100, 1e-100)]), Region([(1e-90, 0), (2e-90, 0), (2e-90, 1e-90)])):
+        assert "nan" not in region.svg
+        assert "inf" not in region.svg
