@@ -26,7 +26,7 @@ from tests.client.reference import ReferenceTable
 def test_who_connects_before_the_kernels_are_loaded_is_served_after(context, monkeypatch):
     order = []
 
-    def load(_roads):
+    def load(*_settings):
         order.append("kernels")
         return ReferenceTable()
 

@@ -46,7 +46,7 @@ def node() -> str:
     found = shutil.which("node")
     if found is None or shutil.which("npm") is None:
         loudly_skip("node and npm are not on this machine")
-    if not (WEB / "node_modules" / "playwright-core").is_dir():
+    if not (WEB / "node_modules" / ".package-lock.json").is_file():  # what npm writes last
         installed = command("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=WEB)
         if installed.returncode:
             loudly_skip(f"npm ci failed: {installed.stderr[-300:]}")
