@@ -6,6 +6,7 @@
 # make interpreters  the other Pythons that are promised      make check         lint, types and imports
 # make java          is there a Java for Spark's tests?       make wheel         dist/*.whl, compiled kernels inside
 # make pytest        the tests                               make coverage      the tests, and what they reach
+# make soak          a million simulated crashes; hours of what the tests do for seconds
 # make bench-peers   Contrada beside its rivals
 # make web           the live map, into client/gateway/page   make live          broker, gateway, storms and vehicles: look at them
 PYTHON ?= python3
@@ -18,7 +19,7 @@ WORKERS ?= 2
 # Containers often forbid bytecode. Without it every process of the tests compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup test check lint types imports interpreters java pytest coverage format bench-peers demo cluster-demo web live wheel clean
+.PHONY: setup test check lint types imports interpreters java pytest coverage soak format bench-peers demo cluster-demo web live wheel clean
 setup: $(STAMP)
 
 $(RUNS): pyproject.toml constraints.txt setup.py
@@ -59,6 +60,9 @@ pytest: setup java
 
 coverage: setup java
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term:skip-covered
+
+soak: setup
+	$(BIN)/python -m tests.soak --workers $(WORKERS) $(ARGS)
 
 test: check interpreters pytest
 
