@@ -58,13 +58,27 @@ def open_index(
     return Loaded(table, told, shard, before, subscriptions)
 
 
+def check_relations(loaded: Loaded, relations: str) -> None:
+    """Refuse an index whose regions are related in another way than the broker's."""
+    describe = import_module("contrada.spatial.relations.discretization").describe_discretization
+    its = describe(getattr(loaded.table, "discretization", None))
+    if its != relations:
+        raise InvalidValue(
+            f"{loaded.path}: the index relates regions {its}, and this broker {relations}: build it with the same "
+            "discretization, density and halo"
+        )
+
+
 class IndexLoader:
     """Opens and verifies indexes on a worker's thread, in order."""
 
-    def __init__(self, worker: Worker, roads: RoadNetwork | None = None, crs: str = PLANE) -> None:
+    def __init__(
+        self, worker: Worker, roads: RoadNetwork | None = None, crs: str = PLANE, relations: str = "exact"
+    ) -> None:
         self._worker = worker
         self._roads = roads
         self._crs = crs
+        self._relations = relations
 
     def open(self, path: str, shard: str, done: Done) -> None:
         """Have an index opened; `done` will be called with it, or with what was wrong."""
@@ -80,7 +94,9 @@ class IndexLoader:
         if self._crs != PLANE:
             return InvalidValue(f"{path}: indexes are built for the plane, and this broker's crs is {self._crs}")
         try:
-            return open_index(path, shard, roads=self._roads, verify=True)  # nobody waits for it
+            loaded = open_index(path, shard, roads=self._roads, verify=True)  # nobody waits for it
+            check_relations(loaded, self._relations)
+            return loaded
         except ContradaError as error:
             return error
         except Exception as error:  # of a file that is not what it seems: the broker must not die of it

@@ -99,7 +99,7 @@ class Node:
         self._recorder: Recorder | None = None
         self._disk: DurableDisk | None = None
         self._files = Worker("contrada-index", self._wake)
-        self._loader = IndexLoader(self._files, roads, settings.crs)
+        self._loader = IndexLoader(self._files, roads, settings.crs, settings.relations)
         self._readers = Worker("contrada-filters", self._wake, _READERS)
         self._matcher = Worker("contrada-matching", self._wake)
         self.core.matching.beside = self._matcher.ask

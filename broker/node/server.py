@@ -133,7 +133,7 @@ class Broker:
 def _node(settings: Settings, listener: Listener, table: Table | None) -> tuple[Metrics, Node]:
     """Everything behind the socket."""
     from contrada.broker.core.ports import Codec
-    from contrada.broker.node.index_loader import open_index
+    from contrada.broker.node.index_loader import check_relations, open_index
     from contrada.broker.node.metrics import Metrics
     from contrada.broker.node.node import Node
     from contrada.forwarding.codec.in_degrees import decode_filter_in_degrees
@@ -144,7 +144,9 @@ def _node(settings: Settings, listener: Listener, table: Table | None) -> tuple[
     metrics = Metrics()
     read_filter = decode_filter if settings.crs == PLANE else decode_filter_in_degrees
     codec = Codec(decode_notification, read_filter, costly)
-    table = table or _new_table(roads, settings.matching, settings.crs)
+    if index is not None:
+        check_relations(index, settings.relations)
+    table = table or _new_table(roads, settings)
     return metrics, Node(settings, table, codec, metrics, index, roads, listener)
 
 
@@ -156,14 +158,20 @@ def _roads(settings: Settings) -> RoadNetwork | None:
     return network.open(settings.roads, d_max=settings.d_max)
 
 
-def _new_table(roads: RoadNetwork | None, matching: str, crs: str) -> Table:
+def _new_table(roads: RoadNetwork | None, settings: Settings) -> Table:
     """An empty forwarding table, its kernels compiled."""
     warm = import_module("contrada.forwarding.warm")
     with warm.told_while_compiling(_tell_progress):
-        warm.compile_kernels(roads, crs)
+        warm.compile_kernels(roads, settings.crs)
     made: type[Table] = import_module("contrada.forwarding.table.table").ForwardingTable
-    options = {"road_network": roads, "matching": matching, "crs": crs}
-    table: Table = made(**options)
+    table: Table = made(  # type: ignore[call-arg]  # a port says nothing of these
+        discretization=settings.discretization,
+        geotext_index=settings.geotext_index,
+        road_network=roads,
+        simplify=settings.simplify,
+        matching=settings.matching,
+        crs=settings.crs,
+    )
     return table
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from contrada.broker.overlay.dial import Peer
 from contrada.broker.protocol.addresses import is_address, is_local
@@ -14,6 +14,8 @@ from contrada.broker.protocol.wire import LIST_LENGTH, NAME_BYTES, PLANE, SYSTEM
 from contrada.broker.stored.limits import DurableLimits
 from contrada.errors import InvalidValue
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
+from contrada.spatial.relations.discretization import Discretization, describe_discretization, make_discretization
+from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +52,11 @@ class Settings:
     shard: str = ""  # "k/n": of the index, the k-th of n parts, counted from 0; empty: all of it
     roads: str | Path | None = None  # the road network that `similar` asks, saved or .npz; None: it is refused
     d_max: float | None = None  # of an .npz: the distance beyond which nothing is similar
+    discretization: str | Discretization = "exact"  # how regions are related: exact, uniform, or an object; alike in
+    density: float | None = None  # the whole overlay. Of uniform: points per unit length, and
+    halo: bool = False  # whether what is nearly on a boundary meets it
+    simplify: bool = True  # keep filters aside that another of the same subscriber covers
+    geotext_index: str = DEFAULT  # the index behind `matches`
     matching: str = DEFAULT_MATCHING  # how the table matches: auto, counting or selective; answers are the same
     crs: str = PLANE  # what coordinates are: "plane", or "lonlat" for degrees; alike in the whole overlay
     record: str | Path | None = None  # the directory to record into; None: nothing is recorded
@@ -100,6 +107,11 @@ class Settings:
             raise InvalidValue(f"d_max {self.d_max} of no road network: name the network too (roads)")
         self.durable.check()
         matching_number(self.matching)
+        relations = make_discretization(self.discretization, self.density, self.halo)
+        for name, value in (("discretization", relations), ("density", None), ("halo", False)):
+            object.__setattr__(self, name, value)  # all in one: settings are made of others' fields
+        if self.geotext_index not in NAMES:
+            raise InvalidValue(f"geotext_index is one of {', '.join(NAMES)}, not {self.geotext_index!r}")
         parse_shard(self.shard)
         if self.crs not in SYSTEMS:
             raise InvalidValue(f"crs is one of {', '.join(SYSTEMS)}, not {self.crs!r}")
@@ -146,6 +158,11 @@ class Settings:
                 raise InvalidValue(f"the peer {address} and keys do not go together: {hint}")
 
     @property
+    def relations(self) -> str:
+        """How regions are related, in a text that neighbours compare."""
+        return describe_discretization(cast("Discretization", self.discretization))
+
+    @property
     def link_timeout(self) -> float:
         """Silence after which a neighbour is lost: three heartbeats, because routes wait for it."""
         return min(self.timeout, 3 * self.heartbeat)
@@ -182,6 +199,9 @@ _TYPES: tuple[tuple[str, type | tuple[type, ...], str], ...] = (
     ("d_max", (int, float, type(None)), "a distance along roads"),
     ("peers", (list, tuple), "a list of addresses"),
     ("advertisements", bool, "true or false"),
+    ("halo", bool, "true or false"),
+    ("simplify", bool, "true or false"),
+    ("geotext_index", str, "a name"),
     ("data", (str, os.PathLike, type(None)), "a directory"),
     ("limits", Limits, "a table"),
     ("durable", DurableLimits, "a table"),

@@ -149,9 +149,9 @@ class Links:
         link = session.source
         if not isinstance(link, Neighbour) or link.up or link.id != message.broker:
             self._sessions.end(session, Code.BAD_FRAME, "a LINK that answers none")
-        elif message.crs != self._crs:
-            log.error("unlike coordinates", extra={"neighbour": message.broker, "crs": message.crs})
-            self._sessions.close(session, Bye(self._unlike(message)))
+        elif (unlike := self._unlike(message)) is not None:
+            log.error("unlike shapes", extra={"neighbour": message.broker, "reason": unlike})
+            self._sessions.close(session, Bye(unlike))
         elif message.broker in self._overlay.neighbours:
             self._sessions.close(session, Bye("linked already"))
         else:
@@ -182,8 +182,8 @@ class Links:
             raise Refusal(Code.DUPLICATE, f"{overlay.id} is this broker's own id")
         if message.advertisements != overlay.router.advertisements:
             raise Refusal(Code.VERSION, "advertisements are on at one end only: set them alike in the whole overlay")
-        if message.crs != self._crs:
-            raise Refusal(Code.VERSION, self._unlike(message))
+        if (unlike := self._unlike(message)) is not None:
+            raise Refusal(Code.VERSION, unlike)
         if overlay.stands_down:
             raise Refusal(Code.DUPLICATE, f"another broker has the id {overlay.id} too, and this one stands down")
         if len(overlay.neighbours) >= MOST_LINKS and broker not in overlay.neighbours:
@@ -194,8 +194,15 @@ class Links:
         if rival is not None and rival.dial is not None and overlay.id < broker:
             raise Refusal(Code.DUPLICATE, f"{overlay.id} has dialled {broker} itself, and its id is the smaller")
 
-    def _unlike(self, message: Link) -> str:
-        return f"crs is {message.crs} at {message.broker} and {self._crs} here: set it alike in the whole overlay"
+    def _unlike(self, message: Link) -> str | None:
+        """In what the other broker takes shapes for something else; None when it does not."""
+        own = self._overlay.relations
+        if message.crs != self._crs:
+            return f"crs is {message.crs} at {message.broker} and {self._crs} here: set it alike in the whole overlay"
+        if message.relations != own:
+            unlike = f"regions are related {message.relations} at {message.broker} and {own} here"
+            return f"{unlike}: set discretization, density and halo alike in the whole overlay"
+        return None
 
     def _rival(self, broker: str) -> Neighbour | None:
         """Another link to the same broker, up or about to be."""
@@ -209,7 +216,8 @@ class Links:
         self._overlay.link_up(link)
 
     def _own_link(self) -> Link:
-        return Link(self._overlay.id, self._overlay.router.advertisements, self._incarnation, self._crs)
+        overlay = self._overlay
+        return Link(overlay.id, overlay.router.advertisements, self._incarnation, self._crs, overlay.relations)
 
     def session_ended(self, session: Session) -> None:
         """A link is lost, if it was one."""

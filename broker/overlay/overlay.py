@@ -67,6 +67,7 @@ class Overlay:
         incarnation: int = 1,
     ) -> None:
         self.id = id
+        self.relations = settings.relations  # how regions are related here, and must be at every neighbour
         self.codec = codec
         self.awake = False
         self.woken: list[Callable[[], Iterable[None]]] = []
@@ -82,6 +83,7 @@ class Overlay:
             incarnation=incarnation,
             priority=settings.priority,
             advertisements=settings.advertisements,
+            sampled=settings.relations != "exact",
             stale_after=settings.stale_after,
             hop_limit=settings.hop_limit,
         )

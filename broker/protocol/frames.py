@@ -86,7 +86,8 @@ def _encode_welcome(m: msg.Welcome) -> list[bytes]:
 
 
 def _encode_link(m: msg.Link) -> list[bytes]:
-    told = () if m.crs == wire.PLANE else (m.crs,)
+    """As brokers knew it before, unless `crs` or `relations` are not what they took for granted."""
+    told = (m.crs, m.relations) if m.relations != "exact" else (m.crs,) if m.crs != wire.PLANE else ()
     return [_pack((wire.LINK, m.broker, m.advertisements, m.incarnation, *told))]
 
 
@@ -333,11 +334,13 @@ def _reply(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.
 
 
 def _link(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Link:
-    broker, advertisements, incarnation, *crs = arity("LINK", fields, 4 if len(fields) == 4 else 3)
+    broker, advertisements, incarnation, *more = arity("LINK", fields, min(max(len(fields), 3), 5))
     if type(advertisements) is not bool:
         bad("advertisements must be a boolean")
     link = msg.Link(text("broker", broker), advertisements, integer("incarnation", incarnation))
-    return replace(link, crs=text("crs", crs[0])) if crs else link
+    if more:
+        link = replace(link, crs=text("crs", more[0]))
+    return replace(link, relations=text("relations", more[1])) if len(more) > 1 else link
 
 
 def _attach(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Attach:

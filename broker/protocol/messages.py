@@ -295,13 +295,15 @@ class Link:
     """C, B: make this session a link. C names its broker; B answers with its own id, and the link is up.
 
     `incarnation` tells two broker processes of one id apart: the one that started later has the greater number. `crs`
-    is what coordinates are, "plane" or "lonlat".
+    is what coordinates are, "plane" or "lonlat"; `relations` how regions are related, "exact", or "uniform" with
+    density and halo. Both are alike in a whole overlay.
     """
 
     broker: str
     advertisements: bool
     incarnation: int = 0
     crs: str = PLANE
+    relations: str = "exact"
 
 
 @dataclass(frozen=True, slots=True)

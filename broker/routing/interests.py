@@ -30,6 +30,7 @@ from contrada.broker.routing.actions import Action, Install, Send, Uninstall
 from contrada.broker.routing.flow import FlowState, HeldChange
 from contrada.forwarding.covering.budget import MOST_COMPARISONS, CoveringBudget
 from contrada.forwarding.covering.covering import conflicts
+from contrada.forwarding.covering.covering_set import CoveringSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -45,12 +46,12 @@ CONSTRAINTS: Final = 256  # of filters that are compared in one look
 class LinkInterests:
     """One link: both its flows, and what comparing subscriptions with its advertisements may cost."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, sampled: bool = False) -> None:
         self.up = False
         self.down_since: float | None = None
         self.stale = False  # down for so long that what it wanted is being forgotten
-        self.flows = {flow: FlowState(flow) for flow in Flow}
-        self.budget = CoveringBudget()
+        self.flows = {flow: FlowState(flow, CoveringSet(sampled=sampled)) for flow in Flow}
+        self.budget = CoveringBudget(sampled=sampled)
 
     @property
     def busy(self) -> bool:
@@ -64,12 +65,13 @@ class Interests:
     While `silent`, neighbours are told nothing: more is about to come.
     """
 
-    def __init__(self, decode: Callable[[bytes], Filter], *, advertisements: bool) -> None:
+    def __init__(self, decode: Callable[[bytes], Filter], *, advertisements: bool, sampled: bool = False) -> None:
         self.links: dict[str, LinkInterests] = {}
         self.tree_links: frozenset[str] = frozenset()
         self.silent = False
         self._decode = decode
         self._advertisements = advertisements
+        self._sampled = sampled  # relations of regions are: other covers hold (forwarding/covering/covering.py)
         self._local: dict[Flow, Counter[bytes]] = {flow: Counter() for flow in Flow}
         self._known: dict[bytes, EncodedFilter] = {}
         self._uses: Counter[bytes] = Counter()  # of every known filter, the clients and links that want it
@@ -78,7 +80,7 @@ class Interests:
 
     def link_up(self, neighbour: str) -> list[Action]:
         """A link is ready: say what is held of the neighbour's."""
-        link = self.links.setdefault(neighbour, LinkInterests())
+        link = self.links.setdefault(neighbour, LinkInterests(sampled=self._sampled))
         link.up = True
         link.stale = False
         link.down_since = None

@@ -56,6 +56,7 @@ class Router:
         incarnation: int = 0,
         priority: int = 100,
         advertisements: bool = False,
+        sampled: bool = False,
         stale_after: float = STALE_AFTER,
         hop_limit: int = HOP_LIMIT,
     ) -> None:
@@ -63,7 +64,7 @@ class Router:
         self.topology = Topology(LinkState(broker, sequence, frozenset(), priority, incarnation))
         self.advertisements = advertisements
         self.hop_limit = hop_limit
-        self.interests = Interests(decode, advertisements=advertisements)
+        self.interests = Interests(decode, advertisements=advertisements, sampled=sampled)
         self._stale_after = stale_after
         self._seen = SeenIds()
         self._shouted_down = False

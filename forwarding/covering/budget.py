@@ -38,9 +38,10 @@ class OutOfBudget(Exception):  # no error: nothing is wrong, and nobody outside 
 class CoveringBudget:
     """The allowance of one table or one set of filters. Starts full."""
 
-    __slots__ = ("_scale", "comparisons", "vertices")
+    __slots__ = ("_scale", "comparisons", "sampled", "vertices")
 
-    def __init__(self, *, bulk: bool = False) -> None:
+    def __init__(self, *, bulk: bool = False, sampled: bool = False) -> None:
+        self.sampled = sampled  # whether relations of regions are sampled where the answers are used
         self._scale = _IN_BULK if bulk else 1
         self.comparisons: float = MOST_COMPARISONS * self._scale
         self.vertices: float = MOST_VERTICES * self._scale

@@ -10,7 +10,9 @@ the types and operators, the questions are then two:
 
 All constraints on a name are weighed together, so `x > 10 and x < 20` is covered by `x > 5`, `x > 5 and x < 3`
 conflicts with itself, and `x in [1, 2] and x != 1` is as good as `x = 2`. Regions are weighed by their exact relations.
-Under the `Uniform` discretization relations are approximate, and so is what follows from them.
+Where relations are sampled (`CoveringBudget.sampled`), what follows from exact ones need not hold: a sampled relation
+is only known to be one, and always the same, for a value and a region. So constraints on the same region are compared,
+by the relations that they allow, and those on different regions are not.
 
 What filters allow is remembered for the last few hundred, since one filter is usually weighed against many. Then
 covers costs a microsecond or two for each constraint of F, and a relation of regions for each pair of region
@@ -81,18 +83,19 @@ def is_satisfiable(f: Filter, budget: CoveringBudget = UNLIMITED) -> bool:
 
 _Allowed: TypeAlias = "dict[str, list[tuple[Kind | None, Domain]]]"
 _REMEMBERED: Final = 256  # few: a remembered filter may be megabytes of hostile strings and regions
-_remembered: OrderedDict[Filter, _Allowed] = OrderedDict()
+_remembered: OrderedDict[tuple[bool, Filter], _Allowed] = OrderedDict()
 
 
 def _allowed(f: Filter, budget: CoveringBudget) -> _Allowed:
     """What a filter allows on each of its names: the non-empty domains, by kind. No domain, no match."""
-    known = _remembered.get(f)
+    key = (budget.sampled, f)
+    known = _remembered.get(key)
     if known is None:
         groups: dict[str, list[Constraint]] = {}
         for constraint in f.constraints:
             groups.setdefault(constraint.name, []).append(constraint)
         known = {name: _domains(constraints, budget) for name, constraints in groups.items()}
-        _remembered[f] = known
+        _remembered[key] = known
         if len(_remembered) > _REMEMBERED:
             _remembered.popitem(last=False)  # the oldest; each of these calls is atomic
     return known

@@ -60,12 +60,12 @@ class Shown(NamedTuple):
 class CoveringSet(Generic[K]):
     """Filters under the caller's keys, and which of them are shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, sampled: bool = False) -> None:
         self._filters: dict[K, Filter] = {}
         self._hides: dict[K, set[K]] = {}  # of every shown key, those hidden under it
         self._hidden_under: dict[K, K] = {}
         self._tables: dict[frozenset[str], _Table[K]] = {}
-        self.budget = CoveringBudget()
+        self.budget = CoveringBudget(sampled=sampled)
 
     @property
     def shown(self) -> dict[K, Filter]:

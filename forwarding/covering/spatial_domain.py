@@ -58,6 +58,8 @@ def spatial_domain(kind: Kind, constraints: list[Constraint], budget: CoveringBu
         return None
     if not all(masks.values()):
         return None
+    if budget.sampled and kind is Kind.REGION:
+        return SampledDomain(masks, constraints)
     # One region in some relation to the value leaves something possible; several may contradict one another.
     if len(masks) > 1 and any(not domain.relations_to(region, budget) & mask for region, mask in masks.items()):
         return None
@@ -128,6 +130,30 @@ class RelationDomain:
             wanted = rcc8.covering_relations(constraint.mask | relation.ALL & ~self._possible, mask)
             return relation_in(wanted, mine, region, budget)
         return not self.relations_to(region, budget) & ~constraint.mask
+
+
+class SampledDomain:
+    """Regions in given sampled relations to given regions, and at given distances, which are exact, from shapes.
+
+    A sampled relation is a function of the value and the region. So one set of relations to a region implies a larger
+    set to the same region, and nothing about any other.
+    """
+
+    __slots__ = ("_constraints", "_facts", "_masks")
+
+    def __init__(self, masks: dict[Region, int], constraints: list[Constraint]) -> None:
+        self._masks = masks
+        self._constraints = constraints
+        self._facts = NearFacts.of([each for each in constraints if not each.mask])
+
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
+        """Whether every region of the domain satisfies the constraint."""
+        if constraint.mask:
+            mine = self._masks.get(cast("Region", constraint.value), relation.ALL)
+            return not mine & ~constraint.mask
+        if isinstance(constraint.value, Distance):
+            return self._facts.imply(constraint, budget)
+        return constraint in self._constraints
 
 
 class GeotextDomain:

@@ -10,8 +10,7 @@ stands open.
 
 A constraint speaks of a place when it holds only on values whose bounding box meets its own: the relations except
 `disjoint`, which holds on everything far away, `matches … within`, and `within` a distance, whose box is the shape's,
-grown by it. Relations must be exact, since sampled ones
-(`Uniform`) may differ.
+grown by it. Sampled relations (`Uniform`) keep to what the boxes leave possible, so a gate serves them too.
 """
 
 from __future__ import annotations

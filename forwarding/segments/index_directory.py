@@ -39,6 +39,7 @@ from contrada.forwarding.segments.manifest import (
 )
 from contrada.forwarding.segments.subscription_ids import SubscriptionIds, check_id
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
+from contrada.spatial.relations.discretization import EXACT, Discretization, describe_discretization
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ def write_segment(
     *,
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
+    discretization: Discretization = EXACT,
 ) -> SegmentInfo | None:
     """Build a segment of subscriptions and write it; None when there are none.
 
@@ -93,10 +95,12 @@ def write_segment(
         return None
     pairs = [(row.interface, each) for row in ordered for each in row.filters]
     weigh = [row.weigh for row in ordered for _ in row.filters]
-    table = ForwardingTable.packed(pairs, geotext_index=geotext_index, matching=matching, weigh=weigh)
+    table = ForwardingTable.packed(
+        pairs, geotext_index=geotext_index, matching=matching, discretization=discretization, weigh=weigh
+    )
     ids = SubscriptionIds.of([row.id for row in ordered], [len(row.filters) for row in ordered])
     gate = Gate.around(anchor for row in ordered for anchor in row.anchors or map(anchor_of, row.filters))
-    digest = hashlib.blake2b(f"{VERSION} {kind} {geotext_index} {matching}".encode(), digest_size=12)
+    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization), digest_size=12)
     for row in ordered:
         content = row.content or b"".join(map(encode_filter, row.filters))
         for part in (row.id.encode(), row.interface.encode(), content):
@@ -114,6 +118,7 @@ def write_columns(
     *,
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
+    discretization: Discretization = EXACT,
 ) -> tuple[SegmentInfo, int]:
     """As `write_segment`, of columns; also how many of the filters are covered by others.
 
@@ -121,12 +126,19 @@ def write_columns(
     """
     from contrada.forwarding.table.table import ForwardingTable
 
-    table = ForwardingTable.packed_columns(filters, geotext_index=geotext_index, matching=matching)
-    digest = hashlib.blake2b(f"{VERSION} {kind} {geotext_index} {matching}".encode(), digest_size=12)
+    table = ForwardingTable.packed_columns(
+        filters, geotext_index=geotext_index, matching=matching, discretization=discretization
+    )
+    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization), digest_size=12)
     for part in content:
         digest.update(part)
     info = _write_files(directory, table, ids, gate, kind, digest.hexdigest())
     return info, table.stats().covered
+
+
+def _origin(kind: str, geotext_index: str, matching: str, discretization: Discretization) -> bytes:
+    """What tells segments of the same subscriptions apart."""
+    return f"{VERSION} {kind} {geotext_index} {matching} {describe_discretization(discretization)}".encode()
 
 
 def _write_files(
@@ -152,6 +164,7 @@ def commit_index(
     staged: str | os.PathLike[str] | None = None,
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
+    discretization: Discretization = EXACT,
     statistics: Mapping[str, Any] | None = None,
     folders: Mapping[str, Path] | None = None,
 ) -> Manifest:
@@ -162,7 +175,7 @@ def commit_index(
     """
     path = Path(path)
     named = {what: f"{what}-{digest_of(folder)}" for what, folder in (folders or {}).items()}
-    manifest = manifest_for(segments, geotext_index, matching, statistics, named)
+    manifest = manifest_for(segments, geotext_index, matching, discretization, statistics, named)
     for what, folder in (folders or {}).items():
         if not (path / named[what]).exists():  # or it is there already, word for word
             folder.rename(path / named[what])
@@ -192,6 +205,7 @@ def manifest_for(
     segments: Iterable[SegmentInfo],
     geotext_index: str,
     matching: str,
+    discretization: Discretization,
     statistics: Mapping[str, Any] | None,
     folders: Mapping[str, str],
 ) -> Manifest:
@@ -199,7 +213,7 @@ def manifest_for(
     order = {kind: i for i, kind in enumerate(KINDS)}
     unique = {each.file: each for each in segments}
     ordered = sorted(unique.values(), key=lambda each: (order[each.kind], _first_corner(each), each.file))
-    return Manifest(tuple(ordered), geotext_index, matching, dict(statistics or {}), folders)
+    return Manifest(tuple(ordered), geotext_index, matching, discretization, dict(statistics or {}), folders)
 
 
 def digest_of(folder: Path) -> str:
@@ -219,6 +233,7 @@ def write_index(
     *,
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
+    discretization: Discretization = EXACT,
     segment_filters: int = _SEGMENT,
     statistics: Mapping[str, Any] | None = None,
 ) -> Manifest:
@@ -233,7 +248,9 @@ def write_index(
     infos: list[SegmentInfo] = []
 
     def close(kind: str) -> None:
-        info = write_segment(path, parts[kind], kind, geotext_index=geotext_index, matching=matching)
+        info = write_segment(
+            path, parts[kind], kind, geotext_index=geotext_index, matching=matching, discretization=discretization
+        )
         parts[kind] = []
         infos.extend([info] if info else [])
 
@@ -249,7 +266,14 @@ def write_index(
             close(kind)
     for kind in KINDS:
         close(kind)
-    return commit_index(path, infos, geotext_index=geotext_index, matching=matching, statistics=statistics)
+    return commit_index(
+        path,
+        infos,
+        geotext_index=geotext_index,
+        matching=matching,
+        discretization=discretization,
+        statistics=statistics,
+    )
 
 
 def segment_kind(filters: Sequence[Filter]) -> str:

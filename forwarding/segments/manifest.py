@@ -24,6 +24,7 @@ from contrada.forwarding.segments.gate import Gate
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import is_url, join, shown
+from contrada.spatial.relations.discretization import EXACT, Discretization, Uniform
 from contrada.spatial.storage.regular_file import read_regular
 from contrada.spatial.textual.registry import DEFAULT, NAMES
 
@@ -85,6 +86,7 @@ class Manifest:
     segments: tuple[SegmentInfo, ...]
     geotext_index: str = DEFAULT
     matching: str = DEFAULT_MATCHING
+    discretization: Discretization = EXACT
     statistics: Mapping[str, Any] = field(default_factory=dict, hash=False)
     folders: Mapping[str, str] = field(default_factory=dict, hash=False)  # by what they hold, one of FOLDERS
 
@@ -113,6 +115,7 @@ class Manifest:
             "subscriptions": self.subscriptions,
             "geotext_index": self.geotext_index,
             "matching": self.matching,
+            "uniform": [how.density, how.halo] if isinstance(how := self.discretization, Uniform) else None,
             "segments": [each.to_plain() for each in self.segments],
             "statistics": self.statistics,
             "folders": dict(self.folders),
@@ -167,6 +170,8 @@ def manifest_of(content: bytes, file: str) -> Manifest:
             raise ValueError("its folders are none")
         matching = plain.get("matching", DEFAULT_MATCHING)
         matching_number(matching)
-        return Manifest(segments, index, matching, statistics, folders)
+        uniform = plain.get("uniform")
+        how = EXACT if uniform is None else Uniform(*uniform)
+        return Manifest(segments, index, matching, how, statistics, folders)
     except (AttributeError, KeyError, TypeError, ValueError, InvalidValue) as error:
         raise CorruptFile(f"{file}: not a whole manifest: {error!r}") from error

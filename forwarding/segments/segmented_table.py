@@ -43,6 +43,7 @@ from contrada.forwarding.table.arguments import listed
 from contrada.forwarding.table.interfaces import InterfaceT
 from contrada.forwarding.table.matcher import match_by_pieces
 from contrada.forwarding.table.table import ForwardingTable
+from contrada.spatial.relations.discretization import EXACT, Discretization
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -75,10 +76,13 @@ class SegmentedTable(Generic[InterfaceT]):
         geotext_index: str = DEFAULT,
         road_network: RoadNetwork | None = None,
         matching: str = DEFAULT_MATCHING,
+        discretization: Discretization = EXACT,
+        simplify: bool = True,
     ) -> None:
         self._added: ForwardingTable[InterfaceT] = ForwardingTable(
-            geotext_index=geotext_index, road_network=road_network, matching=matching
+            discretization, geotext_index, road_network, simplify=simplify, matching=matching
         )
+        self.discretization = discretization
         self._roads = road_network
         self._segments: tuple[Segment, ...] = ()
         self._segment_names: dict[str, int] = {}  # shared numbers of the names in segments: none ever goes
@@ -104,7 +108,10 @@ class SegmentedTable(Generic[InterfaceT]):
         """
         manifest = read_manifest(path)
         table: SegmentedTable[str] = SegmentedTable(
-            geotext_index=manifest.geotext_index, road_network=road_network, matching=manifest.matching
+            geotext_index=manifest.geotext_index,
+            road_network=road_network,
+            matching=manifest.matching,
+            discretization=manifest.discretization,
         )
         table.load(path, shard, verify=verify)
         return table

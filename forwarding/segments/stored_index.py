@@ -22,6 +22,7 @@ from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import is_url, join, name_inside, shown
 from contrada.forwarding.stores.local_cache import LocalCache
+from contrada.spatial.relations.discretization import EXACT
 from contrada.spatial.storage.arrays_file import verify_arrays
 from contrada.spatial.textual.registry import DEFAULT
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contrada.forwarding.segments.manifest import SegmentInfo
+    from contrada.spatial.relations.discretization import Discretization
 
 
 @contextmanager
@@ -57,13 +59,14 @@ def commit_stored(
     segments: Iterable[SegmentInfo],
     *,
     geotext_index: str = DEFAULT,
+    discretization: Discretization = EXACT,
     matching: str = DEFAULT_MATCHING,
     statistics: Mapping[str, Any] | None = None,
     folders: Mapping[str, Path] | None = None,
 ) -> Manifest:
     """Make these segments, which are there already, the index; then sweep up. `folders` are of this machine."""
     named = {what: f"{what}-{digest_of(folder)}" for what, folder in (folders or {}).items()}
-    manifest = manifest_for(segments, geotext_index, matching, statistics, named)
+    manifest = manifest_for(segments, geotext_index, matching, discretization, statistics, named)
     for what, folder in (folders or {}).items():
         object_store.upload_folder(folder, join(url, named[what]))
     there = {each.address: each.size for each in object_store.entries(url)}

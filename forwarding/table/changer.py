@@ -20,7 +20,6 @@ from contrada.forwarding.kernels.change.adding import I_COUNT
 from contrada.forwarding.kernels.change.changing import MOVES, add_filters, choosers, remove_filter, repost_filters
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.lonlat import LONLAT, filter_in_degrees
-from contrada.forwarding.language.values import Kind
 from contrada.forwarding.types.plugged import TYPES, make_type
 from contrada.spatial.relations.relate import EXACT
 
@@ -56,7 +55,8 @@ class Changer:
         self._interfaces = state.interfaces
         self._types = state.types
         self._room: Ints = np.empty(64, np.int64)
-        self.budget = CoveringBudget()
+        self._sampled = state.settings.discretization != EXACT
+        self.budget = CoveringBudget(sampled=self._sampled)
         self._due = 0  # filters to be reviewed
         self._hand = 1  # the next of them: it goes round and round
         self._turning = 0  # filters up to this row are to be looked at, see `turn`
@@ -67,7 +67,7 @@ class Changer:
     def in_bulk(self) -> Iterator[None]:
         """Post to plugged-in types at the end of the block, all at once. Nothing is matched meanwhile."""
         self._waiting = {}
-        before, self.budget = self.budget, CoveringBudget(bulk=True)
+        before, self.budget = self.budget, CoveringBudget(bulk=True, sampled=self._sampled)
         try:
             yield
             self._review_all()
@@ -278,7 +278,7 @@ class Changer:
             constraints = each.constraints
             redundant: tuple[Constraint, ...] = ()
             unsatisfiable = False
-            if self._simplify and len(constraints) > 1 and _repeats_a_name(constraints) and self._is_exact(each):
+            if self._simplify and len(constraints) > 1 and _repeats_a_name(constraints):
                 constraints, redundant, unsatisfiable = split_redundant(each, self.budget)
             for constraint in constraints:
                 if constraint.op in ADDED:
@@ -322,10 +322,6 @@ class Changer:
                 row = number * layout.KINDS
                 if number and (row >= len(fields) or not fields[row, layout.N_USES]):
                     self._names.release(number)
-
-    def _is_exact(self, filter: Filter) -> bool:
-        """Whether rules 1 and 2 may reason about a filter: about sampled relations nothing is certain."""
-        return self._settings.discretization == EXACT or all(each.kind is not Kind.REGION for each in filter)
 
     def _weigh(self, rows: Ints) -> None:
         """Let plugged-in types decide whether new filters cover, or are covered."""

@@ -47,7 +47,7 @@ from contrada.forwarding.table.matcher import (
 )
 from contrada.forwarding.table.rebuild import Rebuilder
 from contrada.forwarding.types.plugged import Settings, check_roads
-from contrada.spatial.relations.relate import EXACT, Discretization, Uniform
+from contrada.spatial.relations.relate import EXACT, Discretization
 from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class ForwardingTable(Generic[InterfaceT]):
 
     `discretization` decides relations of regions, `geotext_index` names the index behind `matches`, `road_network` is
     what `similar` asks. With `simplify`, filters that another filter of the same interface covers are kept
-    aside; no answer depends on it. A table that samples relations (`Uniform`) never simplifies. With `crs="lonlat"`
-    coordinates are longitudes and latitudes (language/lonlat.py).
+    aside; no answer depends on it. Where relations are sampled (`Uniform`), constraints on different regions are not
+    compared for it. With `crs="lonlat"` coordinates are longitudes and latitudes (language/lonlat.py).
     """
 
     def __init__(
@@ -100,8 +100,6 @@ class ForwardingTable(Generic[InterfaceT]):
         if not isinstance(simplify, bool):
             raise InvalidValue(f"simplify is True or False, not {simplify!r}")
         check_roads(road_network)
-        # Covers and conflicts are theorems about exact relations; sampled ones need not obey them.
-        simplify = simplify and not isinstance(discretization, Uniform)
         state = TableState(Settings(discretization, geotext_index, road_network, check_crs(crs)), simplify)
         state.memory.state[layout.S_MATCHING] = matching_number(matching)
         self._take(state)
@@ -186,13 +184,15 @@ class ForwardingTable(Generic[InterfaceT]):
         *,
         geotext_index: str = DEFAULT,
         matching: str = DEFAULT_MATCHING,
+        discretization: Discretization = EXACT,
+        simplify: bool = True,
         weigh: Sequence[bool] | None = None,
     ) -> ForwardingTable[InterfaceT]:
         """A new table of these filters, whose ids are 1, 2, …: as by `add_many`, with the types' indexes built in bulk.
 
         `weigh` says which filters of plugged-in types may cover or be covered, where that is known; else all may.
         """
-        table = cls(geotext_index=geotext_index, matching=matching)
+        table = cls(discretization, geotext_index, matching=matching, simplify=simplify)
         with table._lock.writing(), table._changer.in_bulk():
             for start in range(0, len(pairs), _ADD):
                 part = slice(start, start + _ADD)
@@ -201,10 +201,18 @@ class ForwardingTable(Generic[InterfaceT]):
 
     @classmethod
     def packed_columns(
-        cls, filters: Filters, *, geotext_index: str = DEFAULT, matching: str = DEFAULT_MATCHING
+        cls,
+        filters: Filters,
+        *,
+        geotext_index: str = DEFAULT,
+        matching: str = DEFAULT_MATCHING,
+        discretization: Discretization = EXACT,
+        simplify: bool = True,
     ) -> ForwardingTable[str]:
         """As `packed`, of filters column by column."""
-        table: ForwardingTable[str] = ForwardingTable(geotext_index=geotext_index, matching=matching)
+        table: ForwardingTable[str] = ForwardingTable(
+            discretization, geotext_index, matching=matching, simplify=simplify
+        )
         with table._lock.writing(), table._changer.in_bulk():
             table._changer.add_columns(filters)
         return table

@@ -48,6 +48,7 @@ from contrada.spark_jobs.common.engine import LocalEngine, SparkEngine
 from contrada.spark_jobs.common.errors import NotCommitted, SparkMissing
 from contrada.spark_jobs.stores.places import commit_build, index_staging, keep_refused
 from contrada.spark_jobs.stores.shared_files import take, writing
+from contrada.spatial.relations.discretization import EXACT, Discretization
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def build_index(
     quarantine: str | os.PathLike[str] | None = None,
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
+    discretization: Discretization = EXACT,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
     tell: Callable[[str], None] = lambda step: None,
@@ -116,6 +118,7 @@ def build_index(
         quarantine=quarantine,
         geotext_index=geotext_index,
         matching=matching,
+        discretization=discretization,
         max_quarantined=max_quarantined,
         allow_empty=allow_empty,
     )
@@ -169,7 +172,9 @@ def run_build(
         _write_table(attributes, staging / "statistics" / "attributes")
         _write_places(counts.places, staging / "statistics" / "places")
         tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions, {quarantined:,} rows refused")
-        written = build_segments(engine, placing, plan, stage.segments, build.geotext_index, build.matching)
+        written = build_segments(
+            engine, placing, plan, stage.segments, build.geotext_index, build.matching, build.discretization
+        )
         covered = sum(each.covered for each in written)
         statistics = {
             "subscriptions": subscriptions,
@@ -188,6 +193,7 @@ def run_build(
             [each.info for each in written],
             geotext_index=build.geotext_index,
             matching=build.matching,
+            discretization=build.discretization,
             statistics=statistics,
             folders={name: staging / name for name in FOLDERS},
         )

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from contrada.spark_jobs.build.partitioning import Plan
     from contrada.spark_jobs.build.second_pass import Placing
     from contrada.spark_jobs.common.engine import Engine
+    from contrada.spatial.relations.discretization import Discretization
 
 _COLUMNS: Final = (
     *("id", "interface", "shape", "name", "x1", "y1", "x2", "y2", "tokens", "op", "ring", "filter", "filters"),
@@ -40,7 +41,13 @@ _PLACING: Final = ["weigh", "ref", "root"]  # what depends on how the input was 
 
 
 def build_segments(
-    engine: Engine, placing: Placing, plan: Plan, directory: str, geotext_index: str, matching: str
+    engine: Engine,
+    placing: Placing,
+    plan: Plan,
+    directory: str,
+    geotext_index: str,
+    matching: str,
+    discretization: Discretization,
 ) -> list[SegmentWritten]:
     """Write the segments of a plan into a directory that all executors see."""
     kinds = plan.kinds
@@ -63,12 +70,16 @@ def build_segments(
             kind = kinds[message.segment]
         if tables:
             with no_collection():
-                yield SegmentWritten(*_write(pa.concat_tables(tables), kind, directory, geotext_index, matching))
+                yield SegmentWritten(
+                    *_write(pa.concat_tables(tables), kind, directory, geotext_index, matching, discretization)
+                )
 
     return engine.run(placing.parts, send, len(kinds), build)
 
 
-def _write(rows: pa.Table, kind: str, directory: str, geotext_index: str, matching: str) -> tuple[SegmentInfo, int]:
+def _write(
+    rows: pa.Table, kind: str, directory: str, geotext_index: str, matching: str, discretization: Discretization
+) -> tuple[SegmentInfo, int]:
     rows = rows.sort_by("id").combine_chunks()
     counts = rows.column("filters").to_numpy()
     ids = text_of(_whole(rows, "id"))
@@ -85,6 +96,7 @@ def _write(rows: pa.Table, kind: str, directory: str, geotext_index: str, matchi
             kind,
             geotext_index=geotext_index,
             matching=matching,
+            discretization=discretization,
         )
 
 

@@ -16,6 +16,7 @@ from contrada.spark_jobs.build.rows.sources import find_subscriptions
 from contrada.spark_jobs.build.staging import QUARANTINE
 from contrada.spark_jobs.common.paths import check_apart, check_table_place, local_path
 from contrada.spark_jobs.stores.places import check_place
+from contrada.spatial.relations.discretization import EXACT, Discretization, make_discretization
 from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Build:
     segments: int | None
     geotext_index: str
     matching: str
+    discretization: Discretization
     max_quarantined: float
     allow_empty: bool
 
@@ -60,6 +62,9 @@ def plan_build(
     quarantine: str | PathLike[str] | None = None,
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
+    discretization: Discretization | str = EXACT,
+    density: float | None = None,
+    halo: bool = False,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
 ) -> Build:
@@ -72,6 +77,7 @@ def plan_build(
     if geotext_index not in NAMES:
         raise InvalidValue(f"no geotext index is called {geotext_index!r}; choose one of: {', '.join(NAMES)}")
     matching_number(matching)
+    relations = make_discretization(discretization, density, halo)
     if segments is not None and segments < 1:
         raise InvalidValue(f"--segments {segments}: an index has at least one")
     if not 0 <= max_quarantined <= 1:
@@ -89,7 +95,7 @@ def plan_build(
         whole = not is_url(given) and Path(given).exists()
         for each in [given] if whole else [file.address for file in found.files]:
             check_apart({"SUBSCRIPTIONS": each}, written)
-    return Build(found, place, rejected, segments, geotext_index, matching, max_quarantined, allow_empty)
+    return Build(found, place, rejected, segments, geotext_index, matching, relations, max_quarantined, allow_empty)
 
 
 def _check_is_quarantine(place: Path) -> None:

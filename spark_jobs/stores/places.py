@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from contrada.forwarding.segments.manifest import Manifest, SegmentInfo
+    from contrada.spatial.relations.discretization import Discretization
 
 REFUSED: Final = "refused"
 """The quarantine of a build that was not committed."""
@@ -101,6 +102,7 @@ def commit_build(
     *,
     geotext_index: str,
     matching: str,
+    discretization: Discretization,
     statistics: Mapping[str, Any],
     folders: Mapping[str, Path],
 ) -> Manifest:
@@ -108,6 +110,7 @@ def commit_build(
     told: dict[str, Any] = {
         "geotext_index": geotext_index,
         "matching": matching,
+        "discretization": discretization,
         "statistics": statistics,
         "folders": folders,
     }

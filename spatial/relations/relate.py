@@ -16,10 +16,7 @@ The rows of a region of one ring are its closed vertices (`rings`), those of oth
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -30,53 +27,19 @@ from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region, ring_of
 from contrada.spatial.geometry.rings import IN, ON, locate
 from contrada.spatial.relations.compound import relate_regions
+from contrada.spatial.relations.discretization import EXACT, Discretization, Exact, Uniform
 from contrada.spatial.relations.exact import relate_rings
 from contrada.spatial.relations.relation import CONVERSE_CODE, DISJOINT, INSIDE, MEETS, RELATIONS, Relation
 from contrada.spatial.relations.uniform import relate_uniform
 from contrada.spatial.storage.jit import kernel
+
+__all__ = ["EXACT", "Discretization", "Exact", "Rings", "Uniform", "pack", "relate", "relate_many"]
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Exact:
-    """Decide exactly: no sampling, no epsilon."""
-
-
-@dataclass(frozen=True, slots=True)
-class Uniform:
-    """Sample boundaries: every vertex, and at least `density` points to a unit of length ([SIENA-2D], section 3.3).
-
-    With `halo`, a sample meets the other boundary already when it is within half its distance to the next sample:
-    a smoother passage from disjoint to overlaps by way of meets. A density of 0 samples the vertices alone.
-    """
-
-    density: float
-    halo: bool = False
-
-    def __post_init__(self) -> None:
-        density: object = self.density
-        try:
-            number = math.nan if isinstance(density, bool) or not isinstance(density, Real) else float(density)
-        except OverflowError:
-            number = math.inf
-        if not 0 <= number < math.inf:
-            raise InvalidValue(
-                f"density is {shown(density)}; expected points per unit length, a finite number from 0 up"
-            )
-        halo: object = self.halo
-        if not isinstance(halo, bool):
-            raise InvalidValue(f"halo is {shown(halo)}; expected True or False")
-        object.__setattr__(self, "density", number)
-
-
-Discretization = Exact | Uniform
-
-EXACT: Final = Exact()
 
 
 class Rings(NamedTuple):

@@ -23,8 +23,8 @@ def every_matching(request: pytest.FixtureRequest) -> Iterator[str]:
     )
     kept = init.__defaults__, packed.__kwdefaults__, columns.__kwdefaults__
     assert kept[0] is not None
-    assert kept[0][-1] == DEFAULT_MATCHING
-    init.__defaults__ = (*kept[0][:-1], request.param)
+    assert kept[0].count(DEFAULT_MATCHING) == 1
+    init.__defaults__ = tuple(request.param if each == DEFAULT_MATCHING else each for each in kept[0])
     packed.__kwdefaults__ = {**kept[1], "matching": request.param}
     columns.__kwdefaults__ = {**kept[2], "matching": request.param}
     yield request.param

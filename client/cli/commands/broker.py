@@ -20,6 +20,7 @@ EXAMPLES = (
     "contrada broker --id north --record log --record-sync always",
     "contrada broker --data data",
     "contrada broker --http 127.0.0.1:7480 --mqtt 127.0.0.1:1883",
+    "contrada broker --discretization uniform --density 2 --halo",
     "contrada broker --roads seattle.npz --d-max 50000",
     "contrada broker --crs lonlat",
 )
@@ -64,6 +65,17 @@ def broker(
     crs: Annotated[
         str | None, typer.Option(help="What coordinates are: plane, or lonlat for degrees and distances in metres.")
     ] = None,
+    discretization: Annotated[
+        str | None, typer.Option(help="How regions are related: exact, or uniform (sampled). Alike in the overlay.")
+    ] = None,
+    density: Annotated[float | None, typer.Option(help="Of uniform: points per unit length, at least.")] = None,
+    halo: Annotated[
+        bool | None, typer.Option("--halo", help="Of uniform: what is nearly on a boundary meets it.")
+    ] = None,
+    simplify: Annotated[
+        bool | None, typer.Option("--simplify/--no-simplify", help="Keep aside filters that others cover.")
+    ] = None,
+    geotext_index: Annotated[str | None, typer.Option(help="The index behind `matches` (rk-tree).")] = None,
     config: ConfigFile = None,
     quiet: Quiet = False,
 ) -> None:
@@ -94,6 +106,11 @@ def broker(
         "d_max": d_max,
         "matching": matching,
         "crs": crs,
+        "discretization": discretization,
+        "density": density,
+        "halo": halo,
+        "simplify": simplify,
+        "geotext_index": geotext_index,
     }
     options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
     options.update({name: value for name, value in given.items() if value is not None})

@@ -51,6 +51,13 @@ def build_index(
     matching: Annotated[
         str, typer.Option("--matching", help="How tables match: auto, counting, selective. See docs/forwarding.md.")
     ] = DEFAULT_MATCHING,
+    discretization: Annotated[
+        str, typer.Option("--discretization", help="How regions are related: exact, or uniform (sampled).")
+    ] = "exact",
+    density: Annotated[
+        float | None, typer.Option("--density", help="Of uniform: points per unit length, at least.")
+    ] = None,
+    halo: Annotated[bool, typer.Option("--halo", help="Of uniform: what is nearly on a boundary meets it.")] = False,
     max_quarantined: Annotated[
         float, typer.Option("--max-quarantined", min=0, max=100, help="Percent of the input; above it nothing changes.")
     ] = 10,
@@ -87,6 +94,9 @@ def build_index(
         quarantine=quarantine,
         geotext_index=geotext_index,
         matching=matching,
+        discretization=discretization,
+        density=density,
+        halo=halo,
         max_quarantined=max_quarantined / 100,
         allow_empty=allow_empty,
     )

@@ -18,6 +18,7 @@ from contrada.broker.protocol.messages import (
 from contrada.broker.protocol.peer_messages import Change, Flow, Forward, LinkState, LinkStates, Run
 from contrada.broker.protocol.wire import Code, Role
 from contrada.forwarding.codec.msgpack import encode_notification
+from contrada.spatial.relations.relate import Uniform
 from tests.broker.overlay.linked_cores import Overlay, as_broker, line, one, shown
 
 
@@ -36,6 +37,19 @@ def test_a_notification_crosses_a_line_of_three_and_comes_once():
     overlay.publish("c", {"x": 6})
     assert overlay.cores["b"].overlay.interfaces["c"].totals["received"] == 1
     assert not overlay.delivered("a")
+
+
+def test_brokers_that_relate_regions_unlike_do_not_link():
+    overlay = Overlay()
+    overlay.add("a", discretization="uniform", density=2)
+    overlay.add("b", "a")
+    overlay.run(5.0)
+    assert not overlay.links()
+    overlay = Overlay()
+    overlay.add("a", discretization="uniform", density=2, halo=True)
+    overlay.add("b", "a", discretization=Uniform(2.0, halo=True))
+    overlay.run(5.0)
+    assert overlay.links() == {("a", "b"), ("b", "a")}
 
 
 def test_absence_and_everything_are_told_to_neighbours_and_cover():

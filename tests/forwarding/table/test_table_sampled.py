@@ -36,3 +36,21 @@ def test_answers_are_those_of_the_sampled_relation():
                 expected.add(id)
     assert table.match_filters({"area": MESSAGE}) == sorted(expected)
     assert expected
+
+
+def test_scalars_are_simplified_as_always():
+    table = ForwardingTable(COARSE)
+    table.add("I", "x > 1")
+    table.add("I", f"x > 2 and area inside {CONSTRAINT}")
+    table.add("J", "area inside BOX(0 0, 20 20)")
+    table.add("J", "area inside BOX(1 1, 2 2)")
+    assert table.stats().covered == 1
+    table._check()
+
+
+def test_packed_tables_sample_too():
+    texts = [f"area {relation} {CONSTRAINT}" for relation in Relation]
+    pairs = [(text, parse(text)) for text in texts]
+    expected = {text for text, each in pairs if each.matches({"area": MESSAGE}, discretization=COARSE)}
+    assert ForwardingTable.packed(pairs, discretization=COARSE).match({"area": MESSAGE}) == expected
+    assert ForwardingTable.packed(pairs).match({"area": MESSAGE}) != expected
