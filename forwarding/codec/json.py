@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.codec.building import build_constraint, build_predicate, make_geotext
@@ -26,7 +27,15 @@ from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.language.formatting import format_time
 from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet
-from contrada.forwarding.language.values import Kind, check_name, check_notification, check_value, kind_of
+from contrada.forwarding.language.values import (
+    INT_MAX,
+    INT_MIN,
+    Kind,
+    check_name,
+    check_notification,
+    check_value,
+    kind_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,9 +64,12 @@ def notification_from_plain(document: object, limits: Limits = DEFAULT_LIMITS) -
         raise CodecError("a notification is a JSON object")
     if len(document) > limits.attributes:
         raise CodecError(f"{len(document)} attributes, more than the limit of {limits.attributes}")
-    notification = {}
+    notification: dict[str, Value] = {}
     texts = 0
     for name, plain in document.items():
+        if 0 < len(name) <= limits.name_length and name.isascii() and _is_simple(plain, limits):
+            notification[name] = plain
+            continue
         if len(name) > limits.name_length:
             raise CodecError(f"a name of {len(name)} characters, more than the limit of {limits.name_length}")
         texts += _text_size(plain)
@@ -68,6 +80,17 @@ def notification_from_plain(document: object, limits: Limits = DEFAULT_LIMITS) -
         except (CodecError, InvalidValue) as error:
             raise CodecError(f"attribute {name!r}: {error}") from None
     return notification
+
+
+def _is_simple(plain: object, limits: Limits) -> bool:
+    """Whether a value is kept as it is, without a further look: most are numbers and short texts."""
+    kind = type(plain)
+    if kind is str:
+        text = cast("str", plain)
+        return len(text) <= limits.string_length and text.isascii()
+    if kind is int:
+        return INT_MIN <= cast("int", plain) <= INT_MAX
+    return kind is bool or (kind is float and isfinite(cast("float", plain)))
 
 
 def filter_to_json(expression: Expression) -> str:
@@ -147,7 +170,11 @@ def load_json(text: str | bytes, limits: Limits = DEFAULT_LIMITS) -> Any:
         size = len(text)
         if size > limits.size:
             raise CodecError(f"{size} characters, more than the limit of {limits.size}")
-        return json.loads(text, object_pairs_hook=_unrepeated, parse_constant=_refuse_constant)
+        if not isinstance(text, str):
+            text = text.decode(json.detect_encoding(text), "surrogatepass")  # as `json.loads` does
+        if text.startswith("\ufeff"):
+            raise CodecError("not JSON: it begins with a byte order mark")
+        return _DECODER.decode(text)
     except CodecError:
         raise
     except RecursionError:
@@ -165,6 +192,9 @@ def _unrepeated(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _refuse_constant(word: str) -> NoReturn:
     raise CodecError(f"{word} is not a number in JSON, nor a value here")
+
+
+_DECODER: Final = json.JSONDecoder(object_pairs_hook=_unrepeated, parse_constant=_refuse_constant)
 
 
 def _from_plain(plain: object, limits: Limits) -> Value:

@@ -62,11 +62,11 @@ byId('login-form').addEventListener('submit', (event) => {
 
 // -------------------------------------------------------------------- what passes
 
-/** Subscribe to what the map shows: what the form says, or all that has one of the places that are asked of. */
+/** Subscribe to what the map shows: what the form says, or everything. */
 async function watch(anew = false) {
   if (!connection.roles.has('subscribe') || past.on) return;
   const typed = byId('watched').value.trim();
-  const filter = typed && !(anew && typed === state.watched && state.automatic) ? typed : fences.places().map((name) => `${JSON.stringify(name)} exists`).join(' or ');
+  const filter = typed && !(anew && typed === state.watched && state.automatic) ? typed : 'true';
   state.automatic = filter !== typed || (state.automatic && filter === state.watched);
   if (filter === state.watched && connection.subscriptions.has(WATCH)) return;
   try {

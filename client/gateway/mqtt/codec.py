@@ -12,7 +12,7 @@ has them, and is read as version 5; what goes out in it is written as version 5,
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
 import mqtt5
 
@@ -22,6 +22,17 @@ from contrada.errors import ProtocolError
 CONNECT, CONNACK, PUBLISH, SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK, DISCONNECT = 1, 2, 3, 8, 9, 10, 11, 14
 _OLD_CODES: Final = {0: 0, 132: 1, 133: 2, 136: 3, 134: 4, 135: 5}  # CONNACK; everything else is 5, not authorised
 _WILL: Final = 0x04
+_PLAIN: Final = 0x30  # the first byte of a PUBLISH without flags
+
+
+class PlainPublish(NamedTuple):
+    """A PUBLISH of quality 0 without properties, not to be retained: what comes most, read without the library."""
+
+    topic: str
+    payload: bytes
+
+
+Incoming: TypeAlias = mqtt5.Packet | PlainPublish
 
 
 class Reader:
@@ -32,13 +43,19 @@ class Reader:
         self._buffer = bytearray()
         self.version = 0
 
-    def feed(self, data: bytes) -> list[mqtt5.Packet]:
+    def feed(self, data: bytes) -> list[Incoming]:
         """Take in the next bytes; what is whole. `ProtocolError` says what is wrong, and ends the connection."""
         self._buffer += data
-        read: list[mqtt5.Packet] = []
+        read: list[Incoming] = []
         start = 0
         while (found := _frame(self._buffer, start, self._largest)) is not None:
             body, end = found
+            if self._buffer[start] == _PLAIN and self.version:
+                plain = _plain(self._buffer, body, end, self.version)
+                if plain is not None:
+                    read.append(plain)
+                    start = end
+                    continue
             whole = bytes(self._buffer[start:end])
             if not self.version:
                 self.version = _version_of(whole, body - start)
@@ -81,6 +98,18 @@ def publish_bytes(topic: bytes, payload: bytes, version: int) -> bytes:
     """A message of quality 0 without properties: what is sent most, without an object."""
     head = len(topic).to_bytes(2, "big") + topic
     return _framed(0x30, head + (b"" if version == 4 else b"\0") + payload)
+
+
+def _plain(buffer: bytearray, body: int, end: int, version: int) -> PlainPublish | None:
+    """A PUBLISH that needs no library; None if it has properties, or something is wrong with it."""
+    at = body + 2 + int.from_bytes(buffer[body : body + 2], "big")
+    payload = at if version == 4 else at + 1
+    if payload > end or (version != 4 and buffer[at]):
+        return None
+    try:
+        return PlainPublish(buffer[body + 2 : at].decode(), bytes(buffer[payload:end]))
+    except UnicodeDecodeError:
+        return None
 
 
 def _frame(buffer: bytearray, start: int, largest: int) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import mqtt5
 
-from contrada.client.gateway.mqtt.codec import Reader, publish_bytes, write
+from contrada.client.gateway.mqtt.codec import PlainPublish, Reader, publish_bytes, write
 from contrada.client.gateway.mqtt.session import (
     Admit,
     Close,
@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from contrada.client.gateway.streams import Stream
 
 log = logging.getLogger("contrada.gateway")
-_READ: Final = 1 << 16
+_READ: Final = 1 << 17
 _FIRST: Final = 10.0  # seconds for CONNECT
 _LARGE: Final = 1 << 15  # bytes of a payload that another thread reads
-_CHUNK: Final = 256  # notifications published together
+_CHUNK: Final = 256  # packets that are read before others get a turn
+_TOGETHER: Final = 4096  # notifications published together
 
 
 class MqttDoor:
@@ -138,19 +139,20 @@ class MqttConnection:
         for number, message in enumerate(messages):
             if number % _CHUNK == _CHUNK - 1:
                 await asyncio.sleep(0)  # others get a turn
-            for action in await self._receive(message):
-                if not isinstance(action, Publish) or action.number is not None:
-                    await self._flush()
+            large = isinstance(message, (PlainPublish, mqtt5.PublishPacket)) and len(message.payload) > _LARGE
+            receive = self._session.receive
+            for action in await asyncio.to_thread(receive, message) if large else receive(message):
+                if type(action) is Publish and action.number is None and not action.retain:
+                    self._waiting.append(action.notification)
+                    if len(self._waiting) >= _TOGETHER:
+                        await self._flush()
+                    continue
+                await self._flush()
                 await self._perform(action)
                 if self._closing:
                     return
         await self._flush()
         await self._writer.drain()
-
-    async def _receive(self, message: mqtt5.Packet) -> list[Action]:
-        if isinstance(message, mqtt5.PublishPacket) and len(message.payload) > _LARGE:
-            return await asyncio.to_thread(self._session.receive, message)
-        return self._session.receive(message)
 
     async def _perform(self, action: Action) -> None:
         if isinstance(action, Publish):
@@ -183,10 +185,8 @@ class MqttConnection:
                 self._fault("nothing is retained here", Done.RETAIN_NOT_SUPPORTED)
                 return
             self._gateway.metrics.retain_ignored.inc()
-        if action.number is None:
+        if action.number is None:  # to be retained, which is ignored
             self._waiting.append(action.notification)
-            if len(self._waiting) >= _CHUNK:
-                await self._flush()
             return
         try:
             await self._gateway.publish([action.notification])

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import mqtt5
 
 from contrada.broker.protocol.wire import Role
+from contrada.client.gateway.mqtt.codec import PlainPublish
 from contrada.client.gateway.mqtt.topics import TopicQuery, notification_of_message, topic_query
 from contrada.client.gateway.problems import Problem, problem_of
 from contrada.client.gateway.tokens import STRANGER
@@ -24,6 +25,7 @@ from contrada.errors import ContradaError, FilterSyntaxError, ProtocolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from contrada.client.gateway.mqtt.codec import Incoming
     from contrada.client.gateway.settings import GatewaySettings
     from contrada.client.gateway.tokens import Visitor
 
@@ -111,7 +113,7 @@ class Session:
         self.admitted = False
         self.patterns: set[str] = set()
 
-    def receive(self, message: mqtt5.Packet) -> list[Action]:
+    def receive(self, message: Incoming) -> list[Action]:
         """Take in a packet; what to do about it."""
         try:
             if isinstance(message, mqtt5.ConnectPacket):
@@ -178,6 +180,14 @@ class Session:
     def _refuse(self, code: mqtt5.ConnAckReasonCode, why: str) -> list[Action]:
         return [Send(mqtt5.ConnAckPacket(reason_code=code, reason_str=why[:_REASON])), Close(why)]
 
+    def _plain_publish(self, message: PlainPublish) -> list[Action]:
+        try:
+            self.visitor.require(Role.PUBLISH)
+            return [Publish(notification_of_message(message.topic, message.payload), None, retain=False)]
+        except ContradaError as error:
+            problem = problem_of(error)
+            return self.fault(str(problem), Done(_PUBLISH_CODES[problem.kind].value))
+
     def _publish(self, message: mqtt5.PublishPacket) -> list[Action]:
         if message.qos == mqtt5.QoS.EXACTLY_ONCE:
             return self.fault("quality 2 is not carried: publish with 0 or 1", Done.QOS_NOT_SUPPORTED)
@@ -238,6 +248,7 @@ class Session:
         return [Close("the client disconnected")]
 
     _HANDLERS: Final[dict[type, Callable[[Session, Any], list[Action]]]] = {
+        PlainPublish: _plain_publish,
         mqtt5.PublishPacket: _publish,
         mqtt5.SubscribePacket: _subscribe,
         mqtt5.UnsubscribePacket: _unsubscribe,

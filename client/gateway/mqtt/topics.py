@@ -13,6 +13,7 @@ such), so that `mosquitto_pub -m hello` arrives as `hello`. The topic is the att
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contrada.client.gateway.attributes import notification_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from contrada.client.notification import Notification
 
 PREFIX: Final = "$filter/"
+_FORBIDDEN: Final = frozenset("+#\0")
 NO_TOPIC: Final = "contrada"
 """The topic of what was published without one."""
 
@@ -114,8 +116,8 @@ def _quoted(text: str) -> str:
 
 def notification_of_message(topic: str, payload: bytes) -> dict[str, Any]:
     """The notification that a message is; `CodecError` says why it is none."""
-    if not topic or any(sign in topic for sign in "+#\0"):
-        raise CodecError(f"{topic!r:.80} is no topic to publish to: it is empty, or has + or # in it")
+    if _topic_bytes(topic) is None:
+        raise CodecError(f"{topic!r:.80} is no topic to publish to: it is empty, very long, or has + or # in it")
     try:
         text = payload.decode()
     except UnicodeDecodeError:
@@ -146,14 +148,23 @@ def message_of_notification(notification: Notification) -> tuple[bytes, bytes]:
 
 def message_of_values(values: Mapping[str, Any]) -> tuple[bytes, bytes]:
     """The topic and payload of attributes."""
-    topic = values.get("topic")
-    if type(topic) is str and topic and not any(sign in topic for sign in "+#\0") and len(topic.encode()) < 65_536:
-        rest = {name: value for name, value in values.items() if name != "topic"}
+    given = values.get("topic")
+    topic = _topic_bytes(given) if type(given) is str else None
+    rest = dict(values)
+    if topic is None:
+        topic = NO_TOPIC.encode()
     else:
-        topic, rest = NO_TOPIC, dict(values)
+        del rest["topic"]
     if not rest:
-        return topic.encode(), b""
+        return topic, b""
     if len(rest) == 1 and "payload" in rest and type(rest["payload"]) in (str, int, float, bool):
         value = rest["payload"]
-        return topic.encode(), (value if type(value) is str else json.dumps(value)).encode()
-    return topic.encode(), attributes_text(rest).encode()
+        return topic, (value if type(value) is str else json.dumps(value)).encode()
+    return topic, attributes_text(rest).encode()
+
+
+@lru_cache(maxsize=4096)
+def _topic_bytes(topic: str) -> bytes | None:
+    """A topic that messages may have, as bytes."""
+    encoded = topic.encode()
+    return encoded if 0 < len(encoded) < 65_536 and not _FORBIDDEN.intersection(topic) else None

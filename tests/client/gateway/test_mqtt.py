@@ -77,7 +77,26 @@ def test_the_older_version_reads_as_the_newer(topic, client_id, payload, has_wil
     cut = data.draw(st.integers(0, len(stream)))
     got = reader.feed(stream[:cut]) + reader.feed(stream[cut:])
     assert reader.version == 4
-    assert [each.write() for each in got] == [each.write() for each in sent]
+    assert [written(each) for each in got] == [each.write() for each in sent]
+
+
+@given(TEXTS, st.binary(max_size=300))
+def test_a_plain_publish_is_what_the_library_reads(topic, payload):
+    packet = mqtt5.PublishPacket(topic, payload)
+    for version in (4, 5):
+        reader = codec.Reader(10_000)
+        reader.version = version
+        (plain,) = reader.feed(codec.publish_bytes(topic.encode(), payload, version))
+        assert plain == codec.PlainPublish(packet.topic, bytes(packet.payload))
+    reader.version = 5
+    (other,) = reader.feed(mqtt5.PublishPacket(topic, payload, user_properties=[("a", "b")]).write())
+    assert other.user_properties == [("a", "b")]
+
+
+def written(one: Any) -> bytes:
+    """A packet that was read, as the library writes it."""
+    data: bytes = (mqtt5.PublishPacket(*one) if isinstance(one, codec.PlainPublish) else one).write()
+    return data
 
 
 def test_answers_are_written_in_both_versions():
