@@ -295,12 +295,13 @@ async def latencies(address: str, subscribers: int, slow: int, publications: int
     host, _, port = address.rpartition("//")[2].rpartition(":")
     request = f"GET /v1/subscribe?filter={quote('sent > 0')} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
     found: list[float] = []
-    tasks, writers = [], []
+    tasks: list[asyncio.Task[None]] = []
+    writers: list[Any] = []
 
     async def read(reader: asyncio.StreamReader) -> None:
         while line := await reader.readline():
             if line.startswith(b'data: {"id"'):
-                found.append(time.perf_counter() - float(re.search(rb'"sent":([0-9.]+)', line)[1]))  # type: ignore[index]
+                found.extend([time.perf_counter() - float(sent) for sent in re.findall(rb'"sent":([0-9.]+)', line)])
 
     for number in range(subscribers):
         if number < slow:
@@ -313,7 +314,7 @@ async def latencies(address: str, subscribers: int, slow: int, publications: int
         reader, writer = await asyncio.open_connection(host, int(port), limit=1 << 20)
         writer.write(request)
         await reader.readuntil(b"event: subscribed")
-        writers.append(writer)  # type: ignore[arg-type]
+        writers.append(writer)
         tasks.append(asyncio.create_task(read(reader)))
     _, publisher = await asyncio.open_connection(host, int(port))
     for _ in range(publications):
