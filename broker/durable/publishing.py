@@ -23,6 +23,7 @@ from contrada.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from collections.abc import Set as AbstractSet
 
     from contrada.broker.core.matching import Matched
     from contrada.broker.core.matching import Refused as Wrong
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from contrada.broker.turn.clock import Clock
     from contrada.errors import ContradaError
 
+_PUBLISHED: Final = int(Row.PUBLISHED)
 _RETRY_AFTER: Final = 1.0  # seconds without trying, after the disk has failed
 
 
@@ -109,40 +111,45 @@ class Publishing:
     def over_limits(self, publication: Publication, matches: Matched) -> Wrong:
         """Why notifications cannot be stored for everybody who is to get them, by their places."""
         wrong: dict[int, ContradaError] = {}
+        if not self._interfaces:
+            return wrong
+        before: dict[DurableSubscription, tuple[int, int]] = {}  # in this publication: notifications, and bytes
         for place, (body, matched) in enumerate(zip(publication.bodies, matches, strict=True)):
+            size = waiting_bytes(body)
             for subscription in self._subscriptions(matched):
-                if limit := subscription.over_limit(waiting_bytes(body)):
+                count, total = before.get(subscription, (0, 0))
+                if limit := subscription.over_limit(total + size, count):
                     reason = f"the durable subscription {subscription.name!r} has its {limit} waiting, and refuses more"
                     wrong[place] = Refused(reason, code=Code.LIMIT)
                     self._counters["storage_refused"] += 1
-                    break
+                    return wrong  # it is accepted as a whole, or not at all
+                before[subscription] = count + 1, total + size
         return wrong
 
-    def _subscriptions(self, matched: frozenset[int] | set[int] | object) -> Sequence[DurableSubscription]:
+    def _subscriptions(self, matched: AbstractSet[int]) -> Sequence[DurableSubscription]:
         interfaces = self._interfaces
-        assert isinstance(matched, (set, frozenset))
-        if interfaces.keys().isdisjoint(matched):
+        if not matched or not interfaces:
             return ()
-        if len(matched) < len(interfaces):
-            return [interfaces[each] for each in sorted(matched) if each in interfaces]
-        return [subscription for each, subscription in interfaces.items() if each in matched]
+        return [interfaces[each] for each in sorted(matched & interfaces.keys())]
 
     def accepted(
         self, publication: Publication, broker: str, publisher: str, sequences: Sequence[int], matches: Matched
     ) -> Matched:
         """Store notifications that were published durably or match durable subscriptions; who else gets them."""
         interfaces, storing = self._interfaces, publication.storing
-        if storing is None and (not interfaces or all(map(interfaces.keys().isdisjoint, matches))):
+        if storing is None and (not interfaces or not any(map(interfaces.keys().__and__, matches))):
             return matches
         rows: list[RowOf] = []
         wanted: list[Sequence[DurableSubscription]] = []
         said = (storing.scope, storing.key, storing.retain) if storing is not None else ("", "", "")
         for sequence, body, matched in zip(sequences, publication.bodies, matches, strict=True):
-            size = waiting_bytes(body)
-            mine = [each for each in self._subscriptions(matched) if self._expect(each, size)]
+            mine = self._subscriptions(matched)
+            if mine:
+                size = waiting_bytes(body)
+                mine = [each for each in mine if self._expect(each, size)]
             if mine or storing is not None:
-                numbers = [subscription.number for subscription in mine]
-                rows.append((Row.PUBLISHED, broker, sequence, publisher, body, numbers, *said))
+                numbers = tuple([subscription.number for subscription in mine]) if mine else ()
+                rows.append((_PUBLISHED, broker, sequence, publisher, body, numbers, *said))
                 wanted.append(mine)
         if rows:
             publication.waiting += 1
@@ -173,6 +180,8 @@ class Publishing:
         """A publication is on disk, or is not."""
         failure = commit.failure
         for place, (row, subscriptions) in enumerate(zip(rows, wanted, strict=True)):
+            if not subscriptions:
+                continue
             size = waiting_bytes(row[4])
             for subscription in subscriptions:
                 subscription.arriving -= 1

@@ -16,7 +16,7 @@ import time
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from contrada.broker.stored.rows import GROUP, POSITION_BITS, Group, cut_groups, pack_group, row_bytes, unpack_group
+from contrada.broker.stored.rows import GROUP, POSITION_BITS, Group, cut_groups, pack_group, unpack_group
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
@@ -107,7 +107,6 @@ class Store:
         self.failure: ContradaError | None = None
         self.committing = False
         self.urgent = False  # whether somebody waits for what is put
-        self.waiting_bytes = 0
         self.mark = 0  # how often something was put that somebody may have to wait for,
         self.done_to = 0  # and how often it is on disk, or failed
         self._waiting: list[Put] = []
@@ -130,7 +129,6 @@ class Store:
         """Have rows written, in this order; `done` is told when they are on disk, or why not."""
         self.mark += marked
         self._waiting.append(Put(rows, done))
-        self.waiting_bytes += sum(map(row_bytes, rows))
         self.urgent = self.urgent or urgent
 
     def begin(self) -> None:
@@ -143,7 +141,6 @@ class Store:
         if not puts:
             return
         self.urgent = False
-        self.waiting_bytes = 0
         self.committing = True
         rows = [row for put in puts for row in put.rows]
         moment = int(self.wall() * 1e6)
@@ -282,4 +279,3 @@ class Store:
 
     def _check(self) -> None:
         assert self._cached_bytes == sum(cost for _, cost in self._cache.values())
-        assert self.waiting_bytes == sum(row_bytes(row) for put in self._waiting for row in put.rows)

@@ -82,10 +82,13 @@ class DurableSubscription:
         self.newcomers: list[tuple[Session, SubscribeDurable]] = []  # who asked for it while it is being made
         self.fetching = False
 
-    def over_limit(self, size: int) -> str:
-        """Which limit one more notification of this size would break, that refuses rather than drops; or nothing."""
+    def over_limit(self, size: int, before: int = 0) -> str:
+        """Which limit one more notification, and some before it, of this size together, would break; or nothing.
+
+        Only a limit that refuses; others drop.
+        """
         keep = self.keep
-        if keep.when_notifications is Full.REFUSE and len(self.queue) + self.arriving >= keep.notifications:
+        if keep.when_notifications is Full.REFUSE and len(self.queue) + self.arriving + before >= keep.notifications:
             return f"{keep.notifications} notifications"
         if keep.when_bytes is Full.REFUSE and self.queue.bytes + self.arriving_bytes + size > keep.bytes:
             return f"{keep.bytes} bytes"

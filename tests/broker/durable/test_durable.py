@@ -321,10 +321,15 @@ def test_a_full_subscription_refuses_or_drops_and_counts():
     heard = top.heard(A)
     assert answers(heard) == {1: 1, 2: Code.LIMIT}
     assert any("'strict'" in m.reason for m in heard if isinstance(m, Error))
+    top.done(B, 1, 0, 1 << 40)
+    top.store(A, 7, 5, 5, 5)  # as a whole, or not at all
+    assert answers(top.heard(A)) == {7: Code.LIMIT}
+    top.store(A, 8, 5, 5)
+    assert answers(top.heard(A)) == {8: 3}
     top.publish(A, 3, 5)  # who does not ask for durability is not refused: it is dropped
-    assert answers(top.heard(A)) == {3: 3}
+    assert answers(top.heard(A)) == {3: 5}
     top.store(A, 4, 6, 6, 6, 6)
-    assert answers(top.heard(A)) == {4: 4}
+    assert answers(top.heard(A)) == {4: 6}
     top.tick(1.0)
     strict, loose = top.core.durable.state.by_number.values()
     assert (len(strict.queue), strict.dropped) == (2, 1)

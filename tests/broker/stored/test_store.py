@@ -16,7 +16,7 @@ from tests.broker.durable.fake_journal import FakeJournal
 
 @given(st.lists(st.integers(0, 40), max_size=60), st.integers(1, 9), st.integers(64, 300))
 def test_rows_are_cut_into_groups_in_order(sizes, most, most_bytes):
-    made = [(Row.PUBLISHED, bytes(size)) for size in sizes]
+    made = [(Row.RETAINED, bytes(size)) for size in sizes]
     before = rows.GROUP_ROWS, rows.GROUP_BYTES
     rows.GROUP_ROWS, rows.GROUP_BYTES = most, most_bytes
     try:
@@ -51,7 +51,7 @@ def test_the_cache_is_bounded_and_what_is_not_there_is_read(monkeypatch):
     journal = FakeJournal()
     kept = Store(journal)
     for number in range(50):
-        kept.put([(Row.PUBLISHED, bytes(1000), number)])
+        kept.put([(Row.RETAINED, bytes(1000), number)])
         kept.begin()
         kept._check()
     assert kept.cached(1) is None
