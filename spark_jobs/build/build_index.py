@@ -43,9 +43,9 @@ from contrada.spark_jobs.build.rows.sources import read_table, read_url
 from contrada.spark_jobs.build.second_pass import Placing, second_pass
 from contrada.spark_jobs.build.staging import QUARANTINE
 from contrada.spark_jobs.build.statistics import Grid, bucket_parts
-from contrada.spark_jobs.common.commit import replace_directory
 from contrada.spark_jobs.common.engine import LocalEngine, SparkEngine
 from contrada.spark_jobs.common.errors import NotCommitted, SparkMissing
+from contrada.spark_jobs.stores.commit import replace_directory
 from contrada.spark_jobs.stores.places import commit_build, index_staging, keep_refused
 from contrada.spark_jobs.stores.shared_files import take, writing
 from contrada.spatial.relations.discretization import EXACT, Discretization

@@ -177,15 +177,19 @@ class OpenSegment:
         return self._owners.numbers_of(np.array(rows[:1], np.int64)).astype(np.int64)
 
     def rings(self, number: int) -> list[Floats]:
-        """The outlines of the places that a subscription asks for, closed: places that a value must meet."""
-        found = []
+        """The outlines of the places that a subscription asks for, closed."""
+        return [ring for place in self.places(number) for part in place.rings for ring in part]
+
+    def places(self, number: int) -> list[Region]:
+        """The regions that a value must meet for a subscription; a point, or what is near a shape, is none."""
+        found: list[Region] = []
         for row in self._owners.rows_of(self._owners.id(number)):
             for constraint in self._table.filter(row).constraints:
                 if place_of(constraint) is not None:
                     value = constraint.value
                     region = value.within if isinstance(value, TextMatch) else value
-                    if isinstance(region, Region):  # a point, or what is near a shape, has no outline
-                        found += [ring for part in region.rings for ring in part]
+                    if isinstance(region, Region):
+                        found.append(region)
         return found
 
     def names(self, numbers: Ints) -> tuple[pa.Array, pa.Array]:

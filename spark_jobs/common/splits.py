@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
 
+from contrada.spark_jobs.common.geometries import geometry_column
 from contrada.spark_jobs.common.instants import TIME_TYPE
 from contrada.spark_jobs.common.text_lines import is_packed
 
@@ -97,6 +98,10 @@ def plain_type(kind: pa.DataType, *, instants: bool = False) -> pa.DataType:
     """The type that Spark would make of one; with `instants`, of times that are in UTC without saying so."""
     if pa.types.is_dictionary(kind):
         return plain_type(kind.value_type)
+    if isinstance(kind, pa.ExtensionType):
+        return plain_type(kind.storage_type, instants=instants)
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_large_list(kind) or pa.types.is_list(kind):
@@ -111,7 +116,10 @@ def plain_type(kind: pa.DataType, *, instants: bool = False) -> pa.DataType:
 
 
 def plain_schema(file: pq.ParquetFile) -> dict[str, pa.DataType]:
-    """The columns of a Parquet file and their plain types."""
+    """The columns of a Parquet file and their plain types, without boxes around what is in other columns."""
     leaves = [file.schema.column(n) for n in range(len(file.schema.names))]
     old = {leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96"}
-    return {each.name: plain_type(each.type, instants=each.name in old) for each in file.schema_arrow}
+    shape = geometry_column(file.schema_arrow, file.metadata.metadata, "the file")
+    boxes = shape.boxes if shape is not None else ()
+    kept = (each for each in file.schema_arrow if each.name not in boxes)
+    return {each.name: plain_type(each.type, instants=each.name in old) for each in kept}

@@ -20,12 +20,13 @@ import pyarrow as pa
 
 from contrada.spark_jobs.common.engine import MESSAGES, message_rows
 from contrada.spark_jobs.common.errors import naming_this_machine
+from contrada.spark_jobs.common.geometries import write_geometries
 from contrada.spark_jobs.common.index_cache import IndexFiles, OpenIndex, admitted, opened, some_of
 from contrada.spark_jobs.common.instants import TIME_TYPE
 from contrada.spark_jobs.replay.logs.decoding import Events, Format, Reject, decode
 from contrada.spark_jobs.replay.logs.reading import read_task
-from contrada.spark_jobs.replay.report.tally import Tally, places_of
-from contrada.spark_jobs.replay.storing import DELIVERIES, TaskFiles, Written
+from contrada.spark_jobs.replay.report.tally import Tally, places_of, shapes_of
+from contrada.spark_jobs.replay.storing import DELIVERIES, LOCATED, TaskFiles, Written
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -53,6 +54,7 @@ class Match:
     periods: tuple[tuple[int, int], ...] | None = None  # of sequence numbers in which the whole index was in force
     gone: tuple[tuple[str, int, int], ...] = ()  # subscriptions that were not, from one to another sequence number
     first: bool = True  # whether this is the pass that counts and rejects events
+    geometry: bool = False  # whether deliveries have the place of their event beside them
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def replay_rows(events: DataFrame, match: Match, place: str) -> DataFrame:
     """Match and write under `place`; a message `TaskDone` of each task. The events may have been routed."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task = _Task(match, TaskFiles(place))
+        task = _Task(match, TaskFiles(place, match.geometry))
         return message_rows([(0, task.done(task.deliveries(batches)))])
 
     return events.mapInArrow(run, MESSAGES)
@@ -116,7 +118,7 @@ def replay_tasks(context: SparkContext, tasks: Sequence[Task], match: Match, pla
     """
 
     def run(numbers: Iterable[int]) -> Iterator[TaskDone]:
-        task = _Task(match, TaskFiles(place))
+        task = _Task(match, TaskFiles(place, match.geometry))
         rows = (batch for number in numbers for batch in read_task(tasks[number], match.format))
         yield task.done(task.deliveries(rows))
 
@@ -243,7 +245,7 @@ class _Task:
             counts += np.bincount(subscriptions, minlength=len(counts))
             for at in range(0, len(rows), _ROWS):
                 interfaces, ids = segment.names(subscriptions[at : at + _ROWS])
-                yield _deliveries(events, rows[at : at + _ROWS], interfaces, ids)
+                yield _deliveries(events, rows[at : at + _ROWS], interfaces, ids, geometry=self._match.geometry)
 
     def _gone(self, number: int) -> list[tuple[int, int, int]]:
         """Those subscriptions of a segment that did not always stand, by number."""
@@ -298,7 +300,13 @@ def _rejected(rejects: list[Reject]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(ids, pa.string()), *empty[1:4], pa.array(reasons)], schema=_TOLD)
 
 
-def _deliveries(events: Events, rows: Ints, interfaces: pa.Array, ids: pa.Array) -> pa.RecordBatch:
+def _deliveries(
+    events: Events, rows: Ints, interfaces: pa.Array, ids: pa.Array, *, geometry: bool = False
+) -> pa.RecordBatch:
     times = pa.array(events.times[rows]).cast(TIME_TYPE)
     columns = [events.ids.take(pa.array(rows)), times, interfaces, ids.cast(pa.string())]
-    return pa.RecordBatch.from_arrays(columns, schema=DELIVERIES)
+    if not geometry:
+        return pa.RecordBatch.from_arrays(columns, schema=DELIVERIES)
+    different, which = np.unique(rows, return_inverse=True)
+    shapes = write_geometries(shapes_of(some_of(events.notifications, different)))
+    return pa.RecordBatch.from_arrays([*columns, shapes.take(pa.array(which))], schema=LOCATED)

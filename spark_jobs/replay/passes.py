@@ -78,7 +78,15 @@ class Outcome:
     counts: tuple[str, ...]
 
 
-def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: str, *, first: bool = True) -> Outcome:
+def run_pass(
+    spark: SparkSession,
+    logs: Sequence[Log],
+    source: Source,
+    place: str,
+    *,
+    first: bool = True,
+    geometry: bool = False,
+) -> Outcome:
     """Match every event, and write under an address that all see.
 
     Only the `first` pass over a log counts events and keeps those it rejects.
@@ -87,7 +95,7 @@ def run_pass(spark: SparkSession, logs: Sequence[Log], source: Source, place: st
     arrow: list[DataFrame] = []
     plain: list[RDD[TaskDone]] = []
     for log in logs:
-        match = Match(source.index, log.format, source.as_of, source.periods, source.gone, first)
+        match = Match(source.index, log.format, source.as_of, source.periods, source.gone, first, geometry)
         if source.routed:
             rows = route_events(log.rows(), match, 4 * context.defaultParallelism)
             arrow.append(replay_rows(rows, match, place))

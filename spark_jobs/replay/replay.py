@@ -8,7 +8,7 @@
     OUT/report.html, timeline.png, heat_map.png, summary.json
 
 One pass over the events (passes.py) gives deliveries, rejected events, counts and tallies; the rest is made of those,
-and OUT appears when all is there (common/commit.py).
+and OUT appears when all is there (stores/commit.py).
 
 EVENTS, INDEX and OUT are paths or URLs; in a store, OUT/summary.json names the folder of all else (stores/places.py).
 INDEX is what `contrada build-index` wrote, or a recording: then subscriptions are taken as of each moment.
@@ -55,7 +55,7 @@ from contrada.spark_jobs.replay.report.outlines import outlines_of
 from contrada.spark_jobs.replay.report.report import write_report
 from contrada.spark_jobs.replay.report.tally import Tally
 from contrada.spark_jobs.replay.results import Replayed, TriedOut
-from contrada.spark_jobs.replay.storing import DELIVERIES, QUARANTINE
+from contrada.spark_jobs.replay.storing import DELIVERIES, LOCATED, QUARANTINE
 from contrada.spark_jobs.stores.places import Staging, check_output_place, move_all, output_staging
 from contrada.spark_jobs.stores.shared_files import parquet_at, writing_into
 
@@ -88,6 +88,7 @@ class Replay:
     recorded: Place | None = None  # deliveries to compare with, where the events are no recording
     what_if: Place | None = None  # filters to try out: an index, or subscriptions as build-index takes them
     worker_memory: int | None = None  # bytes of the index that a worker may hold; None: all of it
+    geoparquet: bool = False  # whether deliveries and subscriptions have a geometry beside them
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,9 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
         history = read_history(planned.index) if is_recording(planned.index) else None
         say("matching")
         outcomes = [
-            run_pass(spark, logs, source, join(stage.shared, f".pass-{number}"), first=number == 0)
+            run_pass(
+                spark, logs, source, join(stage.shared, f".pass-{number}"), first=number == 0, geometry=job.geoparquet
+            )
             for number, source in enumerate(_sources(planned, history, stage))
         ]
         tally = Tally()
@@ -149,12 +152,12 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
             say("comparing")
             compared = _compare(spark, planned, history, outcomes, stage)
         _write_quarantine(stage, outcomes, unread)
-        _gather_deliveries(stage, "deliveries", outcomes)
+        _gather_deliveries(stage, "deliveries", outcomes, geometry=job.geoparquet)
         if planned.what_if is not None:
             say("trying out the new filters")
             tried = _try_out(spark, logs, planned, planned.what_if, stage)
         say("drawing")
-        counts = write_counts(staging / "subscriptions", counted, TOP)
+        counts = write_counts(staging / "subscriptions", counted, TOP, geometry=job.geoparquet)
         first, last = (from_microseconds(each).isoformat() for each in tally.ends) if tally.ends else (None, None)
         told = Replayed(
             **asdict(counts),
@@ -235,16 +238,15 @@ def _sources(planned: Planned, history: History | None, stage: Staging) -> list[
 # -- what is written -------------------------------------------------------------------------------------------
 
 
-def _gather_deliveries(stage: Staging, name: str, outcomes: Sequence[Outcome]) -> None:
+def _gather_deliveries(stage: Staging, name: str, outcomes: Sequence[Outcome], *, geometry: bool) -> None:
     """Put the deliveries of all passes where they are looked for."""
     files = [file for outcome in outcomes for file in outcome.deliveries]
     home = join(stage.shared, *name.split("/"))
     move_all((file, join(home, name_of(folder_of(file)), name_of(file))) for file in files)
     (stage.here / name).mkdir(parents=True, exist_ok=True)
     if not files:  # so that readers find the columns
-        pq.write_table(
-            DELIVERIES.append(pa.field("day", pa.date32())).empty_table(), stage.here / name / "none.parquet"
-        )
+        none = (LOCATED if geometry else DELIVERIES).append(pa.field("day", pa.date32())).empty_table()
+        pq.write_table(none, stage.here / name / "none.parquet")
 
 
 def _write_quarantine(stage: Staging, outcomes: Sequence[Outcome], unread: Sequence[tuple[str, str]]) -> None:
@@ -281,9 +283,11 @@ def _try_out(spark: SparkSession, logs: Sequence[Log], planned: Planned, what_if
         )
         rejected = built.quarantined
     source = Source.of(index, planned.job.worker_memory)
-    outcome = run_pass(spark, logs, source, join(stage.shared, ".what-if"), first=False)
-    counts = write_counts(home / "subscriptions", _counted([outcome]), TOP)
-    _gather_deliveries(stage, "what_if/deliveries", [outcome])
+    outcome = run_pass(
+        spark, logs, source, join(stage.shared, ".what-if"), first=False, geometry=planned.job.geoparquet
+    )
+    counts = write_counts(home / "subscriptions", _counted([outcome]), TOP, geometry=planned.job.geoparquet)
+    _gather_deliveries(stage, "what_if/deliveries", [outcome], geometry=planned.job.geoparquet)
     return TriedOut(**asdict(counts), deliveries=outcome.tally.deliveries, rejected_filters=rejected)
 
 

@@ -5,7 +5,8 @@ JVM row by row. A task writes under names that no other attempt uses and, when i
 they are. The driver takes those of the attempts that Spark counts as successful, and leaves behind what a failed,
 killed or speculative attempt wrote: each event's deliveries are there exactly once.
 
-    PLACE/deliveries/day=YYYY-MM-DD/   event_id, time, interface, filter_id; days are days in UTC
+    PLACE/deliveries/day=YYYY-MM-DD/   event_id, time, interface, filter_id, and perhaps the event's geometry; days are
+                                       days in UTC
     PLACE/quarantine/                  event_id, reason, event
     PLACE/counts/                      segment, number, deliveries: of subscriptions that had any
 
@@ -25,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.forwarding.stores.addresses import join
+from contrada.spark_jobs.common.geometries import with_geometry
 from contrada.spark_jobs.common.instants import TIME_TYPE
 from contrada.spark_jobs.stores.shared_files import writing
 
@@ -37,6 +39,8 @@ if TYPE_CHECKING:
 DELIVERIES: Final = pa.schema(
     [("event_id", pa.string()), ("time", TIME_TYPE), ("interface", pa.string()), ("filter_id", pa.string())]
 )
+LOCATED: Final = with_geometry(DELIVERIES)
+"""Deliveries with the places of their events."""
 QUARANTINE: Final = pa.schema([("event_id", pa.string()), ("reason", pa.string()), ("event", pa.string())])
 COUNTS: Final = pa.schema([("segment", pa.int32()), ("number", pa.int32()), ("deliveries", pa.int64())])
 _DAY: Final = 86_400_000_000
@@ -56,8 +60,9 @@ class Written(NamedTuple):
 class TaskFiles:
     """The files of one attempt at a task."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, geometry: bool = False) -> None:
         self._place = place
+        self._schema = LOCATED if geometry else DELIVERIES
         self._scratch = ExitStack()  # of files that go to a store when they are whole
         self._name = f"part-{uuid.uuid4().hex}.parquet"
         self._writers: dict[str, pq.ParquetWriter] = {}  # by path
@@ -112,7 +117,7 @@ class TaskFiles:
     def _flush(self, day: int) -> None:
         date = (_EPOCH + timedelta(days=day)).date().isoformat()
         del self._sizes[day]
-        self._write(f"deliveries/day={date}", pa.Table.from_batches(self._pending.pop(day), DELIVERIES))
+        self._write(f"deliveries/day={date}", pa.Table.from_batches(self._pending.pop(day), self._schema))
 
     def _write(self, directory: str, table: pa.Table) -> None:
         path = f"{directory}/{self._name}"

@@ -1,7 +1,7 @@
 """How what a job writes becomes valid, in a directory or in an object store.
 
     an index      segments under their names; the manifest is replaced last (forwarding/segments)
-    an output     in a directory: written beside it, and renamed (common/commit.py). In a store, where nothing can be
+    an output     in a directory: written beside it, and renamed (stores/commit.py). In a store, where nothing can be
                   renamed, each run has a folder of its own, and OUT/summary.json, put last, names it:
 
                       OUT/summary.json       {"folder": "run-…", …}
@@ -27,8 +27,8 @@ from contrada.forwarding.segments.index_directory import commit_index
 from contrada.forwarding.segments.stored_index import commit_stored
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import is_url, join, name_inside, shown
-from contrada.spark_jobs.common.commit import check_output, output, replace_directory, staging_inside
 from contrada.spark_jobs.common.paths import check_writable
+from contrada.spark_jobs.stores.commit import check_output, output, replace_directory, staging_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

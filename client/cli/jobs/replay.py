@@ -44,6 +44,9 @@ def replay(
     worker_memory: Annotated[
         str | None, typer.Option("--worker-memory", help="How much of the index a worker may hold, such as 2g.")
     ] = None,
+    geoparquet: Annotated[
+        bool, typer.Option("--geoparquet", help="Give deliveries and subscriptions a geometry: GeoParquet.")
+    ] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 5 if an event could not be read.")] = False,
     to: Annotated[str | None, typer.Option("--to", help="Publish the events to this broker instead.")] = None,
     speed: Annotated[str, typer.Option("--speed", help="With --to: times real time, or max.")] = "1",
@@ -87,6 +90,7 @@ def replay(
             compare=compare or recorded is not None,
             recorded=recorded,
             what_if=what_if,
+            geoparquet=geoparquet,
             worker_memory=None if worker_memory is None else bytes_of(worker_memory),
         )
         planned = plan_replay(job)

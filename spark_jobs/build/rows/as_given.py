@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from contrada.forwarding.stores.addresses import in_a_store, is_url
-from contrada.spark_jobs.build.rows.sources import COLUMNS
+from contrada.spark_jobs.build.rows.sources import BESIDE, COLUMNS
+from contrada.spark_jobs.common.geometries import geometry_column
 from contrada.spark_jobs.stores.shared_files import parquet_at
 
 
@@ -40,12 +41,15 @@ def _rows(path: str, numbers: np.ndarray) -> list[str | None]:
     """Rows of a file as JSON, by number; None for one whose text is not UTF-8."""
     found: list[str | None] = [None] * len(numbers)
     with parquet_at(path) as file:
+        shape = geometry_column(file.schema_arrow, file.metadata.metadata, path)
+        asked = [*COLUMNS, *((*BESIDE, shape.name) if shape is not None else ())]
+        names = [name for name in asked if name in file.schema_arrow.names]
         start = 0
         for group in range(file.metadata.num_row_groups):
             end = start + file.metadata.row_group(group).num_rows
             mine = np.flatnonzero((numbers >= start) & (numbers < end))
             if len(mine):
-                table = file.read_row_group(group, columns=list(COLUMNS)).take(pa.array(numbers[mine] - start))
+                table = file.read_row_group(group, columns=names).take(pa.array(numbers[mine] - start))
                 for n, place in enumerate(mine.tolist()):
                     found[place] = _text(table.slice(n, 1))
             start = end
@@ -57,5 +61,8 @@ def _text(row: pa.Table) -> str | None:
         (plain,) = row.to_pylist()
     except UnicodeDecodeError:
         return None
-    ordered: dict[str, Any] = {name: plain[name] for name in COLUMNS}
-    return json.dumps(ordered, ensure_ascii=False, default=str)
+    return json.dumps(plain, ensure_ascii=False, default=_shown)
+
+
+def _shown(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

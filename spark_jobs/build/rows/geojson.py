@@ -5,7 +5,8 @@
 
 The geometry is the region of one constraint, `area intersects …` unless the properties `attribute` and `relation` say
 otherwise; with `keywords` it is `… matches {keywords} within …`. A `filter`, as text, must hold as well. A feature
-without geometry has its filter alone. The id is the feature's, or the property `id`.
+without geometry has its filter alone. The id is the feature's, or the property `id`. Rows of tables with a column of
+geometries are the same, their columns being the properties (`filter_of_place`).
 """
 
 from __future__ import annotations
@@ -29,22 +30,29 @@ def filter_of_feature(feature: Any) -> tuple[Any, Any, Expression]:
     properties = feature.get("properties") or {}
     if not isinstance(properties, dict):
         raise InvalidValue("a feature's properties are an object")
-    parts: list[Expression] = []
     geometry = feature.get("geometry")
-    keywords = properties.get("keywords")
-    if geometry is not None or keywords is not None:
-        name = properties.get("attribute", "area")
-        region = None if geometry is None else Region(geometry)
-        if keywords is not None:
-            parts.append(Constraint(name, "matches", TextMatch(keywords, region)))
-        else:
-            parts.append(Constraint(name, properties.get("relation", "intersects"), region))
-    text = properties.get("filter")
+    whole = filter_of_place(
+        None if geometry is None else Region(geometry),
+        properties.get("attribute"),
+        properties.get("relation"),
+        properties.get("keywords"),
+        properties.get("filter"),
+    )
+    return feature.get("id", properties.get("id")), properties.get("interface"), whole
+
+
+def filter_of_place(region: Region | None, attribute: Any, relation: Any, keywords: Any, text: Any) -> Expression:
+    """The filter of a region and what stands beside it."""
+    parts: list[Expression] = []
+    name = "area" if attribute is None else attribute
+    if keywords is not None:
+        parts.append(Constraint(name, "matches", TextMatch(keywords, region)))
+    elif region is not None:
+        parts.append(Constraint(name, "intersects" if relation is None else relation, region))
     if text is not None:
         if not isinstance(text, str):
-            raise InvalidValue("a feature's filter is text")
+            raise InvalidValue("the filter beside a geometry is text")
         parts.append(parse(text))
     if not parts:
-        raise InvalidValue("a feature without geometry needs the property filter")
-    whole = parts[0] if len(parts) == 1 else parts[0] & parts[1]
-    return feature.get("id", properties.get("id")), properties.get("interface"), whole
+        raise InvalidValue("without a geometry one needs the property filter")
+    return parts[0] if len(parts) == 1 else parts[0] & parts[1]

@@ -32,10 +32,13 @@ from contrada.forwarding.segments.manifest import KINDS
 from contrada.forwarding.segments.subscription_ids import MAX_ID, check_id
 from contrada.spark_jobs.build.cover.candidates import asks, gives
 from contrada.spark_jobs.build.rows.fields import filter_of_fields
-from contrada.spark_jobs.build.rows.geojson import filter_of_feature
+from contrada.spark_jobs.build.rows.geojson import filter_of_feature, filter_of_place
 from contrada.spark_jobs.build.rows.quick_rows import read_quickly
+from contrada.spark_jobs.build.rows.sources import BESIDE
 from contrada.spark_jobs.build.staging import BOX, BOX_MATCH, OTHER, POLYGON, QUARANTINE, STAGED
 from contrada.spark_jobs.common.garbage import no_collection
+from contrada.spark_jobs.common.geometries import GEOMETRY, place_of_wkb
+from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box
 
 if TYPE_CHECKING:
@@ -171,7 +174,9 @@ def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
 
 
 def _read_columns(batch: pa.RecordBatch) -> Parsed:
-    """Columns id, interface and filter, the last as text or as fields."""
+    """Columns id, interface and filter, the last as text or as fields; or with a geometry."""
+    if GEOMETRY in batch.schema.names:
+        return _read_places(batch)
     filters = batch.column("filter")
     rows = _Rows()
     if not pa.types.is_string(filters.type):
@@ -186,6 +191,27 @@ def _read_columns(batch: pa.RecordBatch) -> Parsed:
         _read_rows(batch.take(pa.array(left)), rows, _given)
     rest = rows.parsed()
     return join([Parsed(*quick, rest.bad.slice(0, 0), 0, 0), rest])
+
+
+def _read_places(batch: pa.RecordBatch) -> Parsed:
+    """Rows with a geometry, and what stands beside it: as features of GeoJSON."""
+    rows = _Rows()
+    known = [name if name in batch.schema.names else None for name in BESIDE]
+    empty = [None] * batch.num_rows
+    columns = (batch.column(name).to_pylist() for name in ("source", "row", "id", "interface", "filter", GEOMETRY))
+    beside = (empty if name is None else batch.column(name).to_pylist() for name in known)
+    for source, row, id, interface, text, shape, attribute, relation, keywords, raw in zip(
+        *columns, *beside, _raws(batch), strict=True
+    ):
+        try:
+            region = None if shape is None else place_of_wkb(shape)
+            if isinstance(region, Point):
+                raise InvalidValue("a point, and a subscription's place is a region")
+            rows.good(source, row, id, interface, filter_of_place(region, attribute, relation, keywords, text), raw)
+        except ContradaError as error:
+            told = {"id": id, "interface": interface, "filter": text, GEOMETRY: shape and shape.hex()}
+            rows.bad(source, row, raw or told, error, id)
+    return rows.parsed()
 
 
 def _may_name(texts: pa.Array) -> np.ndarray:

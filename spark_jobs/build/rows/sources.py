@@ -1,6 +1,7 @@
 """Where subscriptions come from: Parquet, JSON lines and GeoJSON, told by their names or by the user.
 
-    parquet    columns id, interface, filter (text, or fields: see fields.py)                     form "columns"
+    parquet    columns id, interface, filter (text, or fields: see fields.py); or geometry,
+               as GeoParquet or WKB, with attribute, relation, keywords and filter beside it      form "columns"
     jsonl      a JSON object per line: {"id", "interface", "filter"}                              form "lines"
     geojson    a FeatureCollection per file (geojson.py)                                          form "features"
     geojsonl   a Feature per line                                                                 form "features"
@@ -27,6 +28,7 @@ from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.stores.addresses import address_of, in_a_store, is_url, name_of
 from contrada.spark_jobs.build.rows.fields import MEMBERS
 from contrada.spark_jobs.common.errors import DamagedSplit, OutOfReach, damage_as, is_damage
+from contrada.spark_jobs.common.geometries import GEOMETRY, GeometryColumn, as_wkb, geometry_column
 from contrada.spark_jobs.common.paths import check_readable
 from contrada.spark_jobs.common.splits import plain_type, split_parquet, split_text
 from contrada.spark_jobs.common.text_lines import PACKED, read_lines
@@ -54,6 +56,8 @@ _SUFFIXES: Final = {
 _TASKS: Final = 4  # for each that runs at once
 _BATCH: Final = 1 << 16
 COLUMNS: Final = ("id", "interface", "filter")
+BESIDE: Final = ("attribute", "relation", "keywords")
+"""What may stand beside a geometry, as properties do in GeoJSON."""
 SELECTED: Final = (
     "cast(id as string) as id",
     "cast(interface as string) as interface",
@@ -125,9 +129,9 @@ def find_subscriptions(path: str | None, format: str | None = None) -> Found:
     sizes: dict[str, list[int]] = {}
     unread: list[tuple[str, str]] = []
     if chosen == "parquet":
-        sizes, unread, first = _readable([file.address for file in files])
+        sizes, unread, first, shape = _readable([file.address for file in files])
         if first is not None:
-            check_columns(first.names, next(iter(sizes)))
+            check_columns(first.names, next(iter(sizes)), geometry=shape is not None)
             _check_schema(first, next(iter(sizes)))
     else:
         check_readable(files)
@@ -148,9 +152,20 @@ def read_table(table: DataFrame) -> DataFrame:
     """The rows of a table of subscriptions; `InvalidValue` says what is wrong with its columns."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    check_columns(table.columns, _TABLE.path)
-    _check_schema(to_arrow_schema(table.select(*COLUMNS).schema, timezone="UTC"), _TABLE.path)
-    return table.selectExpr("cast(null as string) as source", "cast(null as bigint) as row", *SELECTED)
+    where = ("cast(null as string) as source", "cast(null as bigint) as row")
+    schema = to_arrow_schema(table.schema, timezone="UTC")
+    if geometry_column(schema, None, _TABLE.path) is None:
+        check_columns(table.columns, _TABLE.path)
+        _check_schema(pa.schema([schema.field(name) for name in COLUMNS]), _TABLE.path)
+        return table.selectExpr(*where, *SELECTED)
+    check_columns(table.columns, _TABLE.path, geometry=True)
+    _check_schema(schema, _TABLE.path)
+    told = ["id", "interface", *(name for name in ("filter", *BESIDE) if name in table.columns)]
+    filled = "filter" if "filter" in table.columns else "cast(null as string) as filter"
+    return table.selectExpr(
+        *(*where, *SELECTED[:2], filled, GEOMETRY, *(name for name in BESIDE if name in table.columns)),
+        f"cast(to_json(struct({', '.join((*told, GEOMETRY))}), map('ignoreNullFields', 'false')) as binary) as raw",
+    )
 
 
 def _files(path: str) -> list[SizedFile]:
@@ -233,25 +248,32 @@ def _read_parquet(split: Split) -> Iterator[pa.RecordBatch]:
     with damage_as(path, damaged), parquet_at(path) as file:
         share = len(groups) / max(1, file.metadata.num_row_groups)
         row = sum(file.metadata.row_group(group).num_rows for group in range(split.start))
-        for batch in file.iter_batches(_BATCH, row_groups=groups, columns=list(COLUMNS)):
-            filters = batch.column("filter")
-            columns = [
-                pa.array([path] * len(batch), pa.string()),
-                pa.array(range(row, row + len(batch)), pa.int64()),
-                *(batch.column(name).cast(pa.string()) for name in ("id", "interface")),
-                filters.cast(plain_type(filters.type)),
-            ]
-            yield pa.RecordBatch.from_arrays(columns, ["source", "row", "id", "interface", "filter"])
+        shape = geometry_column(file.schema_arrow, file.metadata.metadata, path)
+        wanted = [*COLUMNS, *((shape.name, *BESIDE) if shape is not None else ())]
+        there = [name for name in dict.fromkeys(wanted) if name in file.schema_arrow.names]
+        for batch in file.iter_batches(_BATCH, row_groups=groups, columns=there):
+            columns = {
+                "source": pa.array([path] * len(batch), pa.string()),
+                "row": pa.array(range(row, row + len(batch)), pa.int64()),
+            }
+            for name in there:
+                cells = batch.column(name)
+                kind = pa.string() if name in ("id", "interface") else plain_type(cells.type)
+                columns[name] = cells.storage if isinstance(cells.type, pa.ExtensionType) else cells.cast(kind)
+            if shape is not None:
+                columns.setdefault("filter", pa.nulls(len(batch), pa.string()))
+                columns[GEOMETRY] = as_wkb(columns.pop(shape.name), shape.encoding)
+            yield pa.RecordBatch.from_pydict(columns)
             row += len(batch)
 
 
-def check_columns(names: Sequence[str], file: str) -> None:
-    """Refuse what has no id, interface or filter."""
-    missing = set(COLUMNS) - set(names)
+def check_columns(names: Sequence[str], file: str, *, geometry: bool = False) -> None:
+    """Refuse what has no id, interface or filter; instead of a filter there may be a geometry."""
+    missing = set(COLUMNS) - set(names) - ({"filter"} if geometry else set())
     if missing:
         raise InvalidValue(
             f"{file}: no column {' nor '.join(sorted(missing))}; there are {', '.join(names)}, "
-            "and a subscription has id, interface and filter"
+            "and a subscription has id, interface and filter (or geometry)"
         )
 
 
@@ -261,11 +283,14 @@ def _check_once(names: Sequence[str], file: str) -> None:
         raise InvalidValue(f"{file}: two columns are called {' and '.join(twice)}; which is meant? Leave one of them")
 
 
-def _readable(files: list[str]) -> tuple[dict[str, list[int]], list[tuple[str, str]], pa.Schema | None]:
+def _readable(
+    files: list[str],
+) -> tuple[dict[str, list[int]], list[tuple[str, str]], pa.Schema | None, GeometryColumn | None]:
     """The files whose footer can be read, with the sizes of their row groups; those that cannot; and the schema."""
     good: dict[str, list[int]] = {}
     bad: list[tuple[str, str]] = []
     first: pa.Schema | None = None
+    shape: GeometryColumn | None = None
     for file in files:
         try:
             with parquet_at(file) as opened:
@@ -276,12 +301,15 @@ def _readable(files: list[str]) -> tuple[dict[str, list[int]], list[tuple[str, s
                 raise OutOfReach(file, error) from error
             bad.append((file, f"not a whole Parquet file: {error}"))
             continue
+        found = geometry_column(schema, metadata.metadata, file)
         if first is None:
-            first = schema
+            first, shape = schema, found
+        elif (shape is None) != (found is None):
+            raise InvalidValue(f"{file}: geometries in some files and none in others; build from one kind at a time")
         _check_once(schema.names, file)
         _check_same(first, next(iter(good), file), schema, file)
         good[file] = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
-    return good, bad, first
+    return good, bad, first, shape
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

@@ -2,7 +2,8 @@
 
 Booleans, integers, floats and decimals, strings and timestamps are what they seem. Structs are told apart by their
 fields: {x, y} is a point, {x1, y1, x2, y2} a box, {wkt} a region or point; with `keywords`, strings or one text, beside
-a point's or box's fields it is geotext. Null means that the event lacks the attribute.
+a point's or box's fields it is geotext. Bytes are a region or point in WKB. Null means that the event lacks the
+attribute.
 
 Scalars cost a few operations on whole columns; places are made one by one. A cell that breaks a rule becomes a fault of
 its row, which the caller takes out.
@@ -19,6 +20,7 @@ from contrada.errors import ContradaError, InvalidValue
 from contrada.forwarding.batches.columns import Column, Columns
 from contrada.forwarding.language.values import INT_MAX, Kind, check_name
 from contrada.spark_jobs.common.arrow import mask_of, numbers_of, text_of
+from contrada.spark_jobs.common.geometries import place_of_wkb
 from contrada.spark_jobs.common.instants import instants
 from contrada.spatial.geometry.point import Point, check_coordinates
 
@@ -88,11 +90,13 @@ def _reader_of(field: pa.Field, zoned: bool) -> _Reader | None:
             return _read_points
         if names in (_BOX, _WKT, _WORDS | _POINT, _WORDS | _BOX):
             return _read_place
+    if pa.types.is_binary(kind):
+        return _read_wkb
     if pa.types.is_null(kind):
         return None
     raise InvalidValue(
         f"attribute {field.name!r} is of type {kind}, which is no value: give a boolean, number, string, timestamp, "
-        "or a struct {x, y}, {x1, y1, x2, y2}, {wkt}, or keywords with a place"
+        "a struct {x, y}, {x1, y1, x2, y2}, {wkt}, or keywords with a place, or a geometry in WKB"
     )
 
 
@@ -163,24 +167,33 @@ def _coordinates(cells: pa.Array) -> NDArray[Any]:
 
 def _read_place(given: _Cells) -> Sequence[Column]:
     """Boxes, regions and geotext: objects, made one by one, and their boxes."""
-    cells, name = given.cells, given.name
-    make, kind = _maker_of(cells.type)
-    values: list[Any] = [None] * len(cells)
-    there = np.zeros(len(cells), np.bool_)
-    fields = sorted(field.name for field in cells.type)
-    parts = [cells.field(each).to_pylist() for each in fields]
-    wanted = [True] * len(cells) if given.present is None else given.present.tolist()
+    make, kind = _maker_of(given.cells.type)
+    fields = sorted(field.name for field in given.cells.type)
+    values, there = _made(given, make, [given.cells.field(each).to_pylist() for each in fields])
+    if kind is None:
+        return _points_and_regions(given.name, values)
+    column = Column(given.name, kind, values, None if there.all() else there)
+    return [column._replace(boxes=column.bounds())]
+
+
+def _read_wkb(given: _Cells) -> Sequence[Column]:
+    """Geometries: points and regions, made one by one."""
+    return _points_and_regions(given.name, _made(given, place_of_wkb, [given.cells.to_pylist()])[0])
+
+
+def _made(given: _Cells, make: Callable[..., Any], parts: list[list[Any]]) -> tuple[list[Any], NDArray[np.bool_]]:
+    """The objects of cells that count, and where there is one; what is wrong with the others is a fault."""
+    values: list[Any] = [None] * len(given.cells)
+    there = np.zeros(len(values), np.bool_)
+    wanted = [True] * len(values) if given.present is None else given.present.tolist()
     for row, (want, *arguments) in enumerate(zip(wanted, *parts, strict=True)):
         if want:
             try:
                 values[row] = make(*arguments)
                 there[row] = True
             except ContradaError as error:
-                given.faults.setdefault(row, f"attribute {name!r}: {error}")
-    if kind is None:
-        return _points_and_regions(name, values)
-    column = Column(name, kind, values, None if there.all() else there)
-    return [column._replace(boxes=column.bounds())]
+                given.faults.setdefault(row, f"attribute {given.name!r}: {error}")
+    return values, there
 
 
 def _points_and_regions(name: str, values: list[Any]) -> Sequence[Column]:

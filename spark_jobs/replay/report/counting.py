@@ -7,21 +7,24 @@ this is the driver's work whatever the number of events.
 from __future__ import annotations
 
 import heapq
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrada.spark_jobs.common.geometries import with_geometry, write_geometries
 from contrada.spark_jobs.replay.results import SubscriptionCounts
 from contrada.spark_jobs.stores.shared_files import parquet_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from contrada.forwarding.kernels.memory.layout import Ints
-    from contrada.spark_jobs.common.index_cache import OpenIndex
+    from contrada.spark_jobs.common.index_cache import OpenIndex, OpenSegment
+    from contrada.spatial.geometry.region import Region
 
 _SCHEMA: Final = pa.schema([("interface", pa.string()), ("filter_id", pa.string()), ("deliveries", pa.int64())])
 _ROWS: Final = 1 << 16
@@ -49,15 +52,22 @@ def _batches(file: str) -> Iterator[tuple[Ints, Ints, Ints]]:
             yield segments, numbers, counts
 
 
-def write_counts(home: Path, counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]], most: int) -> SubscriptionCounts:
-    """Write a row for each subscription of some indexes; how many there are, the busiest, and some that had none."""
+def write_counts(
+    home: Path, counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]], most: int, *, geometry: bool = False
+) -> SubscriptionCounts:
+    """Write a row for each subscription of some indexes; how many there are, the busiest, and some that had none.
+
+    With `geometry`, each has the first place that it asks for beside it.
+    """
     home.mkdir(parents=True)
     top: list[tuple[int, str, str]] = []
     dead: list[tuple[str, str]] = []
     total = zeros = 0
-    with pq.ParquetWriter(home / "subscriptions.parquet", _SCHEMA) as writer:
-        for interfaces, ids, counts in _slices(counted):
-            writer.write_table(pa.table([interfaces, ids, pa.array(counts)], schema=_SCHEMA))
+    schema = with_geometry(_SCHEMA) if geometry else _SCHEMA
+    with pq.ParquetWriter(home / "subscriptions.parquet", schema) as writer:
+        for interfaces, ids, counts, places in _slices(counted):
+            shapes = [write_geometries(places())] if geometry else []
+            writer.write_table(pa.table([interfaces, ids, pa.array(counts), *shapes], schema=schema))
             total += len(counts)
             idle = np.flatnonzero(counts == 0)
             zeros += len(idle)
@@ -74,7 +84,9 @@ def write_counts(home: Path, counted: Iterable[tuple[OpenIndex, Mapping[int, Int
     )
 
 
-def _slices(counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]]) -> Iterator[tuple[pa.Array, pa.Array, Ints]]:
+def _slices(
+    counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]],
+) -> Iterator[tuple[pa.Array, pa.Array, Ints, Callable[[], list[Region | None]]]]:
     for index, sums in counted:
         for number in range(len(index.infos)):
             segment = index[number]
@@ -84,4 +96,9 @@ def _slices(counted: Iterable[tuple[OpenIndex, Mapping[int, Ints]]]) -> Iterator
             for start in range(0, segment.size, _ROWS):
                 numbers = np.arange(start, min(start + _ROWS, segment.size))
                 interfaces, ids = segment.names(numbers)
-                yield interfaces, ids.cast(pa.string()), counts[numbers]
+                places = partial(_places, segment, numbers)
+                yield interfaces, ids.cast(pa.string()), counts[numbers], places
+
+
+def _places(segment: OpenSegment, numbers: Ints) -> list[Region | None]:
+    return [next(iter(segment.places(number)), None) for number in numbers.tolist()]

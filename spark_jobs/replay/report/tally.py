@@ -21,6 +21,7 @@ import numpy as np
 
 from contrada.forwarding.batches.columns import Columns
 from contrada.forwarding.language.values import Kind
+from contrada.spatial.geometry.point import Point
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,6 +147,26 @@ def places_of(notifications: Columns | Sequence[Mapping[str, Any]]) -> Floats:
                 open &= column.present
             places[open] = (boxes[open, :2] + boxes[open, 2:]) / 2
     return places
+
+
+def shapes_of(notifications: Columns | Sequence[Mapping[str, Any]]) -> list[Any]:
+    """The first attribute of each event that is a place, as a point or region; None where there is none."""
+    if not isinstance(notifications, Columns):
+        return [next(filter(None, map(_shape, each.values())), None) for each in notifications]
+    shapes: list[Any] = [None] * notifications.size
+    for column in (each for each in notifications.columns if each.kind in _PLACES):
+        present = [True] * notifications.size if column.present is None else column.present.tolist()
+        for row, there in enumerate(present):
+            if there and shapes[row] is None:
+                value = column.values[row]
+                shapes[row] = Point(*value.tolist()) if column.kind is Kind.POINT else _shape(value)
+    return shapes
+
+
+def _shape(value: Any) -> Any:
+    """A value's place, if it has one."""
+    place = getattr(value, "place", value)
+    return place if hasattr(place, "to_shapely") else None
 
 
 def _place_of(notification: Mapping[str, Any]) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contrada.errors import InvalidValue
-from contrada.spark_jobs.common.commit import output
+from contrada.spark_jobs.stores.commit import output
 
 if TYPE_CHECKING:
     from pathlib import Path
