@@ -7,13 +7,13 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from contrada import Box, InvalidValue, Region, Relation, Uniform, relate
 from contrada.errors import shown
 from contrada.spatial.geometry.region import ring_of
-from contrada.spatial.relations.mbr import POSSIBLE, boxes_cross, relate_boxes
+from contrada.spatial.relations.mbr import POSSIBLE, POSSIBLE_OF_PARTS, boxes_cross, relate_boxes
 from contrada.spatial.relations.relate import pack, relate_codes
 from contrada.spatial.relations.relation import RELATIONS
 from contrada.spatial.relations.uniform import _algorithm_1
@@ -68,6 +68,30 @@ def test_never_contradicts_the_rectangles(pair, how):
         assert relation.mask & POSSIBLE[rectangles]
         if boxes_cross(*a.bounds, *b.bounds):
             assert relation is Relation.OVERLAPS
+
+
+@settings(max_examples=300)
+@given(strategies.compound_pairs(3), discretizations)
+def test_regions_of_several_rings_follow_the_definition(pair, how):
+    a, b = pair
+    assume(a.is_compound or b.is_compound)
+    relation = relate(a, b, how)
+    assert relation is naive.relate_regions(a, b, how.density, how.halo)
+    assert relate(b, a, how) is relation.converse
+    in_one = a.in_one_part and b.in_one_part
+    rectangles = relate_boxes(*a.bounds, *b.bounds)
+    for each in (relation, relate(a, b)):
+        assert each.mask & (POSSIBLE if in_one else POSSIBLE_OF_PARTS)[rectangles]
+        if in_one and boxes_cross(*a.bounds, *b.bounds):
+            assert each is Relation.OVERLAPS
+
+
+def test_one_part_inside_and_one_apart():
+    """Algorithm 1 takes a region for connected."""
+    pair = Region.of("MULTIPOLYGON(((0 0, 1 0, 1 1, 0 1)), ((4 4, 5 4, 5 5, 4 5)))")
+    for how in (Uniform(0), Uniform(5), Uniform(5, halo=True)):
+        assert relate(pair, Box(-1, -1, 2, 2), how) is Relation.OVERLAPS
+        assert relate(Box(2, 2, 3, 3), pair, how) is Relation.DISJOINT
 
 
 @given(strategies.boxes(), strategies.boxes())
