@@ -244,46 +244,43 @@ def _in_range(ring):
     return [(x if abs(x) >= 1e-100 else 0.0, y if abs(y) >= 1e-100 else 0.0) for x, y in ring]
 
 
+def _tile(width: int, whole: bool, k: int) -> Ring:
+    """Tile k of a grid of squares so many wide: a whole square, or a quarter of one, cut along both diagonals."""
+    cell, quarter = (k, 0) if whole else divmod(k, 4)
+    x, y = 2 * (cell % width), 2 * (cell // width)
+    corners = [(x, y), (x + 2, y), (x + 2, y + 2), (x, y + 2)]
+    return corners if whole else [corners[quarter], corners[(quarter + 1) % 4], (x + 1, y + 1)]
+
+
+def _joined(width: int, whole: bool, chosen: int, dx: int = 0, dy: int = 0) -> Region:
+    """The region of the tiles whose bits are set: any valid one. Holes, parts in holes, rings that touch abound."""
+    tiles = [_tile(width, whole, k) for k in range(chosen.bit_length()) if chosen >> k & 1]
+    moved = [shapely.Polygon([(x + dx, y + dy) for x, y in tile]) for tile in tiles]
+    return Region.of(shapely.unary_union(moved))
+
+
 @st.composite
-def tilings(draw, most=4):
-    """Any valid region on a small grid: tiles of squares cut along both diagonals, some taken, and joined.
-
-    Holes, parts in holes, parts and holes that touch at points, and slits between them abound.
-    """
-    width, height = draw(st.integers(1, most)), draw(st.integers(1, most))
-    whole = draw(st.booleans())
-    size = width * height * (1 if whole else 4)
-    chosen = draw(st.integers(1, (1 << size) - 1))
-    tiles = []
-    for k in range(size):
-        if chosen >> k & 1:
-            cell, quarter = (k, None) if whole else divmod(k, 4)
-            x, y = 2 * (cell % width), 2 * (cell // width)
-            corners = [(x, y), (x + 2, y), (x + 2, y + 2), (x, y + 2)]
-            if quarter is None:
-                tiles.append(corners)
-            else:
-                tiles.append([corners[quarter], corners[(quarter + 1) % 4], (x + 1, y + 1)])
-    return tiles
-
-
-def joined(tiles: list[Ring]) -> Region:
-    """The region of tiles, whose edges are shared whole."""
-    return Region.of(shapely.unary_union([shapely.Polygon(tile) for tile in tiles]))
+def _grids(draw, most):
+    width, height, whole = draw(st.integers(1, most)), draw(st.integers(1, most)), draw(st.booleans())
+    return width, whole, (1 << width * height * (1 if whole else 4)) - 1
 
 
 @st.composite
 def compound_regions(draw, most=4):
-    """Regions of several rings, and single ones where chance has it; integer, sheared or scaled to awkward doubles."""
-    tiles = draw(tilings(most))
-    dx, dy = draw(st.integers(-2, 2)), draw(st.integers(-2, 2))
-    return joined([[(x + dx, y + dy) for x, y in tile] for tile in tiles])
+    """Regions of several rings, and single ones where chance has it, on a small grid of integers."""
+    width, whole, full = draw(_grids(most))
+    return _joined(width, whole, draw(st.integers(1, full)), draw(st.integers(-2, 2)), draw(st.integers(-2, 2)))
 
 
 @st.composite
 def compound_pairs(draw, most=4):
-    """Pairs that touch, share stretches, fill one another's holes: of one grid, mapped the same way."""
-    pair = draw(st.tuples(compound_regions(most), compound_regions(most)))
+    """Pairs that touch, share stretches, are in one another, fill one another's holes: of one grid, mapped one way."""
+    width, whole, full = draw(_grids(most))
+    first, second = draw(st.integers(1, full)), draw(st.integers(1, full))
+    second = draw(st.sampled_from([second, first | second, first & second, full & ~first, first ^ (1 << second % 7)]))
+    assume(0 < second <= full)
+    moved = draw(st.sampled_from([(0, 0), (0, 0), (2, 0), (1, 1), (0, -2)]))
+    pair = _joined(width, whole, first), _joined(width, whole, second, *moved)
     a, b, c, d = draw(
         st.sampled_from([(1, 0, 0, 1), (0.1, 0, 0, 0.3), (1, 1, 0, 1), (3, -1, 1, 2), (1e-3, 0.7, 0.9, 0)])
     )

@@ -52,7 +52,11 @@ def subscriptions(seed: int = 1) -> Rows:
     for _ in range(60):
         x, y, size = rng.uniform(0, 100), rng.uniform(0, 100), rng.choice((1, 10, 40))
         relation = rng.choice(("intersects", "inside", "overlaps", "disjoint"))
-        texts.append(f"area {relation} POLYGON(({x} {y}, {x + size} {y}, {x} {y + size}))")
+        ring = f"({x} {y}, {x + size} {y}, {x} {y + size})"
+        hole = f"({x + size / 9} {y + size / 9}, {x + size / 3} {y + size / 9}, {x + size / 9} {y + size / 3})"
+        far = f"({x + 60} {y}, {x + 61} {y}, {x + 60} {y + 1})"
+        shapes = f"POLYGON({ring})", f"POLYGON({ring}, {hole})", f"MULTIPOLYGON(({ring}, {hole}), ({far}))"
+        texts.append(f"area {relation} {rng.choice(shapes)}")
     texts += [
         rng.choice((f'stock = "S{i % 5}"', f'stock = "S{i % 5}" and price < {i}', f"price > {i}")) for i in range(60)
     ]

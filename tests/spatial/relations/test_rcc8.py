@@ -145,3 +145,15 @@ def test_intersects():
     assert conflicts(INTERSECTS, A, Relation.DISJOINT.mask, A)
     assert conflicts(INTERSECTS, A, Relation.INSIDE.mask, AWAY)
     assert not conflicts(INTERSECTS, A, INTERSECTS, AWAY)
+
+
+@given(
+    strategies.compound_regions(3),
+    strategies.compound_regions(3),
+    strategies.compound_regions(3),
+    st.tuples(st.integers(-3, 8), st.integers(-3, 8)),
+)
+def test_composition_is_sound_for_regions_with_holes_and_parts(x, second, first, at):
+    between = relate(second, first)
+    for value in (x, Point(*at)):
+        assert relate(value, first).mask & COMPOSITION[relate(value, second).code][between.code]

@@ -96,6 +96,13 @@ def test_what_no_stranger_may_send_a_broker_stops_no_job(text: str) -> None:
     assert filter_of_row(row) == parse(text)
 
 
+def test_regions_of_several_rings_are_others() -> None:
+    text = "area inside MULTIPOLYGON(((0 0, 2 0, 0 2)), ((3 3, 4 3, 4 4)))"
+    (row,) = table([text])
+    assert (row["shape"], KINDS[row["kind"]], row["x2"]) == (OTHER, "region", 4.0)
+    assert filter_of_row(row) == parse(text)
+
+
 def test_kinds_boxes_and_rules() -> None:
     rows = [table([text])[0] for text in TEXTS]
     assert [KINDS[row["kind"]] for row in rows] == ["geotext"] * 3 + ["hash", "region"] + ["hash"] * 4
@@ -130,6 +137,10 @@ def test_texts_that_are_not_utf8_are_refused() -> None:
         ({"name": "x", "op": "in", "values": ["a", "b"]}, 'x in ["a", "b"]'),
         ({"name": "x", "op": "inside", "region": [0.0, 0.0, 2.0, 3.0]}, "x inside BOX(0 0, 2 3)"),
         ({"name": "x", "op": "meets", "region": "POLYGON((0 0, 2 0, 0 2))"}, "x meets POLYGON((0 0, 2 0, 0 2))"),
+        (
+            {"name": "x", "op": "inside", "region": "MULTIPOLYGON(((0 0, 2 0, 0 2)), ((3 3, 4 3, 4 4)))"},
+            "x inside MULTIPOLYGON(((0 0, 2 0, 0 2)), ((3 3, 4 3, 4 4)))",
+        ),
         ({"name": "x", "op": "matches", "keywords": ["a", "B"]}, 'x matches {"a", "b"}'),
         (
             {"name": "x", "op": "matches", "keywords": ["a"], "within": [0.0, 0.0, 2.0, 3.0]},
@@ -210,6 +221,13 @@ def test_blank_lines_are_no_rows() -> None:
 SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [2, 0], [2, 2], [0, 2], [0, 0]]]}
 
 
+HOLED = {"type": "Polygon", "coordinates": [[[0, 0], [9, 0], [9, 9]], [[5, 1], [6, 1], [6, 2]]]}
+PARTS = {
+    "type": "MultiPolygon",
+    "coordinates": [[[[0, 0], [1, 0], [1, 1]]], [[[5, 5], [6, 5], [6, 6]], [[5.5, 5.2], [5.6, 5.2], [5.6, 5.3]]]],
+}
+
+
 def feature(geometry: Any = SQUARE, **properties: Any) -> dict[str, Any]:
     return {"type": "Feature", "id": "s", "geometry": geometry, "properties": {"interface": "I", **properties}}
 
@@ -219,6 +237,11 @@ def feature(geometry: Any = SQUARE, **properties: Any) -> dict[str, Any]:
     [
         (feature(), "area intersects BOX(0 0, 2 2)"),
         (feature(attribute="zone", relation="inside"), "zone inside BOX(0 0, 2 2)"),
+        (feature(HOLED), "area intersects POLYGON((0 0, 9 0, 9 9), (5 1, 6 1, 6 2))"),
+        (
+            feature(PARTS),
+            "area intersects MULTIPOLYGON(((0 0, 1 0, 1 1)), ((5 5, 6 5, 6 6), (5.5 5.2, 5.6 5.2, 5.6 5.3)))",
+        ),
         (feature(filter="wind > 9"), "area intersects BOX(0 0, 2 2) and wind > 9"),
         (feature(keywords=["Ipad"], attribute="post"), 'post matches {"ipad"} within POLYGON((0 0, 2 0, 2 2, 0 2))'),
         (feature(None, filter="a = 1 or b = 2"), "a = 1 or b = 2"),
