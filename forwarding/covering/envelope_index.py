@@ -182,6 +182,12 @@ def insert(t: Envelopes, owner: int, envelope: Floats) -> None:
 
 
 @bare_kernel
+def _insert_all(t: Envelopes, owners: Ints, old: Envelopes) -> None:
+    for i in range(owners.shape[0]):
+        insert(t, owners[i], old.rows[old.places[owners[i]]])
+
+
+@bare_kernel
 def remove(t: Envelopes, owner: int) -> None:
     """Take an envelope out."""
     gap = t.places[owner]
@@ -270,8 +276,7 @@ class EnvelopeIndex:
         (owners,) = np.nonzero(old.places >= 0)
         full = len(owners) == len(old.places)
         self._envelopes = self._room(len(owners) // QUARTER + 4, len(old.places) << full)
-        for owner in owners.tolist():
-            insert(self._envelopes, owner, old.rows[old.places[owner]])
+        _insert_all(self._envelopes, owners, old)
 
     def around(self, a: Sequence[float], b: Sequence[float]) -> list[int]:
         """The numbers of those whose bounds contain the box from a to b."""

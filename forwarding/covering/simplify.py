@@ -15,7 +15,9 @@ import numpy as np
 
 from contrada.forwarding.covering.budget import UNLIMITED, OutOfBudget
 from contrada.forwarding.covering.covering import covers, is_satisfiable
-from contrada.forwarding.kernels.change.changing import cover_filter, single_plugs, weigh_filter
+from contrada.forwarding.kernels.change.adding import I_COUNT, I_FIRST
+from contrada.forwarding.kernels.change.changing import cover_filter, single_plugs, weigh_filter, weigh_some
+from contrada.forwarding.kernels.change.simplifying import EFFORT
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.filter import Filter
@@ -25,11 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from contrada.forwarding.covering.budget import CoveringBudget
+    from contrada.forwarding.covering.crowds import Crowds
     from contrada.forwarding.kernels.memory.layout import Index, Ints
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.types.plugged import PluggedType
 
 _TOGETHER = 32  # constraints on one name among which redundant ones are looked for, in quadratic time
+_GATHERED = 4096  # of an interface's filters that are kept by their boxes when that begins
+_NEAR = 64  # filters found by their boxes that count as one comparison
 _CANDIDATES = 128  # filters that types are asked about, for each question about a new filter
 _LOW_HALF = (1 << 32) - 1
 _BELOW: Final = (Operator.LT, Operator.LE)
@@ -72,29 +77,88 @@ def _is_range(constraints: tuple[Constraint, ...]) -> bool:
     return first.op in _BELOW and second.op in _ABOVE and cast("float", second.value) < cast("float", first.value)
 
 
+def _joined(found: Ints, near: Ints) -> Ints:
+    """Both, each once."""
+    return np.array(sorted({*found.tolist(), *near.tolist()}), np.int64) if len(near) else found
+
+
 class Weigher:
     """Decides what the kernels could not about filters with constraints of plugged-in types, within a budget."""
 
-    def __init__(self, index: Index, types: Mapping[int, PluggedType], budget: CoveringBudget) -> None:
+    def __init__(
+        self,
+        index: Index,
+        interfaces: Ints,
+        types: Mapping[int, PluggedType],
+        budget: CoveringBudget,
+        crowds: Crowds,
+    ) -> None:
         self._index = index
+        self._interfaces = interfaces
         self._types = types
         self._budget = budget
+        self._crowds = crowds
         self._room: Ints = np.empty(16, np.int64)
         self._found: Ints = np.empty(2 * _CANDIDATES, np.int64)
-        self._tags: Ints = np.empty(_CANDIDATES, np.int64)
-        self._handles: Ints = np.empty(_CANDIDATES, np.int64)
 
     def weigh(self, f: int, events: Ints) -> None:
         """Cover an active filter by another, or others by it, where the types say so."""
         counts = weigh_filter(self._index, f, self._room, self._found)
+        above, below = self._found[: counts % 1000], self._found[_CANDIDATES : _CANDIDATES + counts // 1000]
         mine = self._plugged(f)
-        for g in self._promising(mine, self._found[: counts % 1000], above=True):
+        interface = int(self._index.filters[f, layout.F_INTERFACE])
+        box = None
+        if len(mine) == 1 and self._interfaces[interface, I_COUNT] > EFFORT:
+            box = self._boxes(mine[0][0], [mine[0][1]])[0]
+            above, below = self._crowded(f, interface, mine[0][0], box, above, below)
+        for g in self._promising(mine, above, above=True):
             if self._covers(self._plugged(g), mine):
                 cover_filter(self._index, f, g, events)
                 return
-        for g in self._promising(mine, self._found[_CANDIDATES : _CANDIDATES + counts // 1000], above=False):
+        for g in self._promising(mine, below, above=False):
             if self._covers(mine, self._plugged(g)):
                 cover_filter(self._index, g, f, events)
+                if box is not None:
+                    self._crowds.drop(interface, mine[0][0], g)
+        if box is not None:
+            self._crowds.put(interface, mine[0][0], f, box)
+
+    def _boxes(self, tag: int, handles: list[int]) -> list[tuple[float, float, float, float]]:
+        return [(a, b, c, d) for a, b, c, d in self._types[tag & 255].boxes(np.array(handles)).tolist()]
+
+    def _crowded(
+        self, f: int, interface: int, tag: int, box: tuple[float, float, float, float], above: Ints, below: Ints
+    ) -> tuple[Ints, Ints]:
+        """What may cover a filter of an interface with many, and be covered: besides what was found, by boxes."""
+        crowds = self._crowds
+        if not crowds.has(interface, tag):
+            self._gather(interface, tag)
+        near = crowds.near(interface, tag, box)
+        try:
+            self._budget.spend(len(near) // _NEAR)
+        except OutOfBudget:
+            return above, below
+        answers = np.zeros(len(near), np.int64)
+        weigh_some(self._index, f, near, answers)
+        for gone in near[answers < 0].tolist():
+            crowds.drop(interface, tag, gone)
+        covering, covered = near[(answers > 0) & (answers & 1 == 1)], near[answers >= 2]
+        return _joined(above, covering), _joined(below, covered)
+
+    def _gather(self, interface: int, tag: int) -> None:
+        """Begin to keep an interface's filters by their boxes, with the latest that there are."""
+        rows: list[int] = []
+        row = int(self._interfaces[interface, I_FIRST])
+        while row and len(rows) < _GATHERED:
+            rows.append(row)
+            row = int(self._index.filters[row, layout.F_FOLLOWING])
+        found = np.array(rows, np.int64)
+        tags, handles = np.empty_like(found), np.empty_like(found)
+        single_plugs(self._index, found, tags, handles)
+        states = self._index.filters[found, layout.F_STATE] & 255
+        mine = (tags == tag) & (states == layout.ACTIVE)
+        for each, box in zip(found[mine].tolist(), self._boxes(tag, handles[mine].tolist()), strict=True):
+            self._crowds.put(interface, tag, each, box)
 
     def weigh_pair(self, f: int, coverer: int, events: Ints) -> None:
         """Cover an active filter by another, if both are of one interface and a single constraint, and that is so."""
@@ -115,7 +179,7 @@ class Weigher:
         if len(mine) != 1 or not len(found):
             return found.tolist()  # type: ignore[no-any-return]  # numpy's types have no ints in lists
         tag, handle = mine[0]
-        tags, handles = self._tags[: len(found)], self._handles[: len(found)]
+        tags, handles = np.empty_like(found), np.empty_like(found)
         single_plugs(self._index, found, tags, handles)
         same = tags == tag
         plugged = self._types[tag & 255]

@@ -15,6 +15,7 @@ from contrada.errors import InvalidValue
 from contrada.forwarding.batches.encode import Writer, as_ints, encode_constraint
 from contrada.forwarding.batches.indexed import ADDED, as_indexed
 from contrada.forwarding.covering.budget import CoveringBudget
+from contrada.forwarding.covering.crowds import Crowds
 from contrada.forwarding.covering.simplify import Weigher, split_redundant
 from contrada.forwarding.kernels.change.adding import I_COUNT
 from contrada.forwarding.kernels.change.changing import MOVES, add_filters, choosers, remove_filter, repost_filters
@@ -57,6 +58,7 @@ class Changer:
         self._room: Ints = np.empty(64, np.int64)
         self._sampled = state.settings.discretization != EXACT
         self.budget = CoveringBudget(sampled=self._sampled)
+        self._crowds = Crowds()
         self._due = 0  # filters to be reviewed
         self._hand = 1  # the next of them: it goes round and round
         self._turning = 0  # filters up to this row are to be looked at, see `turn`
@@ -125,7 +127,7 @@ class Changer:
     def _weigh_columns(self, rows: Ints, filters: Filters) -> None:
         """Let types decide about covers: first whether those cover that seem to, then about what is left."""
         if filters.coverers is not None:
-            weigher = Weigher(self._memory.index, self._types, self.budget)
+            weigher = self._weigher()
             hinted = np.flatnonzero(filters.coverers >= 0)
             for row, coverer in zip(rows[hinted].tolist(), rows[filters.coverers[hinted]].tolist(), strict=True):
                 if self._is_active(row) and self._is_active(coverer):
@@ -186,6 +188,7 @@ class Changer:
         self._apply_events()
         if not self._memory.interfaces.array[interface, I_COUNT]:
             self._interfaces.release(interface)
+            self._crowds.forget(interface)
         self._changed(1)
 
     def _changed(self, count: int) -> None:
@@ -325,7 +328,7 @@ class Changer:
 
     def _weigh(self, rows: Ints) -> None:
         """Let plugged-in types decide whether new filters cover, or are covered."""
-        weigher = Weigher(self._memory.index, self._types, self.budget)
+        weigher = self._weigher()
         for row in rows.tolist():
             last = self._memory.index.filters[row]
             word = int(self._memory.index.words[int(last[layout.F_CODE]) + (int(last[layout.F_SIZE]) & _LOW_HALF) - 1])
@@ -335,6 +338,10 @@ class Changer:
                 self._memory.state[layout.S_EVENTS] = 0
                 weigher.weigh(row, self._memory.events)
                 self._apply_events()
+
+    def _weigher(self) -> Weigher:
+        memory = self._memory
+        return Weigher(memory.index, memory.interfaces.array, self._types, self.budget, self._crowds)
 
     def _is_active(self, row: int) -> bool:
         return int(self._memory.index.filters[row, layout.F_STATE]) & 255 == layout.ACTIVE

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contrada.forwarding.batches.packed_columns import Matches
+    from contrada.forwarding.covering.budget import CoveringBudget
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.operands import Similar
@@ -129,7 +130,22 @@ class GeotextType(PlainType):
         mine, theirs = self._signs.array[handle], self._signs.array[others]
         refused, likewise = self._records.flags[handle] & _REFUSED, self._records.flags[others] & _REFUSED
         missing = theirs & ~mine if above != bool(refused) else mine & ~theirs
-        return np.where((missing == 0) & (likewise == refused), 1.0, 0.0)
+        promises = np.where((missing == 0) & (likewise == refused), 1.0, 0.0)
+        if not refused:
+            asked = self._records.get(handle)[2]
+            for place in np.flatnonzero(promises).tolist():
+                other = self._records.get(int(others[place]))[2]
+                if isinstance(asked, TextMatch) and isinstance(other, TextMatch):
+                    promises[place] = _promise(other, asked) if above else _promise(asked, other)
+        return promises
+
+    def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:
+        """Whether the second handle's constraint implies the first's: what their boxes tell, or what they say."""
+        (promise,) = self.promise(second, np.array([first]), above=True).tolist()
+        if promise in (0.0, np.inf):
+            budget.spend(1)
+            return bool(promise)
+        return super().covers(first, second, budget)
 
     def post(self, handle: int) -> None:
         """Put a constraint into the index of its name."""
@@ -232,7 +248,7 @@ class GeotextType(PlainType):
         traffic.meet(value.box, found)
         traffic.read(value.keywords)
 
-    def _boxes(self, handles: Ints) -> Floats:
+    def boxes(self, handles: Ints) -> Floats:
         """The boxes of what is asked for; infinite where that is anywhere."""
         boxes = np.full((len(handles), 4), np.inf)
         for place, handle in enumerate(handles.tolist()):
@@ -243,7 +259,7 @@ class GeotextType(PlainType):
 
     def _guesses(self, handles: Ints) -> Floats:
         """How common the keywords are, and how much of the universe the place is."""
-        boxes, names = self._boxes(handles), self._records.flags[handles] >> NAME_BITS
+        boxes, names = self.boxes(handles), self._records.flags[handles] >> NAME_BITS
         shares = np.ones(len(handles))
         for name in np.unique(names).tolist():
             traffic = self._traffic_of(name)
@@ -335,6 +351,20 @@ class GeotextType(PlainType):
         }
         for index in self._indexes.values():
             index._check()
+
+
+def _promise(coverer: TextMatch, covered: TextMatch) -> float:
+    """How likely one `matches` covers another, by keywords and boxes: 0 and infinity are certain."""
+    if not coverer.keywords <= covered.keywords:
+        return 0.0
+    if coverer.within is None:
+        return np.inf
+    if covered.within is None:
+        return 0.0
+    (ax1, ay1, ax2, ay2), (bx1, by1, bx2, by2) = coverer.within.bounds, covered.within.bounds
+    if not (ax1 <= bx1 and ay1 <= by1 and ax2 >= bx2 and ay2 >= by2):
+        return 0.0
+    return np.inf if type(coverer.within) is Box else 1.0
 
 
 def _wanted(operand: object) -> TextMatch | Similar:

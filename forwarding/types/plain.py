@@ -123,10 +123,10 @@ class PlainType:
             traffic = self._traffic[name] = Traffic()
             some = np.random.default_rng(name).integers(0, max(len(self._records), 1), _SOME)
             some = np.unique(some[self._records.flags[some] >> NAME_BITS == name])
-            traffic.widen(self._boxes(some))  # of a loaded table nothing is known yet
+            traffic.widen(self.boxes(some))  # of a loaded table nothing is known yet
         return traffic
 
-    def _boxes(self, handles: Ints) -> Floats:
+    def boxes(self, handles: Ints) -> Floats:
         """The boxes around the regions of some constraints; infinite where there is none."""
         return np.full((len(handles), 4), np.inf)
 

@@ -101,6 +101,13 @@ class PluggedType(Protocol):
         """
         ...
 
+    def boxes(self, handles: Ints) -> Floats:
+        """The boxes, (n, 4), around what constraints speak of: a coverer's is around the covered one's, or within it.
+
+        Infinite where there is none.
+        """
+        ...
+
     def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:
         """Whether whatever satisfies the second handle's constraint satisfies the first's. May miss some.
 

@@ -222,14 +222,15 @@ class RegionType(PlainType):
         work: Floats = 1.0 + (edges - 4.0) / 16.0 + edges * (traffic.value()[2] / 64.0)
         return work
 
-    def _boxes(self, handles: Ints) -> Floats:
+    def boxes(self, handles: Ints) -> Floats:
+        """The MBRs of the regions."""
         boxes = np.empty((len(handles), 4))
         _ring_bounds(self._heap.array.view(np.float64), self._rows.array, handles, boxes)
         return boxes
 
     def _guesses(self, handles: Ints) -> Floats:
         """What touches a region touches the box around it, mostly; what is apart from it does not."""
-        boxes, names = self._boxes(handles), self._records.flags[handles] >> NAME_BITS
+        boxes, names = self.boxes(handles), self._records.flags[handles] >> NAME_BITS
         masks = self._rows.array[handles, _MASK]
         shares = np.empty(len(handles))
         for name in np.unique(names).tolist():

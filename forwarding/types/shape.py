@@ -171,7 +171,7 @@ class ShapeType(RegionType):
     def _filed(self, handle: int) -> tuple[Box, int]:
         """The box and the mask under which a tree of distances has a constraint."""
         flags = int(self._far.array[handle, searching.FLAGS])
-        return Box.trusted_corners(*self._boxes(np.array([handle]))[0].tolist()), searching.mask_of(flags)
+        return Box.trusted_corners(*self.boxes(np.array([handle]))[0].tolist()), searching.mask_of(flags)
 
     def unpost(self, handle: int) -> None:
         """Take a constraint out of its tree."""
@@ -312,7 +312,7 @@ class ShapeType(RegionType):
         promises = np.zeros(len(others))
         if not far.all():
             promises[~far] = super().promise(handle, others[~far], above=above)
-        mine, theirs = np.repeat(self._boxes(np.array([handle])), int(far.sum()), axis=0), self._boxes(others[far])
+        mine, theirs = np.repeat(self.boxes(np.array([handle])), int(far.sum()), axis=0), self.boxes(others[far])
         apart = self._rows.array[handle, 2] == _APART
         alike = apart == (self._rows.array[others[far], 2] == _APART)
         inner, outer = (mine, theirs) if above != apart else (theirs, mine)

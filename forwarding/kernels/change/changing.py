@@ -17,7 +17,7 @@ from contrada.forwarding.kernels.change.simplifying import (
     set_state,
     unhang,
 )
-from contrada.forwarding.kernels.change.weighing import PERHAPS
+from contrada.forwarding.kernels.change.weighing import PERHAPS, covers_filter
 from contrada.forwarding.kernels.memory.layout import (
     ACTIVE,
     AUTO,
@@ -26,6 +26,7 @@ from contrada.forwarding.kernels.memory.layout import (
     F_CODE,
     F_GROUP_NEXT,
     F_GROUP_PREVIOUS,
+    F_INTERFACE,
     F_PARENT,
     F_SIZE,
     F_STATE,
@@ -156,6 +157,25 @@ def weigh_filter(index: Index, f: int, room: Ints, found: Ints) -> int:
     half = found.shape[0] // 2
     coverers = find_coverers(index, f, PERHAPS, room, found[:half])
     return coverers + 1000 * find_covered(index, f, PERHAPS, found[half:])
+
+
+@bare_kernel
+def weigh_some(index: Index, f: int, rows: Ints, answers: Ints) -> None:
+    """Of some filters, whether each covers `f` if plugged-in types say so (1), or is covered by it (2).
+
+    -1 for what is no longer an active filter of the same interface.
+    """
+    filters = index.filters
+    for i in range(rows.shape[0]):
+        g = rows[i]
+        if filters[g, F_STATE] & 255 != ACTIVE or filters[g, F_INTERFACE] != filters[f, F_INTERFACE]:
+            answers[i] = -1
+            continue
+        answers[i] = 0
+        if g != f and covers_filter(index, g, f) == PERHAPS:
+            answers[i] = 1
+        if g != f and covers_filter(index, f, g) == PERHAPS:
+            answers[i] |= 2
 
 
 @bare_kernel
