@@ -57,6 +57,11 @@ class Notification(Mapping[str, Any]):
     def __hash__(self) -> int:
         return hash(self.id)
 
+    def _repr_html_(self) -> str:
+        from contrada.forwarding.language.html import attributes_html
+
+        return attributes_html(f"{self.id} from {self.publisher or 'unnamed'}", self.values_by_name)
+
     def __repr__(self) -> str:
         return f"<Notification {self.id} from {self.publisher or 'unnamed'!r}: {dict(self.values_by_name)!r}>"
 

@@ -139,6 +139,23 @@ class Subscription(_Subscribed, Kept[Inbox]):
             raise self._ended()
         return notification
 
+    def to_geodataframe(
+        self, *, n: int | None = None, seconds: float | None = None, geometry: str | None = None
+    ) -> Any:
+        """Wait for `n` notifications, or for so many `seconds`, and return a GeoDataFrame (extra contrada[notebook]).
+
+        Its geometry is the attribute `geometry`, or the first that has a place.
+        """
+        from contrada.client.frames import Collecting, geodataframe
+
+        collecting = Collecting(n, seconds)
+        while collecting.wanting:
+            try:
+                collecting.found.append(self.get(collecting.left))
+            except TimeoutError:
+                break
+        return geodataframe(collecting.found, geometry)
+
     def __iter__(self) -> Iterator[Notification]:
         return self
 
@@ -178,6 +195,23 @@ class AsyncSubscription(_Subscribed, AsyncKept[Inbox]):
         if notification is None:
             raise self._ended()
         return notification
+
+    async def to_geodataframe(
+        self, *, n: int | None = None, seconds: float | None = None, geometry: str | None = None
+    ) -> Any:
+        """Wait for `n` notifications, or for so many `seconds`, and return a GeoDataFrame (extra contrada[notebook]).
+
+        Its geometry is the attribute `geometry`, or the first that has a place.
+        """
+        from contrada.client.frames import Collecting, geodataframe
+
+        collecting = Collecting(n, seconds)
+        while collecting.wanting:
+            try:
+                collecting.found.append(await self.get(collecting.left))
+            except TimeoutError:
+                break
+        return geodataframe(collecting.found, geometry)
 
     def __aiter__(self) -> Self:
         return self

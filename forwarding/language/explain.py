@@ -50,6 +50,11 @@ class Explanation:
         head = f"{'matches' if self.matches else 'does not match'} the filter of {self.interface!r}:"
         return "\n".join([head, *(f"  {verdict}" for verdict in self.verdicts or ("yes true: everything matches",))])
 
+    def _repr_html_(self) -> str:
+        from contrada.forwarding.language.html import explanation_html
+
+        return explanation_html(self)
+
 
 def explain(
     filter: Filter,

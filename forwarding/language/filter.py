@@ -41,6 +41,11 @@ class _Unchangeable:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self}>"
 
+    def _repr_html_(self) -> str:
+        from contrada.forwarding.language.html import filters_html
+
+        return filters_html(as_filters(self))  # type: ignore[arg-type]  # a filter or a predicate
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a {type(self).__name__} cannot be changed")
 
