@@ -38,8 +38,11 @@ if TYPE_CHECKING:
 __all__ = ["build_index", "compare", "match", "parse_subscriptions", "publisher", "replay"]
 
 
-def parse_subscriptions(subscriptions: DataFrame) -> DataFrame:
-    """(id, interface, filter, reason): each row of a table, and why it is no subscription; null if it is one."""
+def parse_subscriptions(subscriptions: DataFrame, *, roads: bool = False) -> DataFrame:
+    """(id, interface, filter, reason): each row of a table, and why it is no subscription; null if it is one.
+
+    With `roads`, filters may be `similar` to something: the index will have a road network.
+    """
     from pyspark.sql import functions as f
 
     rows = read_table(subscriptions)
@@ -48,7 +51,7 @@ def parse_subscriptions(subscriptions: DataFrame) -> DataFrame:
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             numbered = batch.set_column(1, "row", pa.array(range(batch.num_rows), pa.int64()))
-            bad = parse_batch(numbered, "columns").bad
+            bad = parse_batch(numbered, "columns", roads=roads).bad
             reasons: list[str | None] = [None] * batch.num_rows
             for row, reason in zip(bad.column("row").to_pylist(), bad.column("reason").to_pylist(), strict=True):
                 reasons[row] = reason

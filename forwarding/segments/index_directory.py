@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.batches.packed_columns import Filters
     from contrada.forwarding.language.filter import Expression, Filter
     from contrada.forwarding.table.table import ForwardingTable
+    from contrada.spatial.road.network import RoadNetwork
 
 _SEGMENT: Final = 1 << 17  # filters of a segment, unless told otherwise
 
@@ -119,6 +120,7 @@ def write_columns(
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
     discretization: Discretization = EXACT,
+    road_network: RoadNetwork | None = None,
 ) -> tuple[SegmentInfo, int]:
     """As `write_segment`, of columns; also how many of the filters are covered by others.
 
@@ -127,9 +129,14 @@ def write_columns(
     from contrada.forwarding.table.table import ForwardingTable
 
     table = ForwardingTable.packed_columns(
-        filters, geotext_index=geotext_index, matching=matching, discretization=discretization
+        filters,
+        geotext_index=geotext_index,
+        matching=matching,
+        discretization=discretization,
+        road_network=road_network,
     )
     digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization), digest_size=12)
+    digest.update(b"" if road_network is None else road_network.digest.encode())
     for part in content:
         digest.update(part)
     info = _write_files(directory, table, ids, gate, kind, digest.hexdigest())

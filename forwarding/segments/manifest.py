@@ -4,7 +4,8 @@
     segments                 files, kinds, counts and gates, in the order in which they are asked
     geotext_index, matching  the index behind `matches`, and how tables match
     statistics               what the build counted
-    folders                  what else belongs to it, by what it holds: statistics, a quarantine
+    folders                  what else belongs to it, by what it holds: statistics, a quarantine,
+                             a road network
 
 It is one file, and whatever it names never changes: replacing it replaces the index. Its digest says which index it is.
 """
@@ -38,8 +39,10 @@ _MOST_BYTES: Final = 1 << 30  # of a manifest
 _FILE: Final = re.compile(r"segment-[0-9a-f]+\.table")  # in the directory itself, and nothing that leads out of it
 KINDS: Final = ("region", "geotext", "hash")
 """Segments of filters anchored at a region, at a geotext's place, and of all others."""
-FOLDERS: Final = ("statistics", "quarantine")
+FOLDERS: Final = ("statistics", "quarantine", "roads")
 """What may belong to an index besides segments, each a directory of files."""
+ROADS: Final = "network.roads"
+"""The file in the folder `roads`: the road network that the `similar` filters of the index ask."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ from contrada.forwarding.segments.added_subscriptions import AddedSubscriptions
 from contrada.forwarding.segments.manifest import read_manifest
 from contrada.forwarding.segments.segment import Segment, filter_id, open_segments, row_of, segment_of
 from contrada.forwarding.segments.shared_batch import SharedBatch, SharedNames, TableNames, extend
+from contrada.forwarding.segments.stored_index import roads_of
 from contrada.forwarding.segments.subscription_ids import check_id
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.forwarding.state.state import TableStats
@@ -104,9 +105,11 @@ class SegmentedTable(Generic[InterfaceT]):
         """Open an index, by path or URL, or with `shard` = (k, n) the k-th of n parts of it, counted from 0.
 
         With `verify` every byte is checked first, at about a gigabyte per second; without, headers, sizes and whatever
-        kernels follow are, and `verify()` may check the rest later, in a thread beside the matching.
+        kernels follow are, and `verify()` may check the rest later, in a thread beside the matching. The road network
+        is the one that the index was built with, unless another is given.
         """
         manifest = read_manifest(path)
+        road_network = road_network or roads_of(path, manifest)
         table: SegmentedTable[str] = SegmentedTable(
             geotext_index=manifest.geotext_index,
             road_network=road_network,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.segments.index_directory import digest_of, manifest_for
-from contrada.forwarding.segments.manifest import FOLDERS, MANIFEST, Manifest, read_manifest
+from contrada.forwarding.segments.manifest import FOLDERS, MANIFEST, ROADS, Manifest, read_manifest
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import is_url, join, name_inside, shown
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.segments.manifest import SegmentInfo
     from contrada.spatial.relations.discretization import Discretization
+    from contrada.spatial.road.network import RoadNetwork
 
 
 @contextmanager
@@ -46,6 +47,19 @@ def holding(path: str | os.PathLike[str], info: SegmentInfo) -> Iterator[Path]:
             yield files[0].parent
     except FileNotFoundError as error:
         raise CorruptFile(f"{shown(url)}: {info.file} is missing: {error.strerror or error}") from error
+
+
+def roads_of(path: str | os.PathLike[str], manifest: Manifest) -> RoadNetwork | None:
+    """The road network that an index brings with it, mapped; None if it has none."""
+    folder = manifest.folders.get("roads")
+    if folder is None:
+        return None
+    from contrada.spatial.road.network import RoadNetwork
+
+    if not is_url(path):
+        return RoadNetwork.load(Path(path) / folder / ROADS)
+    with LocalCache.of_environment().holding([join(str(path), folder, ROADS)]) as (file,):
+        return RoadNetwork.load(file)
 
 
 def check_room(path: str | os.PathLike[str], segments: Iterable[SegmentInfo]) -> None:

@@ -207,11 +207,12 @@ class ForwardingTable(Generic[InterfaceT]):
         geotext_index: str = DEFAULT,
         matching: str = DEFAULT_MATCHING,
         discretization: Discretization = EXACT,
+        road_network: RoadNetwork | None = None,
         simplify: bool = True,
     ) -> ForwardingTable[str]:
         """As `packed`, of filters column by column."""
         table: ForwardingTable[str] = ForwardingTable(
-            discretization, geotext_index, matching=matching, simplify=simplify
+            discretization, geotext_index, road_network, matching=matching, simplify=simplify
         )
         with table._lock.writing(), table._changer.in_bulk():
             table._changer.add_columns(filters)

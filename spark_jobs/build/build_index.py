@@ -30,9 +30,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.forwarding.segments.manifest import FOLDERS, KINDS
+from contrada.forwarding.segments.manifest import FOLDERS, KINDS, ROADS
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
-from contrada.forwarding.stores.addresses import join, shown
+from contrada.forwarding.stores import object_store
+from contrada.forwarding.stores.addresses import is_url, join, shown
 from contrada.spark_jobs.build.building import build_segments
 from contrada.spark_jobs.build.cover.cover_groups import COVERERS, CoverGroups
 from contrada.spark_jobs.build.first_pass import first_pass
@@ -59,6 +60,8 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.spark_jobs.common.engine import Engine
+    from contrada.spark_jobs.stores.places import Staging
+    from contrada.spatial.road.network import RoadNetwork
 
 _SHOWN: Final = 100  # most frequent keywords and attributes that the manifest names
 
@@ -98,6 +101,7 @@ def build_index(
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
     discretization: Discretization = EXACT,
+    roads: str | os.PathLike[str] | RoadNetwork | None = None,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
     tell: Callable[[str], None] = lambda step: None,
@@ -105,7 +109,8 @@ def build_index(
     """Build an index of subscriptions: files, or a DataFrame with the columns id, interface and filter.
 
     Without a session files are read and built in this process, which for some hundred thousand is quicker than to
-    start Spark. The files are the same. Bad rows go to the index's quarantine, and to `quarantine`.
+    start Spark. The files are the same. With `roads`, a road network or its file, `similar` is taken, too, and the
+    index has the network. Bad rows go to the index's quarantine, and to `quarantine`.
 
     `NotCommitted` when nothing was accepted, unless `allow_empty`, or more than `max_quarantined`, a share, refused.
     """
@@ -119,6 +124,7 @@ def build_index(
         geotext_index=geotext_index,
         matching=matching,
         discretization=discretization,
+        roads=roads,
         max_quarantined=max_quarantined,
         allow_empty=allow_empty,
     )
@@ -143,7 +149,9 @@ def run_build(
         engine.check(dict(zip(("OUT", "SUBSCRIPTIONS"), (stage.sign, *sources), strict=False)), tell)
         tell(f"reading {shown(build.source.path)}")
         parts = join(stage.shared, "parts")
-        first = _First.of(first_pass(engine, build.source, rows, parts, secrets.randbits(63)))
+        roads = _write_roads(build.roads, stage)
+        told = first_pass(engine, build.source, rows, parts, secrets.randbits(63), roads=roads is not None)
+        first = _First.of(told)
         read = first.total("rows")
         tell(f"{read:,} rows; looking for subscriptions that others cover")
         covers = CoverGroups.of(first.coverers, first.repeated["refs"], share_of(first.total("good"), segments) // 2)
@@ -173,7 +181,7 @@ def run_build(
         _write_places(counts.places, staging / "statistics" / "places")
         tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions, {quarantined:,} rows refused")
         written = build_segments(
-            engine, placing, plan, stage.segments, build.geotext_index, build.matching, build.discretization
+            engine, placing, plan, stage.segments, build.geotext_index, build.matching, build.discretization, roads
         )
         covered = sum(each.covered for each in written)
         statistics = {
@@ -195,7 +203,7 @@ def run_build(
             matching=build.matching,
             discretization=build.discretization,
             statistics=statistics,
-            folders={name: staging / name for name in FOLDERS},
+            folders={name: staging / name for name in FOLDERS if (staging / name).exists()},
         )
         rejected = shown(join(place, manifest.folders["quarantine"]))
         if build.quarantine is not None:
@@ -298,6 +306,18 @@ def _write_quarantine(unread: Sequence[tuple[str, str]], files: Sequence[str], p
     _take_all(files, path)
     rows: int = sum(pq.read_metadata(file).num_rows for file in path.glob("*.parquet"))
     return rows
+
+
+def _write_roads(network: RoadNetwork | None, stage: Staging) -> str | None:
+    """Put the road network where it becomes part of the index, and where tasks see it: that address."""
+    if network is None:
+        return None
+    (stage.here / "roads").mkdir()
+    network.save(stage.here / "roads" / ROADS)
+    address = join(stage.shared, "roads", ROADS)
+    if is_url(address):
+        object_store.upload(stage.here / "roads" / ROADS, address)
+    return address
 
 
 def _take_all(files: Sequence[str], path: Path) -> None:

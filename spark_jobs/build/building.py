@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from contrada.spark_jobs.build.staging import BOX, BOX_MATCH, OTHER
 from contrada.spark_jobs.common.arrow import text_of
 from contrada.spark_jobs.common.engine import scattered, stream_of
 from contrada.spark_jobs.common.garbage import no_collection
-from contrada.spark_jobs.stores.shared_files import writing_into
+from contrada.spark_jobs.stores.shared_files import reading, writing_into
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from contrada.spark_jobs.build.second_pass import Placing
     from contrada.spark_jobs.common.engine import Engine
     from contrada.spatial.relations.discretization import Discretization
+    from contrada.spatial.road.network import RoadNetwork
 
 _COLUMNS: Final = (
     *("id", "interface", "shape", "name", "x1", "y1", "x2", "y2", "tokens", "op", "ring", "filter", "filters"),
@@ -48,8 +50,9 @@ def build_segments(
     geotext_index: str,
     matching: str,
     discretization: Discretization,
+    roads: str | None = None,
 ) -> list[SegmentWritten]:
-    """Write the segments of a plan into a directory that all executors see."""
+    """Write the segments of a plan into a directory that all executors see; `roads` is where the road network is."""
     kinds = plan.kinds
     if not kinds:
         return []
@@ -70,15 +73,29 @@ def build_segments(
             kind = kinds[message.segment]
         if tables:
             with no_collection():
-                yield SegmentWritten(
-                    *_write(pa.concat_tables(tables), kind, directory, geotext_index, matching, discretization)
-                )
+                rows, network = pa.concat_tables(tables), None if roads is None else _network(roads)
+                yield SegmentWritten(*_write(rows, kind, directory, geotext_index, matching, discretization, network))
 
     return engine.run(placing.parts, send, len(kinds), build)
 
 
+@lru_cache(1)
+def _network(address: str) -> RoadNetwork:
+    """The road network of a build, mapped once in each process."""
+    from contrada.spatial.road.network import RoadNetwork
+
+    with reading(address) as file:
+        return RoadNetwork.load(file)
+
+
 def _write(
-    rows: pa.Table, kind: str, directory: str, geotext_index: str, matching: str, discretization: Discretization
+    rows: pa.Table,
+    kind: str,
+    directory: str,
+    geotext_index: str,
+    matching: str,
+    discretization: Discretization,
+    network: RoadNetwork | None,
 ) -> tuple[SegmentInfo, int]:
     rows = rows.sort_by("id").combine_chunks()
     counts = rows.column("filters").to_numpy()
@@ -97,6 +114,7 @@ def _write(
             geotext_index=geotext_index,
             matching=matching,
             discretization=discretization,
+            road_network=network,
         )
 
 

@@ -47,17 +47,23 @@ REF: Final = 32
 """Bits of a ref that are the row's."""
 
 
-def first_pass(engine: Engine, source: Found, rows: DataFrame | None, directory: str, seed: int) -> list[Told]:
-    """What the driver must know of the source's files, or of the rows if some are given."""
+def first_pass(
+    engine: Engine, source: Found, rows: DataFrame | None, directory: str, seed: int, *, roads: bool = False
+) -> list[Told]:
+    """What the driver must know of the source's files, or of the rows if some are given.
+
+    With `roads`, the index has a road network, which `similar` needs.
+    """
     parts = max(2, engine.parallelism)
     form, whole = source.form, source.whole
 
     def parse_splits(number: int, task: Task) -> Sent:
         damaged: list[DamagedSplit] = []
-        return _parse(read_rows(task, form, damaged, whole=whole), damaged, form, number, directory, parts, seed)
+        rows = read_rows(task, form, damaged, whole=whole)
+        return _parse(rows, damaged, form, number, directory, parts, seed, roads)
 
     def parse_rows(number: int, batches: Iterable[pa.RecordBatch]) -> Sent:
-        return _parse(batches, [], form, number, directory, parts, seed)
+        return _parse(batches, [], form, number, directory, parts, seed, roads)
 
     if rows is not None:
         assert isinstance(engine, SparkEngine)
@@ -73,6 +79,7 @@ def _parse(
     directory: str,
     parts: int,
     seed: int,
+    roads: bool,
 ) -> Sent:
     """Parse and stage the rows of one task; where that is, and the records of all subscriptions."""
     staged: list[pa.RecordBatch] = []
@@ -83,7 +90,7 @@ def _parse(
     count = unsatisfiable = redundant = 0
     try:
         for batch in _large(batches):
-            parsed = parse_batch(batch, form)
+            parsed = parse_batch(batch, form, roads=roads)
             rows = parsed.rows
             refs = (number << REF) + count + np.arange(rows.num_rows)
             staged.append(rows)

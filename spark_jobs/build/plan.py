@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,11 +18,10 @@ from contrada.spark_jobs.build.staging import QUARANTINE
 from contrada.spark_jobs.common.paths import check_apart, check_table_place, local_path
 from contrada.spark_jobs.stores.places import check_place
 from contrada.spatial.relations.discretization import EXACT, Discretization, make_discretization
+from contrada.spatial.road.network import RoadNetwork
 from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from contrada.spark_jobs.build.rows.sources import Found
 
 MOST_QUARANTINED: Final = 0.1
@@ -41,6 +41,7 @@ class Build:
     discretization: Discretization
     max_quarantined: float
     allow_empty: bool
+    roads: RoadNetwork | None = None
 
     def refusal(self, rows: int, accepted: int, quarantined: int, lost: int) -> str | None:
         """Why what was read is not to be committed; None when it is. `lost` are bytes that could not be read at all."""
@@ -67,6 +68,8 @@ def plan_build(
     halo: bool = False,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
+    roads: str | PathLike[str] | RoadNetwork | None = None,
+    d_max: float | None = None,
 ) -> Build:
     """Look at the paths and options of a build; `InvalidValue` says what is wrong, and nothing was begun.
 
@@ -83,6 +86,9 @@ def plan_build(
     if not 0 <= max_quarantined <= 1:
         raise InvalidValue(f"--max-quarantined {100 * max_quarantined:g}: give a percentage from 0 to 100")
     check_place(place, "OUT")
+    network = RoadNetwork.open(roads, d_max=d_max) if isinstance(roads, str | PathLike) else roads
+    if d_max is not None and not isinstance(roads, str | PathLike):
+        raise InvalidValue(f"--d-max {d_max:g}: of no road network; name its file with --roads")
     found = find_subscriptions(source, format)
     written = {"OUT": place}
     if rejected is not None:
@@ -95,7 +101,9 @@ def plan_build(
         whole = not is_url(given) and Path(given).exists()
         for each in [given] if whole else [file.address for file in found.files]:
             check_apart({"SUBSCRIPTIONS": each}, written)
-    return Build(found, place, rejected, segments, geotext_index, matching, relations, max_quarantined, allow_empty)
+    return Build(
+        found, place, rejected, segments, geotext_index, matching, relations, max_quarantined, allow_empty, network
+    )
 
 
 def _check_is_quarantine(place: Path) -> None:

@@ -27,7 +27,7 @@ from contrada.forwarding.language.values import Kind
 from contrada.forwarding.segments.gate import place_of
 from contrada.forwarding.segments.manifest import manifest_digest, read_manifest
 from contrada.forwarding.segments.segment import Segment
-from contrada.forwarding.segments.stored_index import holding
+from contrada.forwarding.segments.stored_index import holding, roads_of
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import address_of, is_url, join, shown
 from contrada.spark_jobs.common.errors import OutOfReach
@@ -103,6 +103,7 @@ class OpenIndex:
         self._budget = budget
         manifest = read_manifest(path)
         number, _, of = shard.partition("/")
+        self._roads = roads_of(path, manifest)
         self.infos = manifest.shard(int(number), int(of)) if shard else manifest.segments
         self._segments: OrderedDict[int, OpenSegment] = OrderedDict()
         self._intervals = _intervals_of(path)
@@ -111,7 +112,9 @@ class OpenIndex:
         found = self._segments.get(number)
         if found is None:
             with holding(self._path, self.infos[number]) as directory:
-                found = OpenSegment(Segment.open(directory, self.infos[number]), self._intervals)
+                found = OpenSegment(
+                    Segment.open(directory, self.infos[number], road_network=self._roads), self._intervals
+                )
             self._segments[number] = found
             while self._budget is not None and len(self._segments) > 1 and self._bytes() > self._budget:
                 self._segments.popitem(last=False)

@@ -58,6 +58,12 @@ def build_index(
         float | None, typer.Option("--density", help="Of uniform: points per unit length, at least.")
     ] = None,
     halo: Annotated[bool, typer.Option("--halo", help="Of uniform: what is nearly on a boundary meets it.")] = False,
+    roads: Annotated[
+        Path | None, typer.Option("--roads", help="The road network that `similar` asks; the index will have it.")
+    ] = None,
+    d_max: Annotated[
+        float | None, typer.Option("--d-max", help="Of an .npz: the distance beyond which nothing is similar.")
+    ] = None,
     max_quarantined: Annotated[
         float, typer.Option("--max-quarantined", min=0, max=100, help="Percent of the input; above it nothing changes.")
     ] = 10,
@@ -97,6 +103,8 @@ def build_index(
         discretization=discretization,
         density=density,
         halo=halo,
+        roads=roads,
+        d_max=d_max,
         max_quarantined=max_quarantined / 100,
         allow_empty=allow_empty,
     )

@@ -51,7 +51,7 @@ def filter_of_place(region: Region | None, attribute: Any, relation: Any, keywor
         parts.append(Constraint(name, "intersects" if relation is None else relation, region))
     if text is not None:
         if not isinstance(text, str):
-            raise InvalidValue("the filter beside a geometry is text")
+            raise InvalidValue("the filter beside a geometry: filter is text")
         parts.append(parse(text))
     if not parts:
         raise InvalidValue("without a geometry one needs the property filter")

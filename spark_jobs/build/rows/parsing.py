@@ -67,7 +67,8 @@ class Parsed(NamedTuple):
 class _Rows:
     """Rows that are read one by one."""
 
-    def __init__(self) -> None:
+    def __init__(self, roads: bool = False) -> None:
+        self._roads = roads
         self._good: list[tuple[Any, ...]] = []
         self._keys: list[tuple[list[int], list[int]]] = []
         self._bad: list[tuple[Any, ...]] = []
@@ -96,7 +97,7 @@ class _Rows:
         check_id(id, "id")
         check_id(interface, "interface")
         filters = as_filters(_parse_often(expression) if isinstance(expression, str) else expression)
-        described = _described(filters)
+        described = _described(filters, roads=self._roads)
         void = 0
         for each in filters:
             if len(each.names) < len(each.constraints):
@@ -128,10 +129,10 @@ def _parse_often(text: str) -> Filter | Predicate:
     return parse(text)
 
 
-def parse_batch(batch: pa.RecordBatch, form: str) -> Parsed:
-    """Parse rows as `sources.read_subscriptions` gives them; `form` says what they are."""
+def parse_batch(batch: pa.RecordBatch, form: str, *, roads: bool = False) -> Parsed:
+    """Parse rows as `sources.read_rows` gives them; `form` says what they are, `roads` whether `similar` is taken."""
     with no_collection():
-        return READERS[form](batch)
+        return READERS[form](batch, roads)
 
 
 def join(parts: Sequence[Parsed]) -> Parsed:
@@ -146,11 +147,11 @@ def join(parts: Sequence[Parsed]) -> Parsed:
     )
 
 
-def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
+def _described(filters: Sequence[Filter], *, roads: bool) -> tuple[Any, ...]:
     """The columns of STAGED, from `shape` to `uses`, of any filters."""
     constraints = [constraint for each in filters for constraint in each.constraints]
-    if any(constraint.op in (Operator.SIMILAR, Operator.NOT_SIMILAR) for constraint in constraints):
-        raise InvalidValue("similar needs a road network, and an index is built without one: subscribe at a broker")
+    if not roads and any(each.op in (Operator.SIMILAR, Operator.NOT_SIMILAR) for each in constraints):
+        raise InvalidValue("similar needs a road network: name one with --roads, and the index has it")
     anchor = anchor_of(filters[0])
     kind = segment_kind(filters)
     box = anchor.box if kind != "hash" and anchor.box else _NOWHERE
@@ -173,12 +174,12 @@ def _described(filters: Sequence[Filter]) -> tuple[Any, ...]:
 # -- forms of rows ---------------------------------------------------------------------------------------
 
 
-def _read_columns(batch: pa.RecordBatch) -> Parsed:
+def _read_columns(batch: pa.RecordBatch, roads: bool) -> Parsed:
     """Columns id, interface and filter, the last as text or as fields; or with a geometry."""
     if GEOMETRY in batch.schema.names:
-        return _read_places(batch)
+        return _read_places(batch, roads)
     filters = batch.column("filter")
-    rows = _Rows()
+    rows = _Rows(roads)
     if not pa.types.is_string(filters.type):
         _read_rows(batch, rows, filter_of_fields)
         return rows.parsed()
@@ -193,9 +194,9 @@ def _read_columns(batch: pa.RecordBatch) -> Parsed:
     return join([Parsed(*quick, rest.bad.slice(0, 0), 0, 0), rest])
 
 
-def _read_places(batch: pa.RecordBatch) -> Parsed:
+def _read_places(batch: pa.RecordBatch, roads: bool) -> Parsed:
     """Rows with a geometry, and what stands beside it: as features of GeoJSON."""
-    rows = _Rows()
+    rows = _Rows(roads)
     known = [name if name in batch.schema.names else None for name in BESIDE]
     empty = [None] * batch.num_rows
     columns = (batch.column(name).to_pylist() for name in ("source", "row", "id", "interface", "filter", GEOMETRY))
@@ -270,9 +271,9 @@ def _given(text: str | None) -> str:
     return text
 
 
-def _read_lines(batch: pa.RecordBatch) -> Parsed:
+def _read_lines(batch: pa.RecordBatch, roads: bool) -> Parsed:
     """A JSON object per row: {"id", "interface", "filter"}, the filter as text or as `json_codec` writes one."""
-    rows = _Rows()
+    rows = _Rows(roads)
     texts: list[tuple[str, str, str, str, bytes]] = []
     for source, line in zip(batch.column("source").to_pylist(), batch.column("value").to_pylist(), strict=True):
         if not line.strip():
@@ -300,7 +301,7 @@ def _read_lines(batch: pa.RecordBatch) -> Parsed:
     numbers, raw = pa.nulls(len(texts), pa.int64()), pa.array(lines, pa.binary())
     names = ("source", "row", "id", "interface", "filter", "raw")
     columns = pa.RecordBatch.from_arrays([sources, numbers, ids, interfaces, filters, raw], names)
-    return join([_read_columns(columns), rest])
+    return join([_read_columns(columns, roads), rest])
 
 
 def _encodable(text: str) -> bool:
@@ -311,9 +312,9 @@ def _unencodable() -> Any:
     raise InvalidValue("a filter with a lone surrogate, which UTF-8 cannot encode")
 
 
-def _read_features(batch: pa.RecordBatch) -> Parsed:
+def _read_features(batch: pa.RecordBatch, roads: bool) -> Parsed:
     """A GeoJSON Feature or FeatureCollection per row."""
-    rows = _Rows()
+    rows = _Rows(roads)
     for source, text in zip(batch.column("source").to_pylist(), batch.column("value").to_pylist(), strict=True):
         text = text.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n\x1e")  # RFC 8142 sets records off with 1E
         if not text:
@@ -351,7 +352,7 @@ def _text(value: object) -> str:
     return str(value) if type(value) is int else value  # type: ignore[return-value]  # check_id judges it
 
 
-READERS: Final[dict[str, Callable[[pa.RecordBatch], Parsed]]] = {
+READERS: Final[dict[str, Callable[[pa.RecordBatch, bool], Parsed]]] = {
     "columns": _read_columns,
     "lines": _read_lines,
     "features": _read_features,
