@@ -1,0 +1,87 @@
+"""MQTT.js and hostile sockets at the MQTT door; paho's and mosquitto's clients are in `test_mqtt`."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import socket
+import subprocess
+
+import pytest
+
+mqtt5 = pytest.importorskip("mqtt5", reason="the gateway's libraries are not installed: contrada[gateway]")
+pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: stock clients not tried")
+
+from tests.client.gateway.test_live_map import WEB, command, loudly_skip  # noqa: E402 (aiohttp may not be there)
+from tests.client.gateway.test_mqtt import door  # noqa: E402 (mqtt5 may not be there)
+
+
+@pytest.mark.parametrize("version", ["4", "5"])
+def test_mqtt_js_works_unmodified(version):
+    node = shutil.which("node")
+    if node is None or shutil.which("npm") is None:
+        loudly_skip("node and npm are not on this machine: MQTT.js is not tried")
+    if not (WEB / "node_modules" / "mqtt").is_dir():
+        installed = command("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=WEB)
+        if installed.returncode:
+            loudly_skip(f"npm ci failed: {installed.stderr[-300:]}")
+    with door() as port:
+        words = [str(node), "browser/mqtt.mjs", f"mqtt://127.0.0.1:{port}", version]
+        done = subprocess.run(words, cwd=WEB, text=True, capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["granted"] == [0, 0]
+    assert [(topic, payload) for topic, payload in told["got"] if topic != "storm/2"] == [
+        ("plain/a", "hello"),
+        ("plain/b", "42"),
+    ]
+    assert ["storm/2", '{"wind":120}'] in told["got"]
+
+
+def test_hostile_sockets_cost_the_others_nothing():
+    """Garbage, halves and floods on many connections, while one that behaves goes on publishing and receiving."""
+    rng = random.Random(20)
+    connect = mqtt5.ConnectPacket("x").write()
+    many = b"".join(b"\0\1a\0" for _ in range(50_000))
+    flood = b"\x82" + length(2 + 1 + len(many)) + b"\0\1\0" + many
+    hostile = [
+        b"\xff" * 100,
+        connect[:7],
+        connect + b"\xc0\0" * 20_000,
+        connect + flood,
+        connect + connect,
+        connect + b"\x30\xff\xff\xff\x7f",
+        connect + b"\x32\x05\0\1\xff\0\0",
+        b"GET / HTTP/1.1\r\n\r\n",
+        *(connect + rng.randbytes(rng.randrange(1, 300)) for _ in range(40)),
+        *(rng.randbytes(rng.randrange(1, 300)) for _ in range(40)),
+    ]
+    with door() as port, socket.create_connection(("127.0.0.1", port), timeout=30) as good:
+        good.sendall(mqtt5.ConnectPacket("good").write())
+        assert good.recv(1000)[0] == 0x20
+        good.sendall(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("t")]).write())
+        assert good.recv(1000)[0] == 0x90
+        others = []
+        for number, data in enumerate(hostile):
+            other = socket.create_connection(("127.0.0.1", port), timeout=30)
+            other.sendall(data)
+            others.append(other)
+            good.sendall(mqtt5.PublishPacket("t", b"%d" % number).write())
+            heard = b""
+            while b"t\0%d" % number not in heard:
+                chunk = good.recv(1000)
+                assert chunk, f"cut off after {data[:40]!r}"
+                heard += chunk
+        for other in others:
+            other.close()
+
+
+def length(number: int) -> bytes:
+    """A number as MQTT writes lengths."""
+    found = bytearray()
+    while True:
+        number, low = number >> 7, number & 0x7F
+        found.append(low | (0x80 if number else 0))
+        if not number:
+            return bytes(found)
