@@ -74,6 +74,7 @@ class Tail:
         self._checksum = self.files[-1].checksum if self.files else 0
         self._file: int | None = None
         self._retired: list[int] = []  # complete, and not synced yet
+        self._removed = False  # a file, of which the disk may not know
         self._named = True  # whether the directory on disk knows the current file
         self.sync_failed = False  # whether the last one did
         self._synced: tuple[int, int, int] | None = None  # end, size and checksum of the current file on disk
@@ -283,10 +284,17 @@ class Tail:
 
     def drop_before(self, sequence: int) -> None:
         """Remove the files that hold nothing but lower numbers, oldest first, so that no crash leaves a gap."""
+        self._sync_removed()
         while len(self.files) > 1 and self.files[1].first <= sequence:
             self._disk.remove(self.files.pop(0).path)
-            if not self._lenient:
-                self._disk.sync_directory(self.directory)
+            self._removed = True
+            self._sync_removed()
+
+    def _sync_removed(self) -> None:
+        """Have the disk know that a file is gone: before any other goes, whatever failed meanwhile."""
+        if self._removed and not self._lenient:
+            self._disk.sync_directory(self.directory)
+        self._removed = False
 
     def close(self) -> None:
         """Note on disk that all is on disk, if so, and close the files."""

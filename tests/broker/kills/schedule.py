@@ -1,0 +1,132 @@
+"""Kills by a seed, over real processes, and an auditor of what publisher and subscriber wrote down.
+
+What was acknowledged arrives, in order, under the id that was acknowledged; what arrives twice has the same id, and
+nothing arrives that was not published.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tests.broker.processes import PATIENCE, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from random import Random
+
+
+def free_url() -> str:
+    """An address that nobody listens at, to be used again and again."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+
+
+class World:
+    """The three processes, their logs, and what may be done to them."""
+
+    def __init__(self, directory: Path, total: int, data: Path | None = None) -> None:
+        self.directory = directory
+        self.total = total
+        self.url = free_url()
+        self.faults = directory / "faults"
+        self.faults.mkdir()
+        self.data = data or directory / "data"
+        self.running: dict[str, subprocess.Popen[str]] = {}
+        self.starts = 0
+
+    def __enter__(self) -> World:
+        for name in ("broker", "subscriber"):
+            self.start(name)
+            self.wait(partial(self.has_spoken, name), f"that the {name} is ready")
+        self.start("publisher")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in list(self.running):
+            self.kill(name)
+
+    def start(self, name: str) -> None:
+        words = {
+            "broker": [self.url, str(self.data), str(self.faults)],
+            "publisher": [self.url, str(self.directory / "published"), str(self.total)],
+            "subscriber": [self.url, str(self.directory / "received")],
+        }[name]
+        log, said = self.directory / f"{name}.log", self.directory / f"{name}.out"
+        with log.open("a") as errors, said.open("a") as output:
+            command = [sys.executable, "-m", "tests.broker.kills.parties", name, *words]
+            self.running[name] = subprocess.Popen(command, stdout=output, stderr=errors, text=True, cwd=ROOT)
+        self.starts += 1
+
+    def told(self, name: str) -> str:
+        return (self.directory / f"{name}.log").read_text()[-3000:]
+
+    def has_spoken(self, name: str) -> bool:
+        """Whether the broker listens, or the subscriber has subscribed."""
+        return bool((self.directory / f"{name}.out").read_text())
+
+    def kill(self, name: str) -> None:
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
+    def lines(self, name: str) -> list[tuple[int, str]]:
+        """Numbers and ids of a log, without a last line that a kill cut."""
+        path = self.directory / name
+        if not path.exists():
+            return []
+        whole = path.read_text().rpartition("\n")[0]
+        return [(int(number), id) for number, id in (line.split() for line in whole.splitlines())]
+
+    def wait(self, condition: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not condition():
+            assert time.monotonic() < deadline, f"{what} did not happen: {[self.told(name) for name in self.running]}"
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.running["broker"].wait(0.01)  # or until it dies
+
+    def progress(self, more: int) -> None:
+        """Wait until so many more were acknowledged, or all."""
+        wanted = min(self.total, len(self.lines("published")) + more)
+        self.wait(lambda: len(self.lines("published")) >= wanted, f"{more} more acknowledgements")
+
+    def finish(self) -> None:
+        """Let everything be published and received."""
+        self.wait(lambda: len(self.lines("published")) >= self.total, "publishing all")
+        self.wait(lambda: {n for n, _ in self.lines("received")} >= set(range(self.total)), "receiving all")
+
+    def audit(self) -> None:
+        published, received = self.lines("published"), self.lines("received")
+        assert [number for number, _ in published] == list(range(self.total))
+        first: dict[int, str] = {}
+        for number, id in received:
+            assert first.setdefault(number, id) == id, f"{number} came as {id} and as {first[number]}"
+        assert {number: id for number, id in published if number in first} == first, "phantoms, or other ids"
+        lost = set(range(self.total)) - set(first)
+        assert not lost, f"acknowledged and never received: {sorted(lost)}"
+        assert list(first) == sorted(first), "not in the publisher's order"
+
+
+def kills(world: World, random: Random, rounds: int) -> None:
+    """Kill, or stop for a while, one or two of the three, again and again."""
+    for _ in range(rounds):
+        world.progress(random.randrange(1, 30))
+        victims = random.sample(["broker", "publisher", "subscriber"], random.choice((1, 1, 2)))
+        if random.random() < 0.15 and victims == ["subscriber"]:
+            os.kill(world.running["subscriber"].pid, signal.SIGSTOP)
+            world.progress(20)
+            os.kill(world.running["subscriber"].pid, signal.SIGCONT)
+            continue
+        for name in victims:
+            world.kill(name)
+        for name in victims:
+            world.start(name)
