@@ -3,6 +3,8 @@
     journal     entries appended by one thread with so many in flight, committed by another: rate, and syncs per 1,000
     recovery    a journal of a gigabyte is opened after a kill, by a process of its own: seconds, and memory at most
 
+    rates, backlog, beside    a broker and its clients: see `durability_broker`
+
     python -m benchmarks.durability [--part journal] [--quick] [--directory DIR]
 
 A part is a function in `PARTS` that adds tables and figures to the report.
@@ -21,6 +23,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.durability_broker import backlog, beside, rates
 from benchmarks.harness import Report
 from contrada import Region
 from contrada.forwarding.codec.msgpack import encode_notification
@@ -171,7 +174,13 @@ def recovery(report: Report, directory: Path, quick: bool) -> None:
         report.target(f"memory for {what}", row["memory at most, MB"], 200, at_least=False, unit="MB")
 
 
-PARTS: dict[str, Callable[[Report, Path, bool], None]] = {"journal": journal, "recovery": recovery}
+PARTS: dict[str, Callable[[Report, Path, bool], None]] = {
+    "journal": journal,
+    "recovery": recovery,
+    "rates": rates,
+    "backlog": backlog,
+    "beside": beside,
+}
 
 
 def main() -> int:

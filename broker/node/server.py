@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 import signal
+import sys
 import threading
 from contextlib import suppress
 from importlib import import_module
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from contrada.spatial.road.network import RoadNetwork
 
 log = logging.getLogger("contrada.broker")
+
+_SWITCH = 0.0005  # seconds that a thread beside the loop may go on while the loop waits
 
 
 class Broker:
@@ -181,10 +184,10 @@ def _tell_progress(progress: Progress) -> None:
 
 
 def _tune_process() -> None:
-    """Make the process a server's: room for many connections, and a garbage collector that seldom runs.
+    """Make the process a server's: room for many connections, and a loop that other threads do not keep waiting.
 
-    It would find next to nothing (only closed sessions are cyclic), and a full pass over a large table is a pause of
-    many milliseconds.
+    Nor does the garbage collector, which seldom runs: it would find next to nothing (only closed sessions are cyclic),
+    and a full pass over a large table is a pause of many milliseconds.
     """
     with suppress(ImportError):  # not every system limits open files in this way
         import resource
@@ -192,6 +195,7 @@ def _tune_process() -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft != hard:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    sys.setswitchinterval(_SWITCH)
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
