@@ -129,10 +129,12 @@ class Gateway:
 
     # ------------------------------------------------------------------ what they do
 
-    async def publish(self, notifications: Sequence[Mapping[str, object]]) -> list[NotificationId]:
-        """Publish, and return the ids once the broker has accepted all of them."""
+    async def publish(
+        self, notifications: Sequence[Mapping[str, object]], *, durable: bool = False
+    ) -> list[NotificationId]:
+        """Publish, and return the ids once the broker has accepted all of them, or has them on disk."""
         try:
-            ids = await self.publisher.publish_many(notifications, timeout=self.settings.timeout)
+            ids = await self.publisher.publish_many(notifications, durable=durable, timeout=self.settings.timeout)
         except (ContradaError, TimeoutError):
             self.metrics.refused.inc()
             raise
@@ -147,7 +149,14 @@ class Gateway:
         text = wish.filter
         expression = text if len(text) < _LARGE else await asyncio.to_thread(parse, text)
         subscription = await self.subscriber.subscribe(
-            expression, policy=policy, window=wish.window, queue=wish.queue, timeout=self.settings.timeout
+            expression,
+            policy=policy,
+            window=wish.window,
+            queue=wish.queue,
+            durable=f"gateway/{visitor.name}/{wish.durable}" if wish.durable else None,
+            since=wish.since,
+            ack="manual" if wish.durable else "auto",
+            timeout=self.settings.timeout,
         )
         stream = Stream(subscription, wish, visitor.name, door)
         self.streams[subscription.id] = stream

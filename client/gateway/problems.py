@@ -39,6 +39,7 @@ _CODES: Final = {
     Code.FLOW: "limit",
     Code.UNKNOWN: "unknown",
     Code.SHUTTING_DOWN: "no-broker",
+    Code.STORAGE: "not-available",
 }
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contrada.broker.protocol.wire import Policy
 from contrada.client.gateway.problems import Problem
+from contrada.client.gateway.resuming import SEARCH, Resuming
 from contrada.client.gateway.views import View, Viewer
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 BATCH: Final = 256
 DEFAULT_WINDOW: Final = 1000
+_NAME: Final = 100  # characters of the name of a durable subscription
 
 
 class Wish(NamedTuple):
@@ -32,17 +34,23 @@ class Wish(NamedTuple):
     window: int = DEFAULT_WINDOW
     queue: int = 0
     view: View = View()
+    durable: str = ""  # its name at the broker, which keeps what was not acknowledged
+    since: str | None = None  # where a new durable one begins: None, or "all"
 
     @classmethod
-    def of(cls, given: dict[str, Any], largest_window: int) -> Wish:
+    def of(cls, given: dict[str, Any], largest_window: int, *, may_be_durable: bool = False) -> Wish:
         """Check what was asked for, by query or message."""
         text = given.get("filter")
         if not isinstance(text, str) or not text.strip():
             raise Problem("bad-request", "a subscription needs a filter, as in filter=wind > 90")
-        if given.get("durable"):
-            raise Problem(
-                "not-available", "durable subscriptions are not carried by the gateway: use the client library"
-            )
+        durable = given.get("durable") or ""
+        if durable and not may_be_durable:
+            raise Problem("not-available", "only Server-Sent Events are durable here: GET /v1/subscribe?durable=NAME")
+        if type(durable) is not str or len(durable) > _NAME or not durable.isprintable():
+            raise Problem("bad-request", f"durable is a name of at most {_NAME} characters")
+        since = given.get("since") or None
+        if since not in (None, "all") or (since and not durable):
+            raise Problem("bad-request", "since is `all`, of a durable subscription")
         try:
             policy = Policy(given.get("policy") or Policy.DROP_OLDEST)
         except ValueError:
@@ -60,7 +68,7 @@ class Wish(NamedTuple):
             if not (0 if name == "queue" else 1) <= number <= most:
                 raise Problem("limit", f"{name} is at most {most} here, not {number}")
             numbers.append(number)
-        return cls(text, policy, numbers[0], numbers[1], View.of(given))
+        return cls(text, policy, numbers[0], numbers[1], View.of(given), durable, since)
 
 
 class Stream:
@@ -75,21 +83,28 @@ class Stream:
         self.delivered = 0
         self.idle = False  # whether nothing came while `batch` last waited
         self.viewer = Viewer(wish.view)
+        self.resuming: Resuming | None = None  # of a durable one
         self._dropped = 0
         self._interruptions = 0
 
     async def batch(self, timeout: float | None = None) -> Sequence[Notification]:
         """Wait for notifications: at least one, and those that are there; none when time is up. Its view is applied."""
         subscription = self.subscription
+        if self.resuming is not None and self.resuming.searching:
+            timeout = SEARCH
         self.idle = False
         try:
             batch = [await subscription.get(timeout)]
         except TimeoutError:
             self.idle = True
+            if self.resuming is not None:
+                found = self.resuming.arrived(())
+                self.delivered += len(found)
+                return found
             return []
         more = min(BATCH - 1, subscription.pending)
         batch.extend([await subscription.get() for _ in range(more)])  # there already: does not wait
-        chosen = self.viewer.select(batch)
+        chosen = self.viewer.select(batch if self.resuming is None else self.resuming.arrived(batch))
         self.delivered += len(chosen)
         return chosen
 
@@ -116,6 +131,7 @@ class Stream:
             "filter": self.wish.filter,
             "owner": self.owner,
             "door": self.door,
+            "durable": self.wish.durable,
             "since": self.since,
             "delivered": self.delivered,
             "skipped": self.viewer.skipped,

@@ -52,7 +52,7 @@ def openapi() -> dict[str, Any]:
             "post": operation(
                 "Publish",
                 "publish",
-                [_parameter("geometry"), _parameter("ids", enum=["true", "false"])],
+                [_parameter("geometry"), *(_parameter(name, enum=["true", "false"]) for name in ("ids", "durable"))],
                 {"application/json": {"schema": published}},
                 requestBody={"required": True, "content": bodies},
             )
@@ -64,7 +64,7 @@ def openapi() -> dict[str, Any]:
                 [
                     *subscribe,
                     *(_parameter(name, "integer") for name in ("window", "queue", "rate")),
-                    _parameter("bounds"),
+                    *(_parameter(name) for name in ("bounds", "durable", "since")),
                 ],
                 {"text/event-stream": {"schema": {"type": "string"}}},
             )

@@ -15,6 +15,7 @@ from contrada.client.gateway.http.guard import SECURITY_HEADERS, bearer, check_h
 from contrada.client.gateway.http.websocket import WebSocketConnection
 from contrada.client.gateway.problems import MEDIA_TYPE, Problem, problem_of
 from contrada.client.gateway.rendering import event, notification_event
+from contrada.client.gateway.resuming import Resuming
 from contrada.client.gateway.settings import host_and_port
 from contrada.client.gateway.streams import Wish
 from contrada.errors import ContradaError
@@ -103,7 +104,7 @@ class HttpDoor:
         visitor_of(request).require(Role.PUBLISH)
         geometry = request.query.get("geometry", "area")
         form = form_of(request.content_type, request.headers)
-        published = _Published(self._gateway)
+        published = _Published(self._gateway, durable=request.query.get("durable") == "true")
         if form is Form.LINES:
             lines = LineReader(geometry, self._gateway.settings.line_bytes)
             try:
@@ -125,11 +126,13 @@ class HttpDoor:
         visitor = visitor_of(request)
         visitor.require(Role.SUBSCRIBE)
         gateway = self._gateway
-        if request.headers.get("Last-Event-ID"):
-            raise Problem("not-available", "Last-Event-ID resumes durable subscriptions, which the gateway has not yet")
-        wish = Wish.of(dict(request.query), gateway.settings.window)
+        wish = Wish.of(dict(request.query), gateway.settings.window, may_be_durable=True)
+        last_event = request.headers.get("Last-Event-ID") or request.query.get("last-event-id", "")
+        if last_event and not wish.durable:
+            raise Problem("not-available", "Last-Event-ID resumes durable subscriptions: give it a name, durable=NAME")
         async with gateway.connection():
             stream = await gateway.open_stream(wish, visitor, "sse")
+            stream.resuming = Resuming(last_event) if wish.durable else None
             try:
                 headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", **SECURITY_HEADERS}
                 origin = request.headers.get("Origin")
@@ -162,6 +165,8 @@ class HttpDoor:
                 alive = b": alive\n\n" if stream.idle and not told else b""
                 if texts or told or alive:
                     await response.write(b"".join([texts.encode(), alive, *told]))
+                if stream.resuming is not None:
+                    stream.resuming.written(batch)
             await response.write(event("bye", {"why": "the gateway is stopping"}))
         except ContradaError as error:
             await response.write(event("problem", problem_of(error).document()))
@@ -181,8 +186,9 @@ class HttpDoor:
 class _Published:
     """What one request has published so far."""
 
-    def __init__(self, gateway: Gateway) -> None:
+    def __init__(self, gateway: Gateway, *, durable: bool) -> None:
         self._gateway = gateway
+        self._durable = durable
         self._waiting: list[Mapping[str, object]] = []
         self._ids: list[str] | None = []
         self.count = 0
@@ -211,7 +217,7 @@ class _Published:
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
-        ids = await self._gateway.publish(waiting)
+        ids = await self._gateway.publish(waiting, durable=self._durable)
         self.count += len(ids)
         if self._ids is not None:
             self._ids += map(str, ids)
