@@ -11,7 +11,7 @@ are searched in take them one by one; so do points, which become objects only if
     TIME           int64, microseconds since 1970 in UTC
     STRING         `Text`: offsets (n + 1) into UTF-8 bytes
     POINT          float64 (n, 2): x and y, as a Point would have them
-    REGION,
+    REGION, LINE,
     GEOTEXT        a list of objects; what stands where the attribute is absent is not read
 """
 

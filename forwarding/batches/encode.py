@@ -43,6 +43,7 @@ KIND: Final = {
     Kind.TIME: layout.TIME,
     Kind.POINT: layout.POINT,
     Kind.REGION: layout.REGION,
+    Kind.LINE: layout.REGION,  # the type of regions is asked about lines too
     Kind.GEOTEXT: layout.GEOTEXT,
 }
 OPERATOR: Final = {

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.values import Value
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Box, Region
+    from contrada.spatial.lines.line import Line
     from contrada.spatial.textual.geotext import GeoText
 
 
@@ -133,11 +134,11 @@ def region(value: object) -> Region:
     return cast("Region", value)
 
 
-def shape(value: object) -> Point | Region:
-    """A decoded value, if it is a point or a region."""
-    if not is_spatial(value) or kind_of(cast("Value", value)) not in (Kind.POINT, Kind.REGION):
-        raise CodecError(f"a point or region is needed, not {describe(value)}")
-    return cast("Point | Region", value)
+def shape(value: object) -> Point | Line | Region:
+    """A decoded value, if it is a point, a line or a region."""
+    if not is_spatial(value) or kind_of(cast("Value", value)) not in (Kind.POINT, Kind.LINE, Kind.REGION):
+        raise CodecError(f"a point, line or region is needed, not {describe(value)}")
+    return cast("Point | Line | Region", value)
 
 
 def make_geotext(keywords: object, place: object, limits: Limits) -> GeoText:

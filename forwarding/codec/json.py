@@ -45,7 +45,11 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.values import Value
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
+    from contrada.spatial.lines.line import Line
     from contrada.spatial.textual.geotext import GeoText
+
+
+_GEOMETRIES: Final = ("Point", "LineString", "MultiLineString", "Polygon", "MultiPolygon")
 
 
 def notification_to_json(notification: Mapping[str, object]) -> str:
@@ -127,6 +131,12 @@ def _to_plain(value: Value) -> object:
         }
     if kind is Kind.POINT:
         return {"type": "Point", "coordinates": list(cast("Point", value))}
+
+    if kind is Kind.LINE:
+        paths = [part.tolist() for part in cast("Line", value).parts]
+        if len(paths) == 1:
+            return {"type": "LineString", "coordinates": paths[0]}
+        return {"type": "MultiLineString", "coordinates": paths}
 
     from contrada.spatial.geometry.region import Box
 
@@ -236,12 +246,12 @@ def _time(text: object) -> datetime:
     return cast("datetime", check_value(time)[1])
 
 
-def _geometry(plain: object, limits: Limits) -> Point | Region:
-    """A GeoJSON geometry, judged by Point and Region."""
-    if type(plain) is not dict or plain.get("type") not in ("Point", "Polygon", "MultiPolygon"):
-        raise CodecError(
-            "a JSON object as value is a Time, a Point, a Polygon or MultiPolygon, or a Feature with keywords"
-        )
+def _geometry(plain: object, limits: Limits) -> Point | Line | Region:
+    """A GeoJSON geometry, judged by Point, Line and Region."""
+    if type(plain) is not dict or plain.get("type") not in _GEOMETRIES:
+        raise CodecError(f"a JSON object as value is a Time, a {', a '.join(_GEOMETRIES)}, or a Feature with keywords")
+    if plain["type"].endswith("LineString"):
+        return _line(plain, limits)
     if plain["type"] == "Point":
         from contrada.spatial.geometry.point import Point
 
@@ -262,6 +272,17 @@ def _geometry(plain: object, limits: Limits) -> Point | Region:
     if corners != region:
         raise CodecError("a Polygon with a bbox that is not itself that box: leave the bbox out")
     return corners
+
+
+def _line(plain: dict[str, Any], limits: Limits) -> Line:
+    from contrada.spatial.lines.line import Line
+
+    parts = _members(plain, "type", "coordinates")[1]
+    listed = parts if type(parts) is list else []
+    vertices = len(listed) if plain["type"] == "LineString" else sum(len(p) for p in listed if type(p) is list)
+    if vertices > limits.vertices:
+        raise CodecError(f"a line of {vertices} vertices, more than the limit of {limits.vertices}")
+    return Line({"type": plain["type"], "coordinates": parts})
 
 
 def _vertices(parts: object) -> int:

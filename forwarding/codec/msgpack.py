@@ -5,7 +5,7 @@
     constraint    [name, operator, operand], or [name, "exists"], [name, "not exists"]
     operand       a value; for `in` an array of values; for `matches` and `not matches` [keywords, region or nil];
                   for `similar` and `not similar` [keywords, point, alpha, tau]; for `within` and `beyond`
-                  [distance, point or region], with "m" behind for metres
+                  [distance, point, line or region], with "m" behind for metres
     value         msgpack's own bool, int, float64 and str; and ext types, doubles little-endian:
                   -1 time      msgpack's timestamp
                    1 point     x y
@@ -14,6 +14,7 @@
                    4 geotext   msgpack [point or box, keywords]
                    5 compound  a region of several rings: how many; then of each ring how many vertices it has, negative
                                for a hole of the last shell before it; then x y of each vertex, rings unclosed
+                   6 line      how many parts; then of each how many vertices it has; then x y of each vertex
 
 Encoding raises `InvalidValue` for what no notification may hold. Decoding trusts nothing: `Limits` bound every size, a
 region is validated anew, repeated names are refused, and whatever is wrong raises `CodecError` with the reason and
@@ -64,12 +65,14 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.values import Value
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Box, Region
+    from contrada.spatial.lines.line import Line
     from contrada.spatial.textual.geotext import GeoText
 
 POINT: Final = 1
 REGION: Final = 2
 BOX: Final = 3
 GEOTEXT: Final = 4
+LINE: Final = 6
 COMPOUND: Final = 5
 
 _PAIR: Final = struct.Struct("<2d")
@@ -193,6 +196,11 @@ def _encode_ext(value: object) -> msgpack.ExtType:
         text = cast("GeoText", value)
         return msgpack.ExtType(GEOTEXT, _pack([text.place, sorted(text.keywords)]))
 
+    if kind is Kind.LINE:
+        vertices = cast("Line", value).parts
+        head = struct.pack(f"<{1 + len(vertices)}d", len(vertices), *map(len, vertices))
+        return msgpack.ExtType(LINE, head + b"".join(part.astype("<f8", copy=False).tobytes() for part in vertices))
+
     from contrada.spatial.geometry.region import Box
 
     shape = cast("Region", value)
@@ -290,6 +298,8 @@ def _decode_ext(code: int, data: bytes, limits: Limits) -> Value:
             return Region(np.frombuffer(data, "<f8").reshape(-1, 2))
         if code == COMPOUND and len(data) % 8 == 0:
             return _decode_compound(data, limits)
+        if code == LINE and len(data) % 8 == 0:
+            return _decode_line(data, limits)
         if code == GEOTEXT:
             options = _options(limits) | {"ext_hook": _decode_place}  # a place holds no geotext in turn
             place, keywords = parts(msgpack.unpackb(data, **options), "geotext", 2)
@@ -297,6 +307,25 @@ def _decode_ext(code: int, data: bytes, limits: Limits) -> Value:
         return _decode_place(code, data)
     except InvalidValue as error:
         raise CodecError(str(error)) from None
+
+
+def _decode_line(data: bytes, limits: Limits) -> Line:
+    import numpy as np
+
+    from contrada.spatial.lines.line import Line
+
+    numbers = np.frombuffer(data, "<f8")
+    parts = float(numbers[0]) if len(numbers) else 0.0
+    if not 1 <= parts < len(numbers) or not parts.is_integer():
+        raise CodecError("a line that does not say how many parts it has")
+    first = 1 + int(parts)
+    counts, coords = numbers[1:first], numbers[first:]
+    if len(coords) > 2 * limits.vertices:
+        raise CodecError(f"a line of {len(coords) // 2} vertices, more than the limit of {limits.vertices}")
+    if not (counts >= 2).all() or (counts != np.floor(counts)).any() or 2 * counts.sum() != len(coords):
+        raise CodecError("a line whose parts have other vertices than it says")
+    ends = np.cumsum(counts).astype(np.int64)
+    return Line.of_parts(np.split(coords.reshape(-1, 2), ends[:-1]))
 
 
 def _decode_compound(data: bytes, limits: Limits) -> Region:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _ALL_KINDS = frozenset(Kind)
 _ABSENT: Final = [(None, AbsentDomain())]
-_ONE_KIND = {kind: frozenset((kind,)) for kind in Kind} | {Kind.REGION: frozenset((Kind.POINT, Kind.REGION))}
+_ONE_KIND = {kind: frozenset((kind,)) for kind in Kind} | {Kind.REGION: frozenset((Kind.POINT, Kind.REGION, Kind.LINE))}
 
 
 def covers(f: Filter, g: Filter, budget: CoveringBudget = UNLIMITED) -> bool:

@@ -28,6 +28,7 @@ from contrada.forwarding.language.values import Kind
 from contrada.spatial.distance.near import near_on_earth
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
+from contrada.spatial.lines.line import Line
 from contrada.spatial.relations.relate import relate
 from contrada.spatial.relations.relation import DISJOINT, INTERSECTS, Relation
 
@@ -37,10 +38,11 @@ if TYPE_CHECKING:
     from contrada.forwarding.covering.budget import CoveringBudget
     from contrada.forwarding.language.constraint import Constraint
 
-Grown: TypeAlias = "tuple[Point | Region, float, str]"  # a shape, a length and its unit
+Grown: TypeAlias = "tuple[Point | Line | Region, float, str]"  # a shape, a length and its unit
 
 _APART: Final = 1 << DISJOINT
 _WITHIN: Final = Relation.INSIDE.mask | Relation.COVERED_BY.mask | Relation.EQUALS.mask
+_LINE_IN: Final = Relation.INSIDE.mask | Relation.COVERED_BY.mask
 _CENTIMETRE: Final = 0.01  # metres, far above what distances on the Earth are wrong by
 _ROUNDING: Final = 1e-12  # far above the errors of the few operations that a distance takes, relative to its terms
 
@@ -105,15 +107,21 @@ def is_part(inner: Grown, outer: Grown, budget: CoveringBudget) -> bool:
         return _is_in_convex(a, near, b, far)
     if near > far:
         return False
-    budget.spend(0, len(_vertices(a)) + len(cast("Region", b)))
+    if not isinstance(b, Region):
+        return False
+    budget.spend(0, len(_vertices(a)) + len(b))
+    if isinstance(a, Line):
+        return relate(a, b).mask & _LINE_IN != 0
     return relate(a, b).mask & (INTERSECTS if isinstance(a, Point) else _WITHIN) != 0
 
 
-def _vertices(shape: Point | Region) -> list[list[float]]:
+def _vertices(shape: Point | Line | Region) -> list[list[float]]:
+    if isinstance(shape, Line):
+        return [vertex for part in shape.parts for vertex in part.tolist()]
     return [[shape.x, shape.y]] if isinstance(shape, Point) else shape.coords.tolist()
 
 
-def _is_in_convex(a: Point | Region, near: float, b: Point | Box, far: float) -> bool:
+def _is_in_convex(a: Point | Line | Region, near: float, b: Point | Box, far: float) -> bool:
     """As `is_part`: the distance from what is convex is largest at a vertex."""
     x1, y1, x2, y2 = b.bounds
     if near <= far:

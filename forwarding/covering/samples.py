@@ -156,9 +156,15 @@ def _over(point: Point) -> Iterator[Region]:
 def _around(distance: Distance) -> Iterator[Point]:
     """Yield points of the shape, some that are nearly as far away as the distance goes, and some beyond it."""
     from contrada.spatial.geometry.point import Point
+    from contrada.spatial.lines.line import Line
 
     shape, reach = distance.of, distance.length / _METRES_PER_DEGREE if distance.unit else distance.length
-    corners = [[shape.x, shape.y]] if isinstance(shape, Point) else shape.coords[[0, len(shape) // 2]].tolist()
+    if isinstance(shape, Point):
+        corners = [[shape.x, shape.y]]
+    elif isinstance(shape, Line):
+        corners = shape.parts[0][[0, -1]].tolist()
+    else:
+        corners = shape.coords[[0, len(shape) // 2]].tolist()
     x1, y1, x2, y2 = shape.bounds
     places = [*corners, (x1 - 0.999 * reach, y1), (x2 + 0.999 * reach, y2), (x1, y1 - 0.999 * reach)]
     places += [(x2, y2 + 0.999 * reach), (x1 - 2 * reach - 1, y1), (x2 + 2 * reach + 1, y2 + 2 * reach + 1)]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _OF_POINTS: Final = Relation.INSIDE.mask | Relation.MEETS.mask | Relation.DISJOINT.mask
 _REFUSALS: Final = (Operator.NOT_MATCHES, Operator.NOT_SIMILAR)
+_OF_LINES: Final = _OF_POINTS | Relation.COVERED_BY.mask | Relation.OVERLAPS.mask
 _WITHIN: Final = Relation.INSIDE.mask | Relation.COVERED_BY.mask | Relation.EQUALS.mask
 
 
@@ -45,8 +46,8 @@ def spatial_domain(kind: Kind, constraints: list[Constraint], budget: CoveringBu
         domain_of_texts = GeotextDomain(constraints)
         refused = [cast("Negated", c.value).operand for c in constraints if c.op in _REFUSALS]
         return None if any(domain_of_texts.asks(each, budget) for each in refused) else domain_of_texts
-    possible = _OF_POINTS if kind is Kind.POINT else relation.ALL
-    if kind is Kind.POINT and any(constraint.at_point for constraint in constraints):
+    possible = {Kind.POINT: _OF_POINTS, Kind.LINE: _OF_LINES}.get(kind, relation.ALL)
+    if kind is not Kind.REGION and any(constraint.at_point for constraint in constraints):
         return None
     masks: dict[Region, int] = {}
     for constraint in constraints:

@@ -106,6 +106,10 @@ class Attribute:
         """The interiors intersect, and each reaches outside the other."""
         return self._filter(Operator.OVERLAPS, region)
 
+    def crosses(self, region: Region | Any) -> Filter:
+        """The value, a line, has points in the region's interior and outside: another word for `overlaps`."""
+        return self._filter(Operator.OVERLAPS, region)
+
     def equals(self, region: Region | Any) -> Filter:
         """The value is the same set of points."""
         return self._filter(Operator.EQUALS, region)

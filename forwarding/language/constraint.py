@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.values import Value
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
+    from contrada.spatial.lines.line import Line
     from contrada.spatial.relations.relate import Discretization
     from contrada.spatial.textual.geotext import GeoText
 
@@ -129,7 +130,7 @@ class Constraint:
 
     `kind` is the kind of value the constraint speaks of; `None` for `exists`, `not exists` and `in`, which may hold on
     several. A constraint of kind REGION also holds on points, which are inside, meet or are disjoint from a region, or
-    so far away from it.
+    so far away from it, and on lines (`spatial.lines.relating`).
     """
 
     __slots__ = ("kind", "name", "op", "value")
@@ -151,6 +152,8 @@ class Constraint:
                 op, operand = _plainer(op, cast("str", operand))
             elif kind is Kind.POINT and op.mask:
                 op, kind, operand = _at_point(op, cast("Point", operand))
+            elif kind is Kind.LINE:
+                op, kind, operand = _at_line(op, cast("Line", operand))
             _set_name(self, check_name(name))
         except InvalidValue as error:
             raise InvalidValue(f"constraint {name} {op}: {error}") from None
@@ -183,7 +186,7 @@ class Constraint:
         if op is Operator.IN:
             return value in cast("ValueSet", self.value)
         kind = kind_of(value)
-        if kind is not self.kind and not (kind is Kind.POINT and self.kind is Kind.REGION):
+        if kind is not self.kind and not (self.kind is Kind.REGION and kind in (Kind.POINT, Kind.LINE)):
             return False
         if op in _POSITIVE:
             return not self.opposite.holds(value, discretization=discretization, roads=roads)
@@ -193,8 +196,9 @@ class Constraint:
             from contrada.spatial.relations.relate import EXACT, relate
 
             if self.at_point:
-                found = relate(cast("Point", self.value), cast("Region", value)).converse
-                return kind is Kind.REGION and bool(op.mask & found.mask)
+                if kind is not Kind.REGION:
+                    return False
+                return bool(op.mask & relate(cast("Point", self.value), cast("Region", value)).converse.mask)
             found = relate(cast("Region", value), cast("Region", self.value), discretization or EXACT)
             return bool(self.op.mask & found.mask)
         if op is Operator.CONTAINS:
@@ -331,7 +335,9 @@ def _region(op: Operator, value: object) -> tuple[Kind, Operand]:
     if isinstance(value, Region):
         return Kind.REGION, value
     shape = shape_of(value)
-    return (Kind.REGION if isinstance(shape, Region) else Kind.POINT), shape
+    if isinstance(shape, Region):
+        return Kind.REGION, shape
+    return Kind.POINT if is_point(shape) else Kind.LINE, cast("Operand", shape)
 
 
 def _at_point(op: Operator, point: Point) -> tuple[Operator, Kind, Operand]:
@@ -342,6 +348,13 @@ def _at_point(op: Operator, point: Point) -> tuple[Operator, Kind, Operand]:
     word, operand = found[0]
     kind_of(point)  # it is known for a point from now on
     return Operator(word), Kind.POINT if word == "=" else Kind.REGION, operand
+
+
+def _at_line(op: Operator, line: Line) -> tuple[Operator, Kind, Operand]:
+    """An operator, kind and operand that say what a relation to a line does: it is touched, or not."""
+    if op not in (Operator.INTERSECTS, Operator.DISJOINT):
+        raise InvalidValue("of a line one asks intersects, disjoint, within or beyond a distance, and nothing else")
+    return Operator.WITHIN if op is Operator.INTERSECTS else Operator.BEYOND, Kind.REGION, Distance(0.0, line)
 
 
 def _text_or_region(op: Operator, value: object) -> tuple[Kind, Operand]:

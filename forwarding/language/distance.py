@@ -19,6 +19,7 @@ from contrada.forwarding.language.lonlat import check_degrees
 if TYPE_CHECKING:
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
+    from contrada.spatial.lines.line import Line
 
 
 UNITS: Final = {"m": 1.0, "km": 1000.0}
@@ -34,7 +35,7 @@ class Distance:
     """
 
     length: float
-    of: Point | Region
+    of: Point | Line | Region
     unit: str = ""
 
     def __post_init__(self) -> None:
@@ -54,13 +55,13 @@ class Distance:
             object.__setattr__(self, "unit", METRES)
         object.__setattr__(self, "length", length)
 
-    def near(self, value: Point | Region) -> bool:
+    def near(self, value: Point | Line | Region) -> bool:
         """Whether a shape is at most the length away: exact in the plane, right to a millimetre on the Earth."""
         from contrada.spatial.distance.near import near, near_on_earth
 
         return near_on_earth(value, self.of, self.length) if self.unit else near(value, self.of, self.length)
 
-    def measure(self, value: Point | Region) -> float:
+    def measure(self, value: Point | Line | Region) -> float:
         """How far a shape is away, rounded; infinite beyond 10,000 km."""
         from contrada.spatial.distance.near import distance, distance_on_earth
 
@@ -79,14 +80,7 @@ class Distance:
 
     def order(self) -> tuple[object, ...]:
         """A key under which all operands are ordered."""
-        from contrada.spatial.geometry.point import Point
-
-        return (
-            self.unit,
-            self.length,
-            self.vertices,
-            [*self.of] if isinstance(self.of, Point) else self.of.coords.tolist(),
-        )
+        return (self.unit, self.length, self.vertices, self.of.wkt)
 
     @property
     def vertices(self) -> int:
@@ -96,17 +90,20 @@ class Distance:
         return 1 if isinstance(self.of, Point) else len(self.of)
 
 
-def shape_of(shape: Any) -> Point | Region:
-    """A point or region of whatever `Point.of` or `Region.of` takes; a pair of numbers is a point."""
+def shape_of(shape: Any) -> Point | Line | Region:
+    """A point, line or region of whatever `of` of these takes; a pair of numbers is a point."""
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
     from contrada.spatial.geometry.shapes import geometry_of
+    from contrada.spatial.lines.line import Line
 
     if shape is None:
-        raise InvalidValue("a distance is measured from a point or region")
-    if isinstance(shape, Region):
+        raise InvalidValue("a distance is measured from a point, line or region")
+    if isinstance(shape, Region | Line):
         return shape
     if isinstance(shape, tuple) and len(shape) == 2 and all(isinstance(each, Real) for each in shape):
         return Point(*shape)
     geometry = geometry_of(shape)
+    if geometry is not None and geometry.kind.endswith("LineString"):
+        return Line.of(shape)
     return Point.of(shape) if geometry is not None and geometry.kind == "Point" else Region.of(shape)

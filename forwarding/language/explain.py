@@ -86,7 +86,7 @@ def _verdict(
     holds = holds_in_degrees if degrees else Constraint.holds
     held = holds(constraint, value, discretization=discretization, roads=roads)
     wanted = constraint.kind
-    if wanted is not None and kind is not wanted and not (kind is Kind.POINT and wanted is Kind.REGION):
+    if wanted is not None and kind is not wanted and not (wanted is Kind.REGION and kind in (Kind.POINT, Kind.LINE)):
         return Verdict(constraint, False, f"the value {value!r} is a {_word(kind)}, and it asks for a {_word(wanted)}")
     if isinstance(constraint.value, Distance):
         return Verdict(constraint, held, _away(constraint, kind, value))

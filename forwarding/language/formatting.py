@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.operands import Scalar
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
+    from contrada.spatial.lines.line import Line
 
 PLAIN_NAME: Final = re.compile(r"[^\W\d][\w.-]*")
 RESERVED: Final = frozenset(("and", "or", "not"))
@@ -94,11 +95,14 @@ def format_length(distance: Distance) -> str:
     return format_number(distance.length) + (" m" if distance.unit else "")
 
 
-def format_shape(shape: Point | Region) -> str:
-    """A literal of a point or region."""
+def format_shape(shape: Point | Line | Region) -> str:
+    """A literal of a point, line or region."""
     from contrada.spatial.geometry.point import Point
+    from contrada.spatial.geometry.region import Region
 
-    return format_point(shape) if isinstance(shape, Point) else format_region(shape)
+    if isinstance(shape, Point):
+        return format_point(shape)
+    return format_region(shape) if isinstance(shape, Region) else shape.wkt
 
 
 def format_region(region: Region) -> str:

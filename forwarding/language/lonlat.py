@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.filter import Filter
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Box, Region
+    from contrada.spatial.lines.line import Line
 
 PLANE: Final = "plane"
 LONLAT: Final = "lonlat"
@@ -74,31 +75,57 @@ def region_in_degrees(region: Region) -> Region:
         raise InvalidValue(f"a region from longitude {x1:g} to {x2:g} goes around the Earth more than once")
 
     import shapely
-    from shapely import affinity
 
     from contrada.spatial.geometry.region import Region
 
-    whole = region.to_shapely()
+    kept = [each for each in _cut(region) if isinstance(each, shapely.Polygon) and each.area > 0]
+    return Region.of(kept[0] if len(kept) == 1 else shapely.MultiPolygon(kept))
+
+
+def line_in_degrees(line: Line) -> Line:
+    """As `region_in_degrees`, of a line."""
+    check_degrees(line)
+    x1, _, x2, _ = line.bounds
+    if x1 >= -180 and x2 <= 180:
+        return line
+
+    import shapely
+
+    from contrada.spatial.lines.line import Line
+
+    kept = [each for each in _cut(line) if isinstance(each, shapely.LineString) and each.length > 0]
+    return Line.of(kept[0] if len(kept) == 1 else shapely.MultiLineString(kept))
+
+
+def _cut(shape: Line | Region) -> list[Any]:
+    """The pieces of a shape between meridians of 180 degrees, each moved to where longitudes are."""
+    import shapely
+    from shapely import affinity
+
+    x1, _, x2, _ = shape.bounds
+    whole = shape.to_shapely()
     parts: list[Any] = []
     for turn in (-_AROUND, 0.0, _AROUND):
         west, east = -180 - turn, 180 - turn
         if x1 < east and x2 > west:
             cut = whole if west <= x1 and x2 <= east else shapely.clip_by_rect(whole, west, -90, east, 90)
             parts += shapely.get_parts(affinity.translate(cut, turn)).tolist()
-    kept = [part for part in parts if isinstance(part, shapely.Polygon) and part.area > 0]
-    return Region.of(kept[0] if len(kept) == 1 else shapely.MultiPolygon(kept))
+    return parts
 
 
 def value_in_degrees(value: Any) -> Any:
     """A value of a notification: places as above, others as they are."""
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
+    from contrada.spatial.lines.line import Line
     from contrada.spatial.textual.geotext import GeoText
 
     if isinstance(value, Point):
         return point_in_degrees(value)
     if isinstance(value, Region):
         return region_in_degrees(value)
+    if isinstance(value, Line):
+        return line_in_degrees(value)
     if isinstance(value, GeoText):
         check_degrees(value.place)
         if isinstance(value.place, Point) and (at := point_in_degrees(value.place)) is not value.place:
@@ -146,7 +173,7 @@ def _operand_in_degrees(constraint: Constraint) -> Any:
 
     value: Any = constraint.value
     if isinstance(value, Distance):
-        if not value.unit:
+        if not value.unit and value.length:
             raise InvalidValue("a distance in degrees means nothing: give it a unit, as in within 500 m of")
         of = value_in_degrees(value.of)
         return value if of is value.of else Distance(value.length, of, value.unit)

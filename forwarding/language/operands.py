@@ -37,7 +37,7 @@ def check_scalar(value: object) -> tuple[Kind, Scalar]:
         return Kind.STRING, value
     kind, checked = check_value(value)
     if kind not in COMPARABLE:
-        other = "equals" if kind is Kind.REGION else "matches"
+        other = {Kind.REGION: "equals", Kind.LINE: "intersects"}.get(kind, "matches")
         raise InvalidValue(f"=, != and in do not compare a {kind.name.lower()}: use {other}")
     if type(checked) is float and checked.is_integer() and INT_MIN <= checked <= INT_MAX:
         return kind, int(checked)

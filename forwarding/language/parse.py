@@ -47,12 +47,13 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.values import Value
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
+    from contrada.spatial.lines.line import Line
 
 _T = TypeVar("_T")
 
 MAX_DEPTH: Final = 64
 
-_OPERATORS: Final = {op.value: op for op in Operator}
+_OPERATORS: Final = {op.value: op for op in Operator} | {"crosses": Operator.OVERLAPS}  # as is said of lines
 _MASKED: Final = frozenset(op for op in Operator if op.mask)
 _COMPARE: Final = ("=", "!=", "<", "<=", ">", ">=")
 _WORDS: Final = tuple(op.value for op in Operator if op.value not in _COMPARE and " " not in op.value)
@@ -291,13 +292,27 @@ class _Parser:
         self._expect(")")
         return self._make(lambda: Point(x, y), start)
 
-    def _text_or_region(self, op: Operator) -> str | Region | Point:
+    def _text_or_region(self, op: Operator) -> str | Region | Point | Line:
         if self._tokens[self._at][:1] == '"':
             return self._string()
         return self._shape(expected="a string, POINT, POLYGON or BOX")
 
-    def _shape(self, op: Operator | None = None, expected: str = "POINT, POLYGON or BOX") -> Region | Point:
-        return self._point() if self._tokens[self._at].lower() == "point" else self._region(expected=expected)
+    def _shape(self, op: Operator | None = None, expected: str = "POINT, POLYGON or BOX") -> Region | Point | Line:
+        shape = self._tokens[self._at].lower()
+        if shape == "point":
+            return self._point()
+        return self._line() if shape.endswith("linestring") else self._region(expected=expected)
+
+    def _line(self) -> Line:
+        from contrada.spatial.lines.line import Line
+
+        start = self._at
+        if self._accept("multilinestring"):
+            parts = self._list("(", lambda: self._list("(", self._position, ")"), ")")
+        else:
+            self._expect("linestring")
+            parts = [self._list("(", self._position, ")")]
+        return self._make(lambda: Line.of_parts(parts), start)
 
     def _region(self, op: Operator | None = None, expected: str = "POLYGON or BOX") -> Region:
         from contrada.spatial.geometry.region import Region

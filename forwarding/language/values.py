@@ -8,6 +8,7 @@
 | TIME    | datetime with a time zone                             | datetime in UTC, microseconds    |
 | POINT   | Point                                                 | Point                            |
 | REGION  | Region, Box                                           | the same                         |
+| LINE    | Line                                                  | the same                         |
 | GEOTEXT | GeoText                                               | the same                         |
 
 A constraint never holds on a value of another kind, so a kind is also the first thing an index asks of a value. Values
@@ -18,7 +19,7 @@ Scalars are recognised by their exact type in one dictionary look-up. The spatia
 numba, so it is imported only when a value of an unknown type turns up.
 
 `take_value` is the border for what an application hands over, whether it publishes or matches: a GeoJSON mapping, a
-shapely geometry or anything else with a `__geo_interface__` becomes the Point or Region that it describes. Text stays
+shapely geometry or anything else with a `__geo_interface__` becomes the Point, Line or Region that it is. Text stays
 text: WKT is a string unless `Region.of` reads it. `check_value` is for what comes by wire, where a map is no value.
 """
 
@@ -37,9 +38,10 @@ if TYPE_CHECKING:
 
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
+    from contrada.spatial.lines.line import Line
     from contrada.spatial.textual.geotext import GeoText
 
-    Value: TypeAlias = bool | int | float | str | datetime | Point | Region | GeoText
+    Value: TypeAlias = bool | int | float | str | datetime | Point | Region | Line | GeoText
     Notification: TypeAlias = Mapping[str, Value]
 
 INT_MIN: Final = -(2**63)
@@ -51,7 +53,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Kind(IntEnum):
-    """The seven kinds of values, in the order in which mixed values are sorted."""
+    """The eight kinds of values, in the order in which mixed values are sorted."""
 
     BOOL = 0
     NUMBER = 1
@@ -60,6 +62,7 @@ class Kind(IntEnum):
     POINT = 4
     REGION = 5
     GEOTEXT = 6
+    LINE = 7
 
 
 def check_name(name: object) -> str:
@@ -179,6 +182,10 @@ def _own_shape(value: object) -> object:
     geometry = geometry_of(value)
     if geometry is None:
         raise InvalidValue("neither GeoJSON nor a shape")
+    if geometry.kind.endswith("LineString"):
+        from contrada.spatial.lines.line import Line
+
+        return Line.of(value)
     return Point.of(value) if geometry.kind == "Point" else Region.of(value)
 
 
@@ -231,13 +238,14 @@ def _check_unusual(value: object) -> tuple[Kind, Value]:
         kind = Kind.GEOTEXT
     else:
         from contrada.spatial.geometry.region import Region
+        from contrada.spatial.lines.line import Line
 
-        if not isinstance(value, Region):
+        if not isinstance(value, Region | Line):
             raise InvalidValue(
                 f"{_type_name(value)} is not a type of value: "
-                "use bool, int, float, str, datetime, Region, Point or GeoText"
+                "use bool, int, float, str, datetime, Region, Line, Point or GeoText"
             )
-        kind = Kind.REGION
+        kind = Kind.LINE if isinstance(value, Line) else Kind.REGION
     _CHECKS[type(value)] = (kind, None)
     return kind, cast("Value", value)
 

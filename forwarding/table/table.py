@@ -90,8 +90,8 @@ class ForwardingTable(Generic[InterfaceT]):
         geotext_index: str = DEFAULT,
         road_network: RoadNetwork | None = None,
         simplify: bool = True,
-        matching: str = DEFAULT_MATCHING,
         crs: str = PLANE,
+        matching: str = DEFAULT_MATCHING,
     ) -> None:
         if not isinstance(discretization, Discretization):
             raise InvalidValue(f"discretization is EXACT or a Uniform, not {discretization!r}")

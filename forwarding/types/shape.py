@@ -32,6 +32,7 @@ from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box
 from contrada.spatial.geometry.rings import IN, ON, locate
+from contrada.spatial.lines.line import Line, path_of_line
 from contrada.spatial.relations.relation import CONTAINS, DISJOINT, MEETS
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes, check_that
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.covering.budget import CoveringBudget
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.types.plugged import Settings
+    from contrada.forwarding.types.shares import Traffic
     from contrada.spatial.cr_tree.layout import Tree
     from contrada.spatial.relations.relate import Rings
 
@@ -129,7 +131,7 @@ class ShapeType(RegionType):
         check_lengths("distances", ring_arena.STATE_SIZE, state)
         blocks, edges, flags, lengths = rows[far].T
         ring_arena.guard_rings(arrays["paths.heap"].view(np.float64), state, blocks, edges, 1)
-        check_rows("distances: flags", flags, (searching.FILLED | searching.BEYOND | searching.POINT) + 1)
+        check_rows("distances: flags", flags, searching.METRES << 1)
         check_that("distances: a length that is none", np.ascontiguousarray(lengths).view(np.float64) >= 0)
         self._paths, self._far = GrowableArray.over(arrays["paths.heap"]), GrowableArray.over(rows)
         self._path_state = state
@@ -186,6 +188,8 @@ class ShapeType(RegionType):
 
     def search(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
         """Search both trees of each value's name."""
+        if Line in {*map(type, values)}:
+            return self._search_with_lines(names, values)
         if not self._reaches and not self._degrees:
             return super().search(names, values)
         answers: list[Ints | None] = self._search(names, values) if self._trees else [None] * len(names)
@@ -196,6 +200,36 @@ class ShapeType(RegionType):
             answers[place] = found if before is None else np.concatenate((before, found))
         self._learn_search(names, values, answers)
         return answers
+
+    def _search_with_lines(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """As `search`, of values some of which are lines: what their boxes meet is decided one by one."""
+        answers: list[Ints | None] = [None] * len(names)
+        others = [place for place, value in enumerate(values) if type(value) is not Line]
+        found = self.search([names[place] for place in others], [values[place] for place in others])
+        for place, answer in zip(others, found, strict=True):
+            answers[place] = answer
+        for place, value in enumerate(values):
+            if type(value) is Line:
+                parts = [part for _, part in self._search_far([names[place]], [value])]
+                if names[place] in self._trees:
+                    parts.append(self._related_to(value, self._trees[names[place]].tree))
+                answers[place] = np.concatenate(parts) if parts else None
+        return answers
+
+    def _related_to(self, line: Line, tree: Tree) -> Ints:
+        """The posted relations that a line satisfies."""
+        size = int(tree.state[c.CONSTRAINTS])
+        out, slots, stack = np.empty(size + c.CHUNK, np.int64), np.empty(size, np.int64), searching.stack_size(tree)
+        box = path_of_line(line)[1][-1]
+        certain, met = searching.split_by_box(tree, box, np.empty(stack, np.int64), out, 0, slots)
+        near = [h for h in tree.constraint[slots[:met], c.ID].tolist() if self._holds(h, line)]
+        return np.concatenate((out[:certain], np.array(near, np.int64)))
+
+    def _learn_value(self, traffic: Traffic, value: Any, found: list[int]) -> None:
+        if type(value) is Line:
+            traffic.meet(value.bounds, found, len(value))
+        else:
+            super()._learn_value(traffic, value, found)
 
     def _add_other_sides(self, names: Sequence[int], values: Sequence[Any], answers: list[Ints | None]) -> None:
         """Let points on the 180th meridian be on both sides of it (lonlat.py says how)."""
@@ -265,7 +299,15 @@ class ShapeType(RegionType):
         return self._on_its_side(found, value)
 
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
-        """Decide the pairs of relations in one call, and those of distances in another."""
+        """Decide the pairs of relations in one call, those of distances in another, and those of lines one by one."""
+        if Line in {*map(type, values)}:
+            lined = np.array([type(value) is Line for value in values])[numbers]
+            held = np.empty(len(numbers), np.bool_)
+            held[lined] = PlainType.holds(self, numbers[lined], handles[lined], values)
+            if not lined.all():
+                rest = [None if type(value) is Line else value for value in values]
+                held[~lined] = self.holds(numbers[~lined], handles[~lined], rest)
+            return held
         far = self._records.flags[handles] & _FAR != 0
         if not far.any():
             return self._relate(numbers, handles, values)
@@ -369,8 +411,8 @@ def _locate_pairs(
 
 
 def _flags(op: Operator, distance: Distance) -> int:
-    of = searching.POINT if isinstance(distance.of, Point) else searching.FILLED
-    return of | searching.BEYOND * (op is Operator.BEYOND)
+    of = searching.POINT if isinstance(distance.of, Point) else 0 if isinstance(distance.of, Line) else searching.FILLED
+    return of | searching.BEYOND * (op is Operator.BEYOND) | searching.METRES * bool(distance.unit)
 
 
 def _grown(distance: Distance) -> Box:

@@ -11,19 +11,22 @@ from contrada.spatial.distance.planar import less, more, paths_near, point_near_
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.predicates import MAX_MAGNITUDE, MIN_MAGNITUDE
 from contrada.spatial.geometry.region import Region, ring_of
+from contrada.spatial.lines.line import Line, path_of_line
 
 if TYPE_CHECKING:
     from contrada.spatial.geometry.rings import Floats
 
 
-def path_of(shape: Point | Region) -> tuple[Floats, Floats, bool]:
+def path_of(shape: Point | Line | Region) -> tuple[Floats, Floats, bool]:
     """The vertices, the run boxes, and whether the shape is filled, as kernels take it (`planar`)."""
     if isinstance(shape, Point):
         return np.array(((shape.x, shape.y),) * 2), np.array((shape.bounds,)), False
+    if isinstance(shape, Line):
+        return *path_of_line(shape), False
     return *ring_of(shape), True
 
 
-def near(a: Point | Region, b: Point | Region, length: float) -> bool:
+def near(a: Point | Line | Region, b: Point | Line | Region, length: float) -> bool:
     """Whether the nearest points of two shapes are at most `length` apart, in the plane. Exact.
 
     >>> near(Point(0, 0), Point(3, 4), 5.0)
@@ -34,14 +37,14 @@ def near(a: Point | Region, b: Point | Region, length: float) -> bool:
     return paths_near(*path_of(a), *path_of(b), length)
 
 
-def near_on_earth(a: Point | Region, b: Point | Region, metres: float) -> bool:
+def near_on_earth(a: Point | Line | Region, b: Point | Line | Region, metres: float) -> bool:
     """As `near`, in degrees and metres: along the shortest way on WGS 84, right to a millimetre up to 1,000 km."""
     from contrada.spatial.distance.earth import paths_near_on_earth
 
     return paths_near_on_earth(*path_of(a), *path_of(b), metres)
 
 
-def distance_on_earth(a: Point | Region, b: Point | Region) -> float:
+def distance_on_earth(a: Point | Line | Region, b: Point | Line | Region) -> float:
     """How many metres the nearest points of two shapes are apart, to a hundredth; infinite beyond 10,000 km."""
     from contrada.spatial.distance.geodesic import LONGEST
 
@@ -59,7 +62,7 @@ def distance_on_earth(a: Point | Region, b: Point | Region) -> float:
     return round(high, 2)
 
 
-def distance(a: Point | Region, b: Point | Region) -> float:
+def distance(a: Point | Line | Region, b: Point | Line | Region) -> float:
     """How far the nearest points of two shapes are from each other, in the plane, rounded: for people to read."""
     import shapely
 

@@ -43,6 +43,7 @@ COLUMNS: Final = 4
 FILLED: Final = 1
 BEYOND: Final = 2
 POINT: Final = 4
+METRES: Final = 8
 
 _APART: Final = 1 << DISJOINT
 _CIRCLE: Final = 1 << MEETS
@@ -85,6 +86,42 @@ def stack_size(t: Tree) -> int:
     """How many nodes a search may have to come back to."""
     size: int = (t.node[t.state[c.ROOT], c.LEVEL] + 1) * c.CAPACITY
     return size
+
+
+@kernel
+def split_by_box(t: Tree, box: Floats, stack: Ints, out: Ints, count: int, slots: Ints) -> tuple[int, int]:
+    """Write ids of what is beyond for certain to out[count:], and the slots of what a box meets; both counts."""
+    boxes, node_of, entry_of, constraint_of = t.boxes, t.node, t.entry, t.constraint
+    x1, y1, x2, y2 = box[0], box[1], box[2], box[3]
+    stack[0] = t.state[c.ROOT]
+    size = 1
+    met = 0
+    while size > 0:
+        size -= 1
+        node = stack[size]
+        leaf = node_of[node, c.LEVEL] == 0
+        for i in range(node_of[node, c.COUNT]):
+            child = node_of[node, c.CHILDREN + i]
+            missed = (
+                boxes[node, i, 0] > x2 or boxes[node, i, 2] < x1 or boxes[node, i, 1] > y2 or boxes[node, i, 3] < y1
+            )
+            if not leaf:
+                if missed:
+                    count = list_copy(node_of, t.chunk, child, c.WHEN_DISJOINT, out, count)
+                else:
+                    stack[size] = child
+                    size += 1
+                continue
+            slot = entry_of[child, c.FIRST]
+            while slot >= 0:
+                if not missed:
+                    slots[met] = slot
+                    met += 1
+                elif constraint_of[slot, c.MASK] & _APART != 0:
+                    out[count] = constraint_of[slot, c.ID]
+                    count += 1
+                slot = constraint_of[slot, c.NEXT]
+    return count, met
 
 
 @kernel

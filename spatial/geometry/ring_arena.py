@@ -164,10 +164,10 @@ def in_one_part(heap: Floats, block: int) -> bool:
 
 
 @kernel
-def _sound_blocks(heap: Floats, blocks: Ints, edges: Ints) -> bool:
+def _sound_blocks(heap: Floats, blocks: Ints, edges: Ints, fewest: int) -> bool:
     """Whether what claims to be a compound region is one that kernels may follow."""
     for k in range(blocks.shape[0]):
-        if heap[blocks[k]] == MARK and not sound_rows(ring_xy(heap, blocks[k], edges[k])):
+        if heap[blocks[k]] == MARK and not sound_rows(ring_xy(heap, blocks[k], edges[k]), fewest):
             return False
     return True
 
@@ -187,7 +187,7 @@ def guard_rings(heap: Floats, state: Ints, blocks: Ints, edges: Ints, fewest: in
         boxes += count
     check_rows("rings", blocks, used + 1)
     check_that("rings: a ring beyond the heap", blocks + 2 * (edges + 1) + 4 * boxes <= used)
-    check_that("rings: a region whose rings are not where it says", _sound_blocks(heap, blocks, edges))
+    check_that("rings: a region whose rings are not where it says", _sound_blocks(heap, blocks, edges, fewest))
     met: set[int] = set()
     for which in range(CLASSES):
         block = int(state[_FREE + which])

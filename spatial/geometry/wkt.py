@@ -1,4 +1,4 @@
-"""Well-known text, as much of it as has a meaning here: POINT, POLYGON, MULTIPOLYGON, and BOX(x1 y1, x2 y2).
+"""Well-known text, as much of it as has a meaning here: POINT, lines, polygons, and BOX(x1 y1, x2 y2).
 
 Text becomes a `Geometry`, the same intermediate form that GeoJSON becomes, so that holes, parts and dimensions are
 judged in one place whatever a shape was written in. Numbers are written in the shortest form that reads back as the
@@ -24,7 +24,7 @@ class Geometry(NamedTuple):
 _HEAD = re.compile(r"\s*([A-Za-z]+)(?:\s+(ZM|Z|M))?\s*(EMPTY\b|\()", re.IGNORECASE)
 _NUMBERS = re.compile(r"[-+0-9.eE\s]+")
 _GROUP = re.compile(r"\(([^()]*)\)")
-_KINDS = {"POINT": "Point", "POLYGON": "Polygon", "MULTIPOLYGON": "MultiPolygon", "BOX": "Box"}
+_KINDS = {kind.upper(): kind for kind in ("Point", "Polygon", "MultiPolygon", "LineString", "MultiLineString", "Box")}
 _SHOWN = 40
 
 
@@ -35,7 +35,9 @@ def parse_wkt(text: str) -> Geometry:
         raise InvalidValue(f"not well-known text: {_show(text)}; expected for example POLYGON((0 0, 4 0, 4 3))")
     word = head[1].upper()
     if word not in _KINDS:
-        raise InvalidValue(f"{word} is not a shape that is read here; expected POLYGON, MULTIPOLYGON, POINT or BOX")
+        raise InvalidValue(
+            f"{word} is not a shape that is read here; expected POLYGON, MULTIPOLYGON, POINT, BOX or a line"
+        )
     if head[2]:
         raise InvalidValue(f"{word} {head[2].upper()}: coordinates are planar, x and y only; drop the others")
     kind = _KINDS[word]
@@ -46,21 +48,23 @@ def parse_wkt(text: str) -> Geometry:
         return Geometry(kind, [])
     if rest.count("(") != rest.count(")"):
         raise InvalidValue(f"{word}: parentheses do not balance in {_show(rest)}")
-    if kind in ("Point", "Box"):
+    if kind in ("Point", "Box", "LineString"):
         points = _positions(_only_group(rest, word), word)
         if kind == "Point":
             if len(points) != 1:
                 raise InvalidValue(f"POINT has {len(points)} positions, not one")
             return Geometry(kind, points[0])
+        if kind == "LineString":
+            return Geometry(kind, points)
         if len(points) != 2:
             raise InvalidValue(f"BOX has {len(points)} corners, not two: BOX(x1 y1, x2 y2)")
         return Geometry(kind, points)
     # Innermost groups are rings. What is left when each is replaced by a letter shows the nesting.
     rings = [_positions(ring, word) for ring in _GROUP.findall(rest)]
     skeleton = re.sub(r"\s+", "", _GROUP.sub("r", rest))
-    if kind == "Polygon":
+    if kind in ("Polygon", "MultiLineString"):
         if not re.fullmatch(r"\(r(,r)*\)", skeleton):
-            raise InvalidValue(f"POLYGON is not a list of rings, POLYGON((x y, x y, x y)): {_show(rest)}")
+            raise InvalidValue(f"{word} is not a list of rings, {word}((x y, x y, x y)): {_show(rest)}")
         return Geometry(kind, rings)
     if not re.fullmatch(r"\(\(r(,r)*\)(,\(r(,r)*\))*\)", skeleton):
         raise InvalidValue(f"MULTIPOLYGON is not a list of polygons: {_show(rest)}")

@@ -38,6 +38,8 @@ __all__ = ["EXACT", "Discretization", "Exact", "Rings", "Uniform", "pack", "rela
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from contrada.spatial.lines.line import Line
+
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
@@ -51,8 +53,8 @@ class Rings(NamedTuple):
     box_starts: Ints
 
 
-def relate(a: Region | Point, b: Region | Point, discretization: Discretization = EXACT) -> Relation:
-    """Return the relation of `a` to `b`."""
+def relate(a: Region | Point | Line, b: Region | Point, discretization: Discretization = EXACT) -> Relation:
+    """Return the relation of `a` to `b`. A line is related to a region, exactly under any discretization."""
     check_discretization(discretization)
     if isinstance(a, Region) and isinstance(b, Region):
         axy, aboxes = ring_of(a)
@@ -66,7 +68,13 @@ def relate(a: Region | Point, b: Region | Point, discretization: Discretization 
         return RELATIONS[CONVERSE_CODE[_OF_POINT[locate_in(b.x, b.y, *ring_of(a))]]]
     if isinstance(a, Point) and isinstance(b, Point):
         return Relation.EQUALS if a == b else Relation.DISJOINT
-    wrong = b if isinstance(a, (Region, Point)) else a
+    from contrada.spatial.lines.line import Line
+
+    if isinstance(a, Line) and isinstance(b, Region):
+        from contrada.spatial.lines.relating import relate_line
+
+        return RELATIONS[relate_line(a, b)]
+    wrong = b if isinstance(a, (Region, Point, Line)) else a
     raise InvalidValue(f"a {type(wrong).__name__} has no relations; make it a Region (Region.of) or a Point")
 
 

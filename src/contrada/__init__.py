@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from contrada.spatial.cr_tree.tree import CRTree
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Box, Region
+    from contrada.spatial.lines.line import Line
     from contrada.spatial.relations.relate import EXACT, Discretization, Uniform, relate, relate_many
     from contrada.spatial.relations.relation import Relation
     from contrada.spatial.road.network import RoadNetwork
@@ -87,6 +88,7 @@ _HOME = {
     "Predicate": "forwarding.language.filter",
     "ProtocolError": "errors",
     "Refused": "errors",
+    "Line": "spatial.lines.line",
     "Region": "spatial.geometry.region",
     "Relation": "spatial.relations.relation",
     "RoadNetwork": "spatial.road.network",
@@ -132,6 +134,7 @@ __all__ = [
     "InvalidValue",
     "JournalFailed",
     "Keep",
+    "Line",
     "NotFound",
     "Notification",
     "NotificationId",

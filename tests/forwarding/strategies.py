@@ -19,6 +19,7 @@ from contrada.forwarding.language.operands import Negated, Similar, TextMatch, V
 from contrada.forwarding.language.values import INT_MAX, INT_MIN
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
+from contrada.spatial.lines.line import Line
 from contrada.spatial.textual.geotext import GeoText
 
 if TYPE_CHECKING:
@@ -69,6 +70,13 @@ REGIONS = (
         "MULTIPOLYGON(((0 0, 8 0, 8 8, 0 8), (1 1, 7 1, 7 7, 1 7)), ((2 2, 6 2, 6 6, 2 6), (3 3, 4 3, 4 4, 3 4)))"
     ),
 )
+LINES = (
+    Line([(0, 0), (4, 4)]),
+    Line([(1, 1), (2, 1), (2, 2)]),
+    Line([(-1, 2), (9, 2)]),
+    Line([(4, 0), (4, 4)]),
+    Line.of_parts([[(0, 0), (1, 0)], [(5, 5), (9, 9)]]),
+)
 WORDS = ("ipad", "sale", "café", "東京", "AT&T", "on sale")
 PLACES = (*POINTS[:4], Box(0, 0, 1, 1), Box(3, 3, 5, 5))
 
@@ -94,6 +102,8 @@ like_patterns = st.sampled_from(LIKES) | st.text("ab%_", max_size=6)
 times = st.sampled_from(TIMES)
 points = st.sampled_from(POINTS)
 regions = st.sampled_from(REGIONS)
+lines = st.sampled_from(LINES)
+shapes = points | regions | lines
 lengths = st.sampled_from((0, 1, 2, 0.5, math.sqrt(2), 3, 5, 7.5, 1e50))
 geotexts = st.builds(
     lambda words, place: GeoText(words, at=place) if isinstance(place, Point) else GeoText(words, within=place),
@@ -101,7 +111,7 @@ geotexts = st.builds(
     st.sampled_from(PLACES),
 )
 scalars = numbers | strings | st.booleans() | times | points
-values = numbers | strings | st.booleans() | times | points | regions | geotexts
+values = numbers | strings | st.booleans() | times | points | regions | lines | geotexts
 
 # Everything that may be sent, rather than what is likely to match.
 any_names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -111,7 +121,7 @@ any_times = st.datetimes(timezones=st.just(UTC))
 _coordinates = st.floats(-1e6, 1e6).filter(lambda c: c == 0 or abs(c) > 1e-100)
 any_points = st.builds(Point, _coordinates, _coordinates)
 any_scalars = any_numbers | any_strings | st.booleans() | any_times | any_points
-any_values = any_scalars | regions | geotexts
+any_values = any_scalars | regions | lines | geotexts
 
 
 def constraints(
@@ -140,7 +150,9 @@ def constraints(
         ),
         st.builds(Constraint, names, st.sampled_from((*RELATIONS, Operator.CONTAINS)), regions),
         st.builds(Constraint, names, st.sampled_from((Operator.CONTAINS, Operator.MEETS)), points),
-        st.builds(Constraint, names, st.sampled_from(DISTANCES), st.builds(Distance, lengths, points | regions)),
+        st.builds(
+            Constraint, names, st.sampled_from(DISTANCES), st.builds(Distance, lengths, points | regions | lines)
+        ),
         st.builds(
             Constraint,
             names,
@@ -214,9 +226,13 @@ def neighbours(value: object) -> Iterator[Value]:
         yield Box(x1 + width / 4, y1 + height / 4, x1 + width / 3, y1 + height / 3)
         yield Box(x2, y1, x2 + width, y2)
         yield from (Point(*corner) for corner in value.coords.tolist())
+        yield from (Line([(x1, y1), (x2, y2)]), Line([(x1 - 1, y1), (x1, y1)]), Line([(x1 - 1, y1), (x2, y2)]))
         yield Point(x1 + width / 4, y1 + height / 4)
     elif isinstance(value, Negated):
         yield from neighbours(value.operand)
+    elif isinstance(value, Line):
+        yield from (value, Line([(x + 1, y) for x, y in value.parts[0].tolist()]))
+        yield from (Point(*vertex) for vertex in value.parts[0].tolist())
     elif isinstance(value, Distance):
         yield from neighbours(value.of)
         x1, y1, x2, y2 = value.of.bounds

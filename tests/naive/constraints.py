@@ -12,7 +12,9 @@ from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.operands import Negated, TextMatch
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region
+from contrada.spatial.lines.line import Line
 from contrada.spatial.textual.geotext import GeoText
+from tests.naive import lines
 from tests.naive.distance import within
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def kind(value: object) -> str:
         ("time", (datetime,)),
         ("point", (Point,)),
         ("region", (Region,)),
+        ("line", (Line,)),
         ("geotext", (GeoText,)),
     ):
         if isinstance(value, types):
@@ -66,14 +69,18 @@ def holds(constraint: Constraint, value: object) -> bool:
             (shapely.contains if op is Operator.CONTAINS else shapely.touches)(shape(value), shape(wanted))
         )
     if isinstance(wanted, Distance):
-        if kind(value) not in ("point", "region"):
+        if kind(value) not in ("point", "region", "line"):
             return False
-        return within(path(value), path(wanted.of), wanted.length) == (op is Operator.WITHIN)
+        pairs = [(mine, theirs) for mine in paths(value) for theirs in paths(wanted.of)]
+        return any(within(*pair, wanted.length) for pair in pairs) == (op is Operator.WITHIN)
     if kind(wanted) == "region":
         if " or " in op:
             return any(holds(Constraint(constraint.name, word, wanted), value) for word in op.split(" or "))
         if kind(value) == "region":
             return region_relation(op, shape(value), shape(wanted))
+        if kind(value) == "line":
+            found = Operator(lines.relate(value, wanted).value)
+            return op is found or (op is Operator.INTERSECTS and found is not Operator.DISJOINT)
         return kind(value) == "point" and point_relation(op, shape(value), shape(wanted))
     if kind(value) != kind(wanted):
         return False
@@ -120,9 +127,11 @@ def denies(constraint: Constraint, value: object) -> bool:
     if isinstance(constraint.value, TextMatch):
         return kind(value) == "geotext" and not holds(constraint, value)
     wanted = constraint.value.values if constraint.op is Operator.IN else [constraint.value]
+    if constraint.at_point and kind(value) == "line":  # of such a point a line is only known to be apart
+        return not any(within(mine, path(wanted[0]), 0.0) for mine in paths(value))
     if isinstance(wanted[0], Distance) or constraint.at_point:
-        return kind(value) in ("point", "region") and not holds(constraint, value)
-    kinds = {kind(each) for each in wanted} | ({"point"} if kind(wanted[0]) == "region" else set())
+        return kind(value) in ("point", "region", "line") and not holds(constraint, value)
+    kinds = {kind(each) for each in wanted} | ({"point", "line"} if kind(wanted[0]) == "region" else set())
     return kind(value) in kinds and not holds(constraint, value)
 
 
@@ -147,6 +156,11 @@ def _is_denied(constraint: Constraint, notification: Mapping[str, object]) -> bo
 def path(place: Point | Region) -> tuple[list[tuple[float, float]], bool]:
     """A point or region as the twin of distances has it."""
     return ([tuple(place)], False) if isinstance(place, Point) else (place.coords.tolist(), True)
+
+
+def paths(place: Point | Line | Region) -> list[tuple[list[tuple[float, float]], bool]]:
+    """As `path`, of each part of a line."""
+    return [(part.tolist(), False) for part in place.parts] if isinstance(place, Line) else [path(place)]
 
 
 def shape(place: object) -> shapely.Geometry:

@@ -11,6 +11,7 @@ from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.operands import Similar, TextMatch
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
+from contrada.spatial.lines.line import Line
 
 SYMBOLS = ("<=", ">=", "!=", "~=", *"<>=()[]{},")
 
@@ -111,8 +112,17 @@ class Reader:
         if op in (Operator.WITHIN, Operator.BEYOND):
             length = float(self.take())
             self.take("of")
-            return Distance(length, self.scalar() if self.next("point") else self.region())
+            return Distance(length, self.shape())
         return self.region() if self.next("polygon", "multipolygon", "box") else self.scalar()
+
+    def shape(self) -> object:
+        if self.next("linestring"):
+            self.take()
+            return Line(self.many("(", self.pair, ")"))
+        if self.next("multilinestring"):
+            self.take()
+            return Line.of_parts(self.many("(", lambda: self.many("(", self.pair, ")"), ")"))
+        return self.scalar() if self.next("point") else self.region()
 
     def region(self) -> Region:
         word = self.take().lower()

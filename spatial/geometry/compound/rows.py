@@ -186,8 +186,11 @@ def _whole(number: float, least: float, most: float) -> bool:
 
 
 @kernel
-def sound_rows(xy: Floats) -> bool:
-    """Whether rows that begin with MARK, of whatever origin, lead kernels nowhere but to themselves."""
+def sound_rows(xy: Floats, fewest: int = 3) -> bool:
+    """Whether rows that begin with MARK, of whatever origin, lead kernels nowhere but to themselves.
+
+    Rings have at least so many edges; open ones, the parts of a line, may have one.
+    """
     size = xy.shape[0]
     if size < _DIRECTORY + 1 or not _whole(xy[0, 1], 2, size) or not _whole(xy[1, 0], 1, size):
         return False
@@ -200,7 +203,7 @@ def sound_rows(xy: Floats) -> bool:
         return False
     for k in range(rings):
         at = _DIRECTORY + 2 * k
-        if xy[at, 0] != start or not _whole(xy[at, 1], 3, size):
+        if xy[at, 0] != start or not _whole(xy[at, 1], fewest, size):
             return False
         start += int(xy[at, 1]) + 1
         if start > size or not _whole(xy[at + 1, 0], boxes, size - 2 * box_rows(int(xy[at, 1]))):

@@ -292,7 +292,7 @@ def test_shapes_of_other_libraries_are_matched_as_they_are_published(shape, own,
 @pytest.mark.parametrize(
     ("wrong", "reason"),
     [
-        (shapely.LineString([(0, 0), (1, 1)]), "a region is a polygon, not a LineString"),
+        (shapely.MultiPoint([(0, 0), (1, 1)]), "a region is a polygon, not a MultiPoint"),
         ({"a": 1}, 'without a "type"'),
         ({1: 2}, 'without a "type"'),
         (None, "NoneType is not a type of value"),

@@ -70,7 +70,7 @@ def test_what_is_wrong_is_said(text, why):
 def test_operands_are_checked():
     with pytest.raises(InvalidValue, match="takes a Distance, not Point"):
         Constraint("pos", "within", Point(1, 2))
-    with pytest.raises(InvalidValue, match="measured from a point or region"):
+    with pytest.raises(InvalidValue, match="measured from a point, line or region"):
         attr("pos").within(5, of=None)
     for operand in ([5], [True, Point(1, 2)], [5, "POINT(1 2)"], [5, 6], "x"):
         with pytest.raises(CodecError):
