@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.values import Notification
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
+    from contrada.spatial.lines.line import Line
     from contrada.spatial.relations.relate import Discretization
     from contrada.spatial.road.network import RoadNetwork
     from contrada.spatial.textual.geotext import GeoText
@@ -96,7 +97,7 @@ def _verdict(
         from contrada.spatial.relations.deciding import decided_by
         from contrada.spatial.relations.relate import relate
 
-        shape, region = cast("Point | Region", value), cast("Region", constraint.value)
+        shape, region = cast("Point | Line | Region", value), cast("Region", constraint.value)
         found, why = relate(shape, region, discretization), decided_by(shape, region, discretization)
         return Verdict(constraint, held, f"the relation of the {_word(kind)} is {found.value}{why and ': ' + why}")
     if constraint.op in (Operator.SIMILAR, Operator.NOT_SIMILAR) and roads is not None:

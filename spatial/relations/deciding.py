@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contrada.spatial.geometry.point import Point
+from contrada.spatial.lines.line import Line
 from contrada.spatial.relations.relate import EXACT, relate, relate_many
 from contrada.spatial.relations.relation import Relation
 
@@ -20,7 +21,7 @@ _NAMED: Final = 3
 _WITHIN: Final = (Relation.INSIDE, Relation.COVERED_BY, Relation.EQUALS)
 
 
-def decided_by(value: Point | Region, region: Region, discretization: Discretization = EXACT) -> str:
+def decided_by(value: Point | Line | Region, region: Region, discretization: Discretization = EXACT) -> str:
     """Say which parts and holes decided the relation of `value` to `region`; empty if neither has several rings.
 
     >>> from contrada import Region
@@ -28,6 +29,14 @@ def decided_by(value: Point | Region, region: Region, discretization: Discretiza
     >>> decided_by(Point(4, 4), lake)
     'it lies in hole 0'
     """
+    if isinstance(value, Line):
+        mine = [relate(Line(part), region) for part in value.parts]
+        theirs = [relate(value, part) for part in region.parts]
+        told = [
+            _listed("its part", mine) if len(mine) > 1 else "",
+            _listed("to part", theirs) if len(theirs) > 1 else "",
+        ]
+        return "; ".join(filter(None, told))
     if not isinstance(value, Point) and value.is_compound and not value.in_one_part:
         mine = [relate(part, region, discretization) for part in value.parts]
         return "; ".join([_listed("its part", mine), *filter(None, [_of_region(value, region, discretization)])])

@@ -58,6 +58,12 @@ def test_relations_and_distances(text, line, holds):
     assert str(table.explain({"route": line}, id)).startswith("matches" if holds else "does not")
 
 
+def test_explanations_say_which_part_decided():
+    table = ForwardingTable()
+    (id,) = table.add("I", "r crosses BOX(4 4, 6 6)")
+    assert "its part 1 overlaps, its part 0 disjoint" in str(table.explain({"r": CABLES}, id))
+
+
 def test_operands_that_are_lines():
     assert attr("a").within(5, of=ROUTE) == parse("a within 5 of LINESTRING(0 0, 10 0, 10 5)")
     assert attr("a").intersects(shapely.LineString([(0, 0), (1, 1)])) == attr("a").within(0, of="LINESTRING(0 0, 1 1)")

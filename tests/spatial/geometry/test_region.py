@@ -200,7 +200,7 @@ FAULTS = {
     "WKT too deep": ("POLYGON(((0 0, 1 0, 1 1)))", "not a list of rings"),
     "WKT multi too flat": ("MULTIPOLYGON((0 0, 1 0, 1 1))", "not a list of polygons"),
     "WKT trailing": ("POLYGON((0 0, 1 0, 1 1)) x", "POLYGON"),
-    "WKT line": ("LINESTRING(0 0, 1 1)", "LINESTRING is not a shape"),
+    "WKT line": ("LINESTRING(0 0, 1 1)", "a region is a polygon, not a LineString"),
     "WKT point": ("POINT(0 0)", "a region is a polygon, not a Point"),
     "WKT SRID": ("SRID=4326;POLYGON((0 0, 1 0, 1 1))", "not well-known text"),
     "not WKT": ("a square", "not well-known text"),
