@@ -46,6 +46,7 @@ from contrada.spark_jobs.build.staging import QUARANTINE
 from contrada.spark_jobs.build.statistics import Grid, bucket_parts
 from contrada.spark_jobs.common.engine import LocalEngine, SparkEngine
 from contrada.spark_jobs.common.errors import NotCommitted, SparkMissing
+from contrada.spark_jobs.metrics import Meter
 from contrada.spark_jobs.stores.commit import replace_directory
 from contrada.spark_jobs.stores.places import commit_build, index_staging, keep_refused
 from contrada.spark_jobs.stores.shared_files import take, writing
@@ -84,6 +85,7 @@ class Built:
     bytes: int
     quarantine: str
     seconds: float
+    stages: list[dict[str, Any]]  # what each cost (metrics.py)
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -138,6 +140,7 @@ def run_build(
 ) -> Built:
     """Do what was planned, with the files of the plan or the rows of a table."""
     began = time.monotonic()
+    meter = Meter(engine.session if isinstance(engine, SparkEngine) else None)
     place, segments = build.out, build.segments
     if rows is None and build.source.remote:
         if not isinstance(engine, SparkEngine):
@@ -150,18 +153,17 @@ def run_build(
         tell(f"reading {shown(build.source.path)}")
         parts = join(stage.shared, "parts")
         roads = _write_roads(build.roads, stage)
-        told = first_pass(engine, build.source, rows, parts, secrets.randbits(63), roads=roads is not None)
-        first = _First.of(told)
-        read = first.total("rows")
+        with meter.stage("parse") as cost:
+            told = first_pass(engine, build.source, rows, parts, secrets.randbits(63), roads=roads is not None)
+            first = _First.of(told)
+            read = first.total("rows")
+            cost.rows, cost.bytes = read, build.source.bytes
         tell(f"{read:,} rows; looking for subscriptions that others cover")
-        covers = CoverGroups.of(first.coverers, first.repeated["refs"], share_of(first.total("good"), segments) // 2)
-        repeated = join(stage.shared, "repeated.npz")
-        with writing(repeated) as file:
-            np.savez(file, refs=first.repeated["refs"], faults=first.repeated["faults"])
-        saved = covers.save(join(stage.shared, "covers.npz"))
-        placing = Placing(first.parts, repeated, saved, Grid.of(first.centres))
+        placing = _placing(first, stage, share_of(first.total("good"), segments) // 2)
         tell("counting keywords, attributes and places")
-        counts = _Counts.of(second_pass(engine, placing, parts, join(stage.shared, "tokens")))
+        with meter.stage("count") as cost:
+            counts = _Counts.of(second_pass(engine, placing, parts, join(stage.shared, "tokens")))
+            cost.rows = first.total("good")
         _take_all(counts.files, staging / "statistics" / "tokens")
         unread = build.source.unread
         refused = [part.quarantine for part in first.parts if part.quarantine is not None]
@@ -171,40 +173,34 @@ def run_build(
             read + len(unread), subscriptions, quarantined, first.total("lost") + build.source.unread_bytes
         )
         if refusal is not None:
-            if build.quarantine is None:
-                raise NotCommitted(refusal, keep_refused(place, staging / "quarantine"))
-            replace_directory(staging / "quarantine", build.quarantine)
-            raise NotCommitted(refusal, str(build.quarantine))
+            raise NotCommitted(refusal, _keep_refused(build, staging / "quarantine"))
         plan = plan_segments(counts.places, segments)
         attributes = _attributes(counts.uses, subscriptions)
         _write_table(attributes, staging / "statistics" / "attributes")
         _write_places(counts.places, staging / "statistics" / "places")
         tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions, {quarantined:,} rows refused")
-        written = build_segments(
-            engine, placing, plan, stage.segments, build.geotext_index, build.matching, build.discretization, roads
-        )
+        with meter.stage("build") as cost:
+            written = build_segments(
+                engine, placing, plan, stage.segments, build.geotext_index, build.matching, build.discretization, roads
+            )
+            cost.rows, cost.bytes = subscriptions, sum(each.info.bytes for each in written)
         covered = sum(each.covered for each in written)
-        statistics = {
-            "subscriptions": subscriptions,
-            "quarantined": quarantined,
-            "covered": covered,
-            "unsatisfiable": first.total("unsatisfiable"),
-            "grid": placing.grid,
-            "tokens": counts.tokens[:_SHOWN],
-            "attributes": attributes.slice(0, _SHOWN).to_pylist(),
-        }
+        statistics: dict[str, Any] = {"subscriptions": subscriptions, "quarantined": quarantined, "covered": covered}
+        statistics |= {"unsatisfiable": first.total("unsatisfiable"), "grid": placing.grid}
+        statistics |= {"tokens": counts.tokens[:_SHOWN], "attributes": attributes.slice(0, _SHOWN).to_pylist()}
         if build.quarantine is not None:
             shutil.copytree(staging / "quarantine", staging / "copy")
-        manifest = commit_build(
-            place,
-            stage,
-            [each.info for each in written],
-            geotext_index=build.geotext_index,
-            matching=build.matching,
-            discretization=build.discretization,
-            statistics=statistics,
-            folders={name: staging / name for name in FOLDERS if (staging / name).exists()},
-        )
+        with meter.stage("commit"):
+            manifest = commit_build(
+                place,
+                stage,
+                [each.info for each in written],
+                geotext_index=build.geotext_index,
+                matching=build.matching,
+                discretization=build.discretization,
+                statistics=statistics,
+                folders={name: staging / name for name in FOLDERS if (staging / name).exists()},
+            )
         rejected = shown(join(place, manifest.folders["quarantine"]))
         if build.quarantine is not None:
             rejected = str(build.quarantine)
@@ -225,7 +221,16 @@ def run_build(
         bytes=sum(each.bytes for each in manifest.segments),
         quarantine=rejected,
         seconds=round(time.monotonic() - began, 3),
+        stages=meter.as_list(),
     )
+
+
+def _keep_refused(build: Build, quarantine: Path) -> str:
+    """Keep the quarantine of a build that is not committed; where it is."""
+    if build.quarantine is None:
+        return keep_refused(build.out, quarantine)
+    replace_directory(quarantine, build.quarantine)
+    return str(build.quarantine)
 
 
 class _First(NamedTuple):
@@ -306,6 +311,16 @@ def _write_quarantine(unread: Sequence[tuple[str, str]], files: Sequence[str], p
     _take_all(files, path)
     rows: int = sum(pq.read_metadata(file).num_rows for file in path.glob("*.parquet"))
     return rows
+
+
+def _placing(first: _First, stage: Staging, most: int) -> Placing:
+    """How subscriptions are placed, written where all tasks see it; no group of covers has more than `most`."""
+    covers = CoverGroups.of(first.coverers, first.repeated["refs"], most)
+    repeated = join(stage.shared, "repeated.npz")
+    with writing(repeated) as file:
+        np.savez(file, refs=first.repeated["refs"], faults=first.repeated["faults"])
+    saved = covers.save(join(stage.shared, "covers.npz"))
+    return Placing(first.parts, repeated, saved, Grid.of(first.centres))
 
 
 def _write_roads(network: RoadNetwork | None, stage: Staging) -> str | None:

@@ -37,6 +37,7 @@ from contrada.spark_jobs.build.rows.sources import find_subscriptions
 from contrada.spark_jobs.common.index_cache import opened
 from contrada.spark_jobs.common.paths import check_apart
 from contrada.spark_jobs.common.preflight import check_executors
+from contrada.spark_jobs.metrics import Meter
 from contrada.spark_jobs.replay import comparing
 from contrada.spark_jobs.replay.comparing import read_deliveries
 from contrada.spark_jobs.replay.history import History, Period, read_history, write_history
@@ -130,6 +131,7 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
     """Do what was planned."""
     began = time.monotonic()
     job, unread = planned.job, planned.log.unread
+    meter = Meter(spark)
     with output_staging(planned.out, SUMMARY) as stage:
         staging = stage.here
         planned = _see(spark, planned, stage, say)
@@ -137,12 +139,20 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
         logs = read_log(spark, planned.log)
         history = read_history(planned.index) if is_recording(planned.index) else None
         say("matching")
-        outcomes = [
-            run_pass(
-                spark, logs, source, join(stage.shared, f".pass-{number}"), first=number == 0, geometry=job.geoparquet
-            )
-            for number, source in enumerate(_sources(planned, history, stage))
-        ]
+        with meter.stage("match") as cost:
+            outcomes = [
+                run_pass(
+                    spark,
+                    logs,
+                    source,
+                    join(stage.shared, f".pass-{number}"),
+                    first=number == 0,
+                    geometry=job.geoparquet,
+                )
+                for number, source in enumerate(_sources(planned, history, stage))
+            ]
+            cost.rows = sum(each.tally.events for each in outcomes)
+            cost.bytes = sum(file.size for file in planned.log.files)
         tally = Tally()
         for outcome in outcomes:
             tally.merge(outcome.tally)
@@ -150,12 +160,14 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
         compared = tried = None
         if job.compare:
             say("comparing")
-            compared = _compare(spark, planned, history, outcomes, stage)
+            with meter.stage("compare"):
+                compared = _compare(spark, planned, history, outcomes, stage)
         _write_quarantine(stage, outcomes, unread)
         _gather_deliveries(stage, "deliveries", outcomes, geometry=job.geoparquet)
         if planned.what_if is not None:
             say("trying out the new filters")
-            tried = _try_out(spark, logs, planned, planned.what_if, stage)
+            with meter.stage("try out"):
+                tried = _try_out(spark, logs, planned, planned.what_if, stage)
         say("drawing")
         counts = write_counts(staging / "subscriptions", counted, TOP, geometry=job.geoparquet)
         first, last = (from_microseconds(each).isoformat() for each in tally.ends) if tally.ends else (None, None)
@@ -168,6 +180,7 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
             last_event=last,
             problems=_problems(unread, history),
             seconds=round(time.monotonic() - began, 3),
+            stages=meter.as_list(),
             folder=name_of(stage.shared) if is_url(stage.shared) else None,
             compare=compared,
             what_if=tried,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -44,6 +44,7 @@ class Replayed(SubscriptionCounts):
     last_event: str | None
     problems: list[str]
     seconds: float
+    stages: list[dict[str, Any]] = field(default_factory=list)  # what each cost (metrics.py)
     folder: str | None = None  # of OUT in a store: where all but the summary is
     compare: Differences | None = None
     what_if: TriedOut | None = None

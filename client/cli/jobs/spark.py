@@ -6,7 +6,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Self
 
 import typer
 
@@ -15,7 +15,10 @@ from contrada.client.cli.common import say
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from pyspark import StatusTracker
     from pyspark.sql import SparkSession
+    from rich.console import Console
+    from rich.progress import TaskID
 
 Master = Annotated[
     str | None, typer.Option("--master", help="Spark's master; this machine (local[*]), or what spark-submit says.")
@@ -52,7 +55,7 @@ def spark_session(
 
 @contextmanager
 def progress(session: SparkSession, *, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Tell steps on stderr: a line each and, on a terminal, how many of Spark's tasks are done."""
+    """Tell steps on stderr: a line each and, on a terminal, a bar of the tasks that Spark has done of it."""
     if quiet:
         yield lambda step: None
         return
@@ -60,33 +63,68 @@ def progress(session: SparkSession, *, quiet: bool) -> Iterator[Callable[[str], 
         yield say
         return
     from rich.console import Console
-    from rich.status import Status
 
-    console = Console(stderr=True, highlight=False)
-    status = Status("", console=console)
-    done = threading.Event()
-    current = [""]
+    bars = StageBars(session.sparkContext.statusTracker(), Console(stderr=True, highlight=False))
+    with bars:
+        yield bars.tell
 
-    def watch() -> None:
-        tracker = session.sparkContext.statusTracker()
-        while not done.wait(_REFRESH):
-            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-            counts = [(stage.numCompletedTasks, stage.numTasks) for stage in stages if stage is not None]
-            tasks = f" ({sum(d for d, _ in counts)} of {sum(n for _, n in counts)} tasks)" if counts else ""
-            status.update(f"{current[0]}{tasks}")
 
-    def tell(step: str) -> None:
-        if current[0]:
-            console.print(f"[green]✓[/] {current[0]}")
-        current[0] = step
-        status.update(step)
+class StageBars:
+    """A bar for each step: how many tasks of the Spark stages that began in it are done.
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    with status:
-        watcher.start()
-        try:
-            yield tell
-            tell("")
-        finally:
-            done.set()
-            watcher.join()
+    Stages that Spark no longer tells of are over. A step without tasks is done when the next begins.
+    """
+
+    def __init__(self, tracker: StatusTracker, console: Console) -> None:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        counts = TextColumn("{task.fields[counts]}")
+        columns = (SpinnerColumn(finished_text="✓"), TextColumn("{task.description}"), BarColumn(), counts)
+        self._progress = Progress(*columns, TimeElapsedColumn(), console=console)
+        self._tracker = tracker
+        self._current: TaskID | None = None
+        self._seen: dict[int, tuple[int, int]] = {}  # tasks that are done, and all, by Spark's stage
+        self._done = threading.Event()
+        self._lock = threading.Lock()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def tell(self, step: str) -> None:
+        """A step begins; the one before is over."""
+        with self._lock:
+            self._finish()
+            self._seen = {}
+            self._current = self._progress.add_task(step, total=None, counts="")
+
+    def look(self) -> None:
+        """Take in what Spark says now."""
+        active = {stage: self._tracker.getStageInfo(stage) for stage in self._tracker.getActiveStageIds()}
+        with self._lock:
+            for stage, (_, tasks) in self._seen.items():
+                self._seen[stage] = tasks, tasks
+            known = {stage: info for stage, info in active.items() if info is not None}
+            self._seen |= {stage: (info.numCompletedTasks, info.numTasks) for stage, info in known.items()}
+            if self._current is not None and self._seen:
+                done, tasks = (sum(each) for each in zip(*self._seen.values(), strict=True))
+                self._progress.update(self._current, completed=done, total=tasks, counts=f"{done} of {tasks} tasks")
+
+    def _finish(self) -> None:
+        if self._current is not None:
+            tasks = max(1, sum(tasks for _, tasks in self._seen.values()))
+            self._progress.update(self._current, completed=tasks, total=tasks)
+            self._progress.stop_task(self._current)
+
+    def _watch(self) -> None:
+        while not self._done.wait(_REFRESH):
+            self.look()
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        self._watcher.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._done.set()
+        self._watcher.join()
+        if kind is None:
+            self._finish()
+        self._progress.stop()
