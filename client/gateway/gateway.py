@@ -71,6 +71,12 @@ class Gateway:
                 mqtt = MqttDoor(self)
                 self._doors.append(mqtt)
                 self.mqtt_url = await mqtt.open(self.settings.mqtt)
+            if self.settings.webhooks:
+                from contrada.client.gateway.webhooks import Webhooks
+
+                hooks = Webhooks(self, self.settings.webhooks)
+                self._doors.append(hooks)
+                await hooks.open()
         except BaseException:
             await self.close()
             raise

@@ -39,6 +39,9 @@ class GatewayMetrics:
         self.retain_ignored = Counter(
             "contrada_gateway_mqtt_retain_ignored", "MQTT 3.1.1 messages not retained", registry=self.registry
         )
+        self.webhooks = Counter(
+            "contrada_gateway_webhooks", "Posts of webhooks", ("webhook", "outcome"), registry=self.registry
+        )
         self.registry.register(self)
 
     def count_closed(self, stream: Stream) -> None:

@@ -21,6 +21,7 @@ class GatewaySettings:
     mqtt: str | None = None  # HOST:PORT for MQTT
     tokens: str | Path | None = None  # the key directory, with its tokens; None: everybody may do everything
     recording: str | Path | None = None  # a broker's recording (`contrada broker --record`), for looking back
+    webhooks: Sequence[Mapping[str, Any]] = ()  # tables with name, filter, url and secret: see `webhooks`
     insecure: bool = False  # allow other machines in without tokens
     certificate: str | Path | None = None  # PEM files for TLS, of both doors
     private_key: str | Path | None = None
