@@ -42,11 +42,11 @@ _LARGEST: Final = 2**53  # window or queue
 _FILTER_BYTES: Final = 4 << 20  # of one request: with its head it fits into a message
 
 
-def encode_notification(notification: Mapping[str, object]) -> bytes:
-    """Check a notification and encode it; `InvalidValue` names the attribute at fault."""
+def encode_notification(notification: Mapping[str, object], payload: object = None) -> bytes:
+    """Check a notification and encode it, with its payload; `InvalidValue` names the attribute at fault."""
     from contrada.forwarding.codec.msgpack import encode_notification
 
-    return encode_notification(notification)
+    return encode_notification(notification, payload)
 
 
 def encode_filters(expression: Expression | str) -> tuple[bytes, ...]:

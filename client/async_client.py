@@ -116,6 +116,7 @@ class AsyncClient(BaseClient):
         durable: bool = False,
         id: str = "",
         retain: str = "",
+        payload: object = None,
         timeout: float | None = None,
     ) -> NotificationId | None:
         """Publish one notification and return its id once the broker has accepted and queued it for its subscribers.
@@ -125,8 +126,10 @@ class AsyncClient(BaseClient):
 
         With `durable`, it is acknowledged when it is on the broker's disk; an `id` makes it safe to repeat, and with
         `retain` it is durable and the last value of that key. See `docs/durability.md`.
+
+        A `payload`, bytes or what JSON can say, travels with it and is not looked into: `n.payload` at the other end.
         """
-        return await self._run(self._publish(notification, ack, durable, id, retain), timeout)
+        return await self._run(self._publish(notification, ack, durable, id, retain, payload), timeout)
 
     async def publish_many(
         self,

@@ -158,9 +158,16 @@ class BaseClient(ABC):
     # ------------------------------------------------------------------ publishing
 
     def _publish(
-        self, notification: Mapping[str, object], ack: bool, durable: bool = False, id: str = "", retain: str = ""
+        self,
+        notification: Mapping[str, object],
+        ack: bool,
+        durable: bool = False,
+        id: str = "",
+        retain: str = "",
+        payload: object = None,
     ) -> Flow[NotificationId | None]:
-        return self._publish_body(encode_notification(notification), ack, check_storing(durable, id, retain))
+        body = encode_notification(notification, payload)
+        return self._publish_body(body, ack, check_storing(durable, id, retain))
 
     def _publish_body(self, body: bytes, ack: bool, storing: Storing = VOLATILE) -> Flow[NotificationId | None]:
         with self._lock:

@@ -40,6 +40,13 @@ class Notification(Mapping[str, Any]):
             self._values = decode_notification(self._body)
         return self._values
 
+    @property
+    def payload(self) -> Any:
+        """What was published beside the attributes: bytes, or what JSON can say; None without one."""
+        from contrada.forwarding.codec.msgpack import payload_of
+
+        return payload_of(self._body)
+
     def __getitem__(self, name: str) -> Any:
         return self.values_by_name[name]
 

@@ -1,13 +1,13 @@
 """What people send, JSON, GeoJSON and CloudEvents, as notifications.
 
-    {"engine": {"rpm": 900}}      engine.rpm = 900: nested objects become dotted names
-    {"x": null}                   nothing: null is absence
-    {"at": {"type": "Point", …}}  a value, as `contrada.forwarding.codec.json` reads it: Point, Polygon, Time, geotext
-    Feature                       its properties, and its geometry under a name of your choice (`area`)
-    FeatureCollection, [ … ]      as many notifications as there are items
-    CloudEvent                    ce.id, ce.source, ce.type, …; and its data as above
+{"engine": {"rpm": 900}}      engine.rpm = 900: nested objects become dotted names
+{"x": null}                   nothing: null is absence
+{"at": {"type": "Point", …}}  a value, as `contrada.forwarding.codec.json` reads it: Point, Polygon, Time, geotext
+Feature                       its properties, and its geometry under a name of your choice (`area`)
+FeatureCollection, [ … ]      as many notifications as there are items
+CloudEvent                    ce.id, ce.source, ce.type, …; and its data as above
 
-Lists are no values, and are refused with the name of the attribute.
+{"tags": ["ice", 3]}          a set value, of which `tags has "ice"` asks
 """
 
 from __future__ import annotations
@@ -15,18 +15,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from contrada.errors import CodecError
+from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.codec.json import load_json, notification_from_plain
+from contrada.forwarding.language.values import flatten as flattened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from contrada.forwarding.language.values import Value
 
-DEPTH: Final = 16  # of nested objects
-_VALUES: Final = frozenset(
-    ("Point", "Polygon", "MultiPolygon", "LineString", "MultiPoint", "MultiLineString", "GeometryCollection", "Time")
-)
 _REQUIRED: Final = ("id", "source", "specversion", "type")
 
 
@@ -63,32 +60,10 @@ def notification_of(document: object, geometry: str = "area") -> dict[str, Value
 
 def flatten(document: Mapping[str, Any]) -> dict[str, object]:
     """Give members of nested objects dotted names, and leave out what is null."""
-    flat: dict[str, object] = {}
-    _flatten(document, "", 0, flat)
-    return flat
-
-
-def _flatten(document: Mapping[str, Any], prefix: str, depth: int, flat: dict[str, object]) -> None:
-    for name, value in document.items():
-        kind = type(value)
-        if value is None:
-            continue
-        full = prefix + name
-        if kind is list:
-            raise CodecError(f"attribute {full!r}: a list is not a value; send its items as attributes of their own")
-        if kind is dict and not _is_value(value):
-            if depth == DEPTH:
-                raise CodecError(f"attribute {full!r}: objects are nested more than {DEPTH} deep")
-            _flatten(value, f"{full}.", depth + 1, flat)
-        elif full in flat:
-            raise CodecError(f"attribute {full!r} is there twice: as a dotted name, and in a nested object")
-        else:
-            flat[full] = value
-
-
-def _is_value(value: dict[str, Any]) -> bool:
-    kind = value.get("type")
-    return (type(kind) is str and kind in _VALUES) or (kind == "Feature" and "geometry" in value)
+    try:
+        return flattened(document)
+    except InvalidValue as error:
+        raise CodecError(str(error)) from None
 
 
 def _of_feature(feature: dict[str, Any], geometry: str) -> dict[str, object]:

@@ -6,6 +6,7 @@ A notification goes to many: it is written once, and what was written is kept wh
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
 from contrada.forwarding.codec.json import notification_to_json
@@ -45,10 +46,20 @@ class Renderer:
                 self._size = 0
             publisher = _encode(notification.publisher)
             values = attributes_text(notification.values_by_name)
-            text = f'"id":"{notification.id}","publisher":{publisher},"notification":{values}'
+            text = f'"id":"{notification.id}","publisher":{publisher},"notification":{values}{_payload(notification)}'
             self._kept[notification.id] = text
             self._size += len(text)
         return text
+
+
+def _payload(notification: Notification) -> str:
+    """The member `payload` of what has one: the JSON that it is, or an object with its bytes in base64."""
+    payload = notification.payload
+    if payload is None:
+        return ""
+    if isinstance(payload, bytes):
+        payload = {"base64": b64encode(payload).decode()}
+    return f',"payload":{_encode(payload)}'
 
 
 def event(name: str, document: object, id: str = "") -> bytes:

@@ -45,6 +45,7 @@ KIND: Final = {
     Kind.REGION: layout.REGION,
     Kind.LINE: layout.REGION,  # the type of regions is asked about lines too
     Kind.GEOTEXT: layout.GEOTEXT,
+    Kind.SET: layout.SET,
 }
 OPERATOR: Final = {
     Operator.EQ: layout.EQ,
@@ -168,6 +169,21 @@ Encoded: TypeAlias = tuple[Batch, Values, int]
 
 
 def encode_notifications(notifications: Sequence[Any], names: Mapping[str, int]) -> Encoded:
+    """The batch of some notifications, the plugged-in values in them, and how many attributes the widest has."""
+    try:
+        return _encode_notifications(notifications, names)
+    except InvalidValue:
+        if not any(isinstance(each, Mapping) and any(map(_is_nested, each.values())) for each in notifications):
+            raise
+    return _encode_notifications([check_notification(each) for each in notifications], names)
+
+
+def _is_nested(value: object) -> bool:
+    """Whether a value is what only notifications that are handed over may hold: absence, or attributes inside."""
+    return value is None or isinstance(value, Mapping)
+
+
+def _encode_notifications(notifications: Sequence[Any], names: Mapping[str, int]) -> Encoded:
     """The batch of some notifications, the plugged-in values in them, and how many attributes the widest has."""
     if folded := getattr(names, "folded", None):
         notifications = [_with_twins(each, folded) for each in notifications]

@@ -50,8 +50,8 @@ def build_constraint(name: object, word: object, operand: object, limits: Limits
         op = Operator(cast("str", word))
     except ValueError:
         raise CodecError(f"{describe(word)} is not an operator") from None
-    if op is Operator.IN:
-        members = listed(operand, "values of in", limits.set_size)
+    if op in (Operator.IN, Operator.HAS, Operator.NOT_HAS):
+        members = listed(operand, f"values of {op}", limits.set_size)
         return Constraint(name, op, ValueSet(checked(member) for member in members))
     if op in (Operator.MATCHES, Operator.NOT_MATCHES):
         keywords, within = parts(operand, op, 2)
@@ -177,7 +177,7 @@ def is_spatial(value: object) -> bool:
     """Whether a decoded value is a point, a region or geotext."""
     if value is None or type(value) in (dict, list, bytes):
         return False
-    return kind_of(cast("Value", value)) >= Kind.POINT
+    return Kind.POINT <= kind_of(cast("Value", value)) <= Kind.LINE
 
 
 def wrong_name(name: object, longest: int) -> str:

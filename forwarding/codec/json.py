@@ -1,6 +1,7 @@
 """Notifications and filters to and from JSON: for people, files and the command line.
 
-    number, string, bool   as they are
+    number, string, bool   as they are; a set value is an array of strings and numbers
+    nested objects         attributes with dotted names, `engine.rpm`; null is absence
     time                   {"type": "Time", "time": "2026-11-16T09:30:00Z"}
     Point, Region          GeoJSON geometries, Polygon or MultiPolygon; a Box is the Polygon of its corners with "bbox"
     GeoText                a GeoJSON Feature: its place as geometry, {"keywords": [...]} as properties
@@ -34,6 +35,7 @@ from contrada.forwarding.language.values import (
     check_name,
     check_notification,
     check_value,
+    flatten,
     kind_of,
 )
 
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.filter import Expression, Filter, Predicate
+    from contrada.forwarding.language.set_value import SetValue
     from contrada.forwarding.language.values import Value
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
@@ -66,13 +69,18 @@ def notification_from_plain(document: object, limits: Limits = DEFAULT_LIMITS) -
     """The notification that a parsed JSON object describes, for those who find one inside another document."""
     if type(document) is not dict:
         raise CodecError("a notification is a JSON object")
+    if any(type(plain) is dict or plain is None for plain in document.values()):
+        try:
+            document = flatten(document)
+        except InvalidValue as error:
+            raise CodecError(str(error)) from None
     if len(document) > limits.attributes:
         raise CodecError(f"{len(document)} attributes, more than the limit of {limits.attributes}")
     notification: dict[str, Value] = {}
     texts = 0
     for name, plain in document.items():
         if 0 < len(name) <= limits.name_length and name.isascii() and _is_simple(plain, limits):
-            notification[name] = plain
+            notification[name] = cast("Value", plain)
             continue
         if len(name) > limits.name_length:
             raise CodecError(f"a name of {len(name)} characters, more than the limit of {limits.name_length}")
@@ -120,6 +128,8 @@ def _to_plain(value: Value) -> object:
     kind = kind_of(value)
     if kind <= Kind.STRING:
         return value
+    if kind is Kind.SET:
+        return list(cast("SetValue", value))
     if kind is Kind.TIME:
         return {"type": "Time", "time": format_time(cast("datetime", value))}
     if kind is Kind.GEOTEXT:
@@ -215,8 +225,14 @@ def _from_plain(plain: object, limits: Limits) -> Value:
         return check_value(plain)[1]
     if type(plain) in (bool, int, float):
         return check_value(plain)[1]
+    if type(plain) is list:
+        if len(plain) > limits.set_size or any(
+            type(each) is str and len(each) > limits.string_length for each in plain
+        ):
+            raise CodecError(f"a list of more than {limits.set_size} members, or with one that is too long")
+        return check_value(plain)[1]
     if type(plain) is not dict:
-        raise CodecError(f"{'null' if plain is None else 'an array'} is not a value")
+        raise CodecError("null is not a value here")
     tag = plain.get("type")
     if tag == "Time":
         return _time(_members(plain, "type", "time")[1])
@@ -297,7 +313,7 @@ def _constraint_of(item: object, limits: Limits) -> Constraint:
     name, op, *rest = _members(item, "name", "op", *(["value"] if "value" in item else []))
     plain = rest[0] if rest else None
     operand: object
-    if op == "in" and type(plain) is list and len(plain) <= limits.set_size:
+    if op in ("in", "has", "not has") and type(plain) is list and len(plain) <= limits.set_size:
         operand = [_from_plain(member, limits) for member in plain]
     elif op in ("matches", "not matches"):
         keywords, within = _members(plain, "keywords", "within")

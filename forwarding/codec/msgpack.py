@@ -1,12 +1,14 @@
 """Values, notifications and filters to and from msgpack: what goes over the wire and into durable storage.
 
-    notification  map of name to value
+    notification  map of name to value; under the empty name, which is nobody's, a payload: bytes, or ext type 7
+                  with JSON text. Nothing but `payload_of` looks inside
     filter        array of constraints, none for `true`; predicate: array of filters, what `encode_filter` always writes
     constraint    [name, operator, operand], or [name, "exists"], [name, "not exists"]
     operand       a value; for `in` an array of values; for `matches` and `not matches` [keywords, region or nil];
                   for `similar` and `not similar` [keywords, point, alpha, tau]; for `within` and `beyond`
                   [distance, point, line or region], with "m" behind for metres
-    value         msgpack's own bool, int, float64 and str; and ext types, doubles little-endian:
+    value         msgpack's own bool, int, float64 and str; an array of numbers and strings is a set; and ext types,
+                  doubles little-endian:
                   -1 time      msgpack's timestamp
                    1 point     x y
                    2 region    x y of each vertex, unclosed
@@ -25,6 +27,7 @@ A notification of scalars costs one pass in C and one short loop here; the spati
 
 from __future__ import annotations
 
+import json
 import struct
 from datetime import datetime
 from functools import cache
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.filter import Expression, Filter, Predicate
+    from contrada.forwarding.language.set_value import SetValue
     from contrada.forwarding.language.values import Value
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Box, Region
@@ -73,6 +77,7 @@ REGION: Final = 2
 BOX: Final = 3
 GEOTEXT: Final = 4
 LINE: Final = 6
+JSON_PAYLOAD: Final = 7
 COMPOUND: Final = 5
 
 _PAIR: Final = struct.Struct("<2d")
@@ -81,14 +86,42 @@ _MAP16: Final = struct.Struct(">H")
 _MAP32: Final = struct.Struct(">I")
 _SELF_CONTAINED: Final = frozenset((bool, str, datetime))
 _READ_AT_ONCE: Final = 1 << 16  # bytes of filters: some thousand vertices, a few milliseconds
+PAYLOAD: Final = ""
+PAYLOAD_KEY: Final = b"\xa0"
+_PACKED: Final = (GEOTEXT, JSON_PAYLOAD)  # left as they are until somebody looks
 _MALFORMED: Final = (BufferError, ValueError, TypeError, OverflowError, RecursionError, MemoryError)
 
 
-def encode_notification(notification: Mapping[str, object]) -> bytes:
-    """A notification as msgpack, its values checked and normalised."""
+def encode_notification(notification: Mapping[str, object], payload: object = None) -> bytes:
+    """A notification as msgpack, its values checked and normalised; with a payload, bytes or what JSON can say."""
     if type(notification) is not dict or not _is_plain(notification):
         notification = check_notification(notification)
+    if payload is not None:
+        notification = {**notification, PAYLOAD: _payload(payload)}
     return _pack(notification)
+
+
+def payload_of(data: bytes) -> Any:
+    """The payload that goes with an encoded notification: bytes, or the JSON that it was; None without one."""
+    if PAYLOAD_KEY not in data:
+        return None
+    found = _unpacked(msgpack.unpackb, data, timestamp=3, ext_hook=msgpack.ExtType).get(PAYLOAD)
+    if not isinstance(found, msgpack.ExtType):
+        return found
+    try:
+        return json.loads(found.data)
+    except (ValueError, RecursionError) as error:
+        raise CodecError(f"a payload that is not JSON, as it says: {error}") from None
+
+
+def _payload(payload: object) -> object:
+    if isinstance(payload, bytes | bytearray | memoryview):
+        return bytes(payload)
+    try:
+        text = json.dumps(payload, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return msgpack.ExtType(JSON_PAYLOAD, text.encode())
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidValue(f"a payload is bytes, or what JSON can say: {error}") from None
 
 
 def decode_notification(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[str, Value]:
@@ -100,6 +133,8 @@ def decode_notification(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[st
         raise CodecError("a notification with a repeated name")
     longest = limits.name_length
     texts = 0
+    if PAYLOAD in notification:
+        _check_payload(notification.pop(PAYLOAD))
     for name, value in notification.items():
         if type(name) is not str or not 0 < len(name) <= longest:
             raise CodecError(wrong_name(name, longest))
@@ -111,13 +146,23 @@ def decode_notification(data: bytes, limits: Limits = DEFAULT_LIMITS) -> dict[st
             if value - value != 0.0:
                 raise CodecError(f"attribute {name!r}: {value} is not finite")
         elif kind is msgpack.ExtType:
+            if value.code != GEOTEXT:
+                raise CodecError(f"attribute {name!r}: ext type {value.code} is not a value")
             texts += len(value.data)
             if texts > limits.text:
                 raise CodecError(f"attribute {name!r}: {texts} bytes of geotext, more than the limit of {limits.text}")
             notification[name] = _unpacked(_decode_ext, value.code, value.data, limits)
+        elif kind is list:
+            notification[name] = checked(value)
         elif kind not in _SELF_CONTAINED and not is_spatial(value):
             raise CodecError(f"attribute {name!r}: {describe(value)} is not a value")
     return cast("dict[str, Value]", notification)
+
+
+def _check_payload(payload: object) -> None:
+    """Refuse what is no payload, whatever is in it."""
+    if type(payload) is not bytes and not (isinstance(payload, msgpack.ExtType) and payload.code == JSON_PAYLOAD):
+        raise CodecError(f"a payload is binary or JSON, not {describe(payload)}")
 
 
 def encode_value(value: object) -> bytes:
@@ -188,8 +233,10 @@ def _pack(document: object) -> bytes:
         raise InvalidValue(f"a string or name holds a lone surrogate, which UTF-8 cannot encode: {error}") from None
 
 
-def _encode_ext(value: object) -> msgpack.ExtType:
+def _encode_ext(value: object) -> object:
     kind = kind_of(cast("Value", value))
+    if kind is Kind.SET:
+        return list(cast("SetValue", value))
     if kind is Kind.POINT:
         return msgpack.ExtType(POINT, _PAIR.pack(*cast("Point", value)))
     if kind is Kind.GEOTEXT:
@@ -254,7 +301,8 @@ def _options_of_notifications(limits: Limits) -> dict[str, Any]:
     options = _options(limits)
     hook = options["ext_hook"]
     return options | {
-        "ext_hook": lambda code, data: msgpack.ExtType(code, data) if code == GEOTEXT else hook(code, data)
+        "ext_hook": lambda code, data: msgpack.ExtType(code, data) if code in _PACKED else hook(code, data),
+        "max_bin_len": limits.size,
     }
 
 

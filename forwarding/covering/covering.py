@@ -26,7 +26,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 from contrada.forwarding.covering.budget import UNLIMITED, OutOfBudget
-from contrada.forwarding.covering.domains import AbsentDomain, bool_domain, finite_domain
+from contrada.forwarding.covering.domains import AbsentDomain, bool_domain, finite_domain, set_domain
 from contrada.forwarding.covering.ordered_domain import ordered_domain
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.values import Kind
@@ -129,6 +129,8 @@ def _domain(kind: Kind, constraints: list[Constraint], budget: CoveringBudget) -
         return finite_domain(kind, constraints, budget)
     if kind is Kind.BOOL:
         return bool_domain(constraints)
+    if kind is Kind.SET:
+        return set_domain(constraints)
     if kind in (Kind.NUMBER, Kind.STRING, Kind.TIME):
         return ordered_domain(kind, constraints)
 

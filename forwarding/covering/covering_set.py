@@ -217,6 +217,8 @@ def _coordinates(value: Value) -> tuple[float, float]:
         return float(microseconds(known)), 0.0
     if kind is Kind.POINT:
         return known.x, known.y
+    if kind is Kind.SET:
+        return 0.0, 0.0
     x1, y1, x2, y2 = known.bounds if kind is Kind.REGION else known.box
     return x1 / 2 + x2 / 2, y1 / 2 + y2 / 2
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, cast
 
 from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.values import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from contrada.forwarding.covering.budget import CoveringBudget
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.operands import Scalar, ValueSet
-    from contrada.forwarding.language.values import Kind
 
 
 class Domain(Protocol):
@@ -46,6 +46,37 @@ class FiniteDomain:
         """Whether the constraint holds on each value."""
         budget.spend(len(self.values))
         return all(constraint.holds(value) for value in self.values)
+
+
+class SetDomain:
+    """Set values that have one of some members, for each `has`, and none of others."""
+
+    __slots__ = ("_refused", "_wanted")
+
+    def __init__(self, wanted: list[frozenset[object]], refused: frozenset[object]) -> None:
+        self._wanted = wanted
+        self._refused = refused
+
+    def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
+        """Whether every set satisfies the constraint."""
+        budget.spend(1 + len(self._wanted))
+        if constraint.kind is not Kind.SET:
+            return False
+        asked = _members(constraint)
+        if constraint.op is Operator.NOT_HAS:
+            return asked <= self._refused
+        return any(mine - self._refused <= asked for mine in self._wanted)
+
+
+def set_domain(constraints: list[Constraint]) -> SetDomain | None:
+    """The domain of constraints on set values."""
+    wanted = [_members(each) for each in constraints if each.op is Operator.HAS]
+    refused = frozenset(member for each in constraints if each.op is Operator.NOT_HAS for member in _members(each))
+    return SetDomain(wanted, refused) if all(mine - refused for mine in wanted) else None
+
+
+def _members(constraint: Constraint) -> frozenset[object]:
+    return frozenset(cast("ValueSet", constraint.value).members)
 
 
 def finite_domain(kind: Kind, constraints: list[Constraint], budget: CoveringBudget) -> FiniteDomain | None:

@@ -20,6 +20,7 @@ from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.like import read_pattern
 from contrada.forwarding.language.operands import Negated, TextMatch, ValueSet
+from contrada.forwarding.language.set_value import SetValue
 from contrada.forwarding.language.values import Kind
 
 if TYPE_CHECKING:
@@ -67,7 +68,11 @@ def _candidates(constraints: list[Constraint]) -> Iterator[Value]:
     constants: list[Any] = []
     for constraint in constraints:
         value = constraint.value
-        if isinstance(value, ValueSet):
+        if constraint.kind is Kind.SET:
+            wanted = [c for c in constraints if c.op is Operator.HAS]
+            yield SetValue(member for c in wanted for member in cast("ValueSet", c.value))
+            yield SetValue(next(iter(cast("ValueSet", c.value))) for c in wanted)
+        elif isinstance(value, ValueSet):
             yield from value
         elif isinstance(value, TextMatch):
             yield from _texts(value)

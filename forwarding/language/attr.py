@@ -82,6 +82,16 @@ class Attribute:
         """The value is a string that ends with this text."""
         return self._filter(Operator.SUFFIX, text)
 
+    def has(self, *members: object) -> Filter:
+        """The value is a list with each of these strings and numbers."""
+        if not members:
+            raise InvalidValue("has asks for at least one member")
+        return Filter([Constraint(self.name, Operator.HAS, [member]) for member in members])
+
+    def has_any(self, members: Iterable[object]) -> Filter:
+        """The value is a list with one of these strings and numbers at least."""
+        return self._filter(Operator.HAS, list(members))
+
     def like(self, pattern: str) -> Filter:
         r"""The value is a string like this pattern: `%` is any text, `_` one character, `\%` and `\_` themselves."""
         return self._filter(Operator.LIKE, pattern)

@@ -10,6 +10,7 @@ kept as one), but `x = 1` differs from `x = true`, also as a dictionary key.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.language.filter import Filter, Predicate
     from contrada.forwarding.language.operands import Roads, Scalar
+    from contrada.forwarding.language.set_value import SetValue
     from contrada.forwarding.language.values import Value
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
@@ -72,6 +74,8 @@ class Operator(StrEnum):
     NOT_LIKE = "not like"
     FOLDED = "~="
     NOT_FOLDED = "not ~="
+    HAS = "has"
+    NOT_HAS = "not has"
 
     @property
     def mask(self) -> int:
@@ -203,6 +207,8 @@ class Constraint:
             return bool(self.op.mask & found.mask)
         if op is Operator.CONTAINS:
             return cast("str", self.value) in cast("str", value)
+        if op is Operator.HAS:
+            return cast("SetValue", value).has_any(cast("ValueSet", self.value))
         if op is Operator.LIKE:
             return is_like(cast("str", value), cast("str", self.value))
         if op is Operator.FOLDED:
@@ -305,6 +311,15 @@ def _text(op: Operator, value: object) -> tuple[Kind, Operand]:
     if kind is not Kind.STRING:
         raise InvalidValue(f"{op} takes a string, not a {kind.name.lower()}")
     return kind, cast("str", text)
+
+
+def _members(op: Operator, value: object) -> tuple[Kind, Operand]:
+    if not isinstance(value, ValueSet):
+        value = ValueSet([value] if isinstance(value, str | bytes) or not isinstance(value, Iterable) else value)
+    for kind, member in value.members:
+        if kind not in (Kind.STRING, Kind.NUMBER):
+            raise InvalidValue(f"{op} asks for strings and numbers, not {member!r}")
+    return Kind.SET, value
 
 
 def _folded(op: Operator, value: object) -> tuple[Kind, Operand]:
@@ -422,6 +437,8 @@ _OPERANDS: Final[dict[Operator, Callable[[Operator, object], tuple[Kind | None, 
     Operator.NOT_LIKE: _text,
     Operator.FOLDED: _folded,
     Operator.NOT_FOLDED: _folded,
+    Operator.HAS: _members,
+    Operator.NOT_HAS: _members,
     Operator.NOT_SUFFIX: _without_text,
     Operator.NOT_CONTAINS: _without_text,
     Operator.NOT_MATCHES: _negated,

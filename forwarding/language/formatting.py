@@ -33,6 +33,9 @@ def format_constraint(constraint: Constraint) -> str:
         value = value.operand
     if value is None:
         return f"{name} {op}"
+    if isinstance(value, ValueSet) and constraint.kind is not None:
+        members = [format_scalar(member) for member in value]
+        return f"{name} {op} {members[0]}" if len(members) == 1 else f"{name} {op} any [{', '.join(members)}]"
     if isinstance(value, ValueSet):
         return f"{name} {op} [{', '.join(map(format_scalar, value))}]"
     if isinstance(value, TextMatch):

@@ -29,6 +29,14 @@ COMPARABLE: Final = frozenset((Kind.BOOL, Kind.NUMBER, Kind.STRING, Kind.TIME, K
 """Kinds that `=`, `!=` and `in` speak of. Regions have `equals`; geotext has `matches`."""
 
 
+_ELSEWHERE: Final = {
+    Kind.REGION: ("a region", "equals"),
+    Kind.LINE: ("a line", "intersects"),
+    Kind.GEOTEXT: ("a geotext", "matches"),
+    Kind.SET: ("a list", "has"),
+}
+
+
 def check_scalar(value: object) -> tuple[Kind, Scalar]:
     """A constant for `=`, `!=` or `in`, in canonical form: a float that is a 64-bit integer becomes that integer."""
     if type(value) is int and INT_MIN <= value <= INT_MAX:  # the two usual cases first: tables take in millions
@@ -37,8 +45,8 @@ def check_scalar(value: object) -> tuple[Kind, Scalar]:
         return Kind.STRING, value
     kind, checked = check_value(value)
     if kind not in COMPARABLE:
-        other = {Kind.REGION: "equals", Kind.LINE: "intersects"}.get(kind, "matches")
-        raise InvalidValue(f"=, != and in do not compare a {kind.name.lower()}: use {other}")
+        what, other = _ELSEWHERE[kind]
+        raise InvalidValue(f"=, != and in do not compare {what}: use {other}")
     if type(checked) is float and checked.is_integer() and INT_MIN <= checked <= INT_MAX:
         return kind, int(checked)
     return kind, cast("Scalar", checked)

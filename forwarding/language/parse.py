@@ -5,6 +5,7 @@
     factor     = { "not" } ( "(" expression ")" | "true" | constraint ) ;
     constraint = name { "not" } ( compare scalar | "exists" | "in" "[" scalar { "," scalar } "]"
                | "between" scalar "and" scalar | ( "prefix" | "suffix" | "like" | "~=" ) string
+               | "has" ( scalar | ( "any" | "all" ) "[" scalar { "," scalar } "]" )
                | "contains" ( string | region | point ) | relation { "or" relation } ( region | point )
                | ( "within" | "beyond" ) number [ "m" | "km" ] "of" ( point | region )
                | "matches" keywords [ "within" region ]
@@ -167,6 +168,8 @@ class _Parser:
                 return self._between(name, negated)
             self._fail(f"an operator ({' '.join(_COMPARE)} {' '.join(_WORDS)} between)")
         self._at = at + 1
+        if op is Operator.HAS:
+            return self._has(name, negated)
         if op in _MASKED and self._tokens[at + 1].lower() == "or":
             op = self._relations(op)
         value = _READERS[op](self, op) if op in _READERS else self._shape()
@@ -190,6 +193,17 @@ class _Parser:
             mask |= other.mask
             self._at += 1
         return relations_operator(mask)
+
+    def _has(self, name: str, negated: bool) -> Alternatives:
+        start = self._at
+        each = self._accept("all")
+        members = self._list("[", self._scalar, "]") if each or self._accept("any") else [self._scalar()]
+        wanted = [[member] for member in members] if each else [members]
+        try:
+            found = tuple(Constraint(name, Operator.HAS, some) for some in wanted)
+        except InvalidValue as error:
+            self._refuse(error, start)
+        return [(constraint.opposite,) for constraint in found] if negated else [found]
 
     def _at_point(self, name: str, op: Operator, point: Point, negated: bool) -> Alternatives:
         """The alternatives of relations to a point."""

@@ -10,6 +10,7 @@
 | REGION  | Region, Box                                           | the same                         |
 | LINE    | Line                                                  | the same                         |
 | GEOTEXT | GeoText                                               | the same                         |
+| SET     | list, tuple, set of strings and numbers               | SetValue                         |
 
 A constraint never holds on a value of another kind, so a kind is also the first thing an index asks of a value. Values
 of different kinds are never equal here, although `True == 1` in Python: compare `(kind, value)` pairs. Numbers of both
@@ -29,31 +30,36 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from contrada.errors import InvalidValue
+from contrada.forwarding.language.set_value import SetValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
     from contrada.spatial.lines.line import Line
     from contrada.spatial.textual.geotext import GeoText
 
-    Value: TypeAlias = bool | int | float | str | datetime | Point | Region | Line | GeoText
+    Value: TypeAlias = bool | int | float | str | datetime | Point | Region | Line | GeoText | SetValue
     Notification: TypeAlias = Mapping[str, Value]
 
 INT_MIN: Final = -(2**63)
 INT_MAX: Final = 2**63 - 1
 MAX_NAME: Final = 255
+NESTED: Final = 16  # mappings inside one another, at most
+_GEOJSON: Final = frozenset(
+    ("Point", "Polygon", "MultiPolygon", "LineString", "MultiPoint", "MultiLineString", "GeometryCollection", "Time")
+)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
 class Kind(IntEnum):
-    """The eight kinds of values, in the order in which mixed values are sorted."""
+    """The kinds of values, in the order in which mixed values are sorted."""
 
     BOOL = 0
     NUMBER = 1
@@ -63,6 +69,7 @@ class Kind(IntEnum):
     REGION = 5
     GEOTEXT = 6
     LINE = 7
+    SET = 8
 
 
 def check_name(name: object) -> str:
@@ -133,6 +140,10 @@ def from_microseconds(count: int) -> datetime:
         raise InvalidValue(f"{count} microseconds since 1970 lies outside the years 1 to 9999") from None
 
 
+def _listed(value: object) -> SetValue:
+    return SetValue(cast("Iterable[object]", value))
+
+
 # What to do with a value of exactly this type. Filled with the spatial types once one has been seen.
 _CHECKS: dict[type, tuple[Kind, Callable[[object], Value] | None]] = {
     bool: (Kind.BOOL, None),
@@ -140,6 +151,11 @@ _CHECKS: dict[type, tuple[Kind, Callable[[object], Value] | None]] = {
     float: (Kind.NUMBER, cast("Callable[[object], Value]", check_float)),
     str: (Kind.STRING, cast("Callable[[object], Value]", check_string)),
     datetime: (Kind.TIME, cast("Callable[[object], Value]", check_time)),
+    SetValue: (Kind.SET, None),
+    list: (Kind.SET, _listed),
+    tuple: (Kind.SET, _listed),
+    set: (Kind.SET, _listed),
+    frozenset: (Kind.SET, _listed),
 }
 
 
@@ -202,16 +218,52 @@ def is_point(value: object) -> bool:
 
 
 def check_notification(notification: Mapping[str, object]) -> dict[str, Value]:
-    """A new notification with every name checked and every value taken; `InvalidValue` names the attribute at fault."""
+    """A new notification with every name checked and every value taken; `InvalidValue` names the attribute at fault.
+
+    Nested mappings become attributes with dotted names, and None is absence.
+    """
     if not isinstance(notification, Mapping):
         raise InvalidValue(f"a notification is a mapping of names to values, not {type(notification).__name__}")
     checked: dict[str, Value] = {}
     for name, value in notification.items():
         try:
-            checked[check_name(name)] = take_value(value)[1]
+            if value is None:
+                check_name(name)
+            elif isinstance(value, Mapping) and not is_geojson(value):
+                for inner, each in flatten(value, name).items():
+                    checked[check_name(inner)] = take_value(each)[1]
+            else:
+                checked[check_name(name)] = take_value(value)[1]
         except InvalidValue as error:
             raise InvalidValue(f"attribute {name!r}: {error}") from None
     return checked
+
+
+def is_geojson(value: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is a shape, a time or geotext rather than nested attributes: it says so by its type."""
+    kind = value.get("type")
+    return (type(kind) is str and kind in _GEOJSON) or (kind == "Feature" and "geometry" in value)
+
+
+def flatten(nested: Mapping[Any, Any], prefix: str = "", depth: int = 1) -> dict[str, object]:
+    """Members of nested mappings under dotted names, `engine.rpm`; what is None is absent."""
+    flat: dict[str, object] = {}
+    for name, value in nested.items():
+        if type(name) is not str:
+            raise InvalidValue(f"the name of a nested attribute is a string, not {type(name).__name__}")
+        full = f"{prefix}.{name}" if prefix else name
+        if value is None:
+            continue
+        if isinstance(value, Mapping) and not is_geojson(value):
+            if depth == NESTED:
+                raise InvalidValue(f"objects are nested more than {NESTED} deep")
+            inner = flatten(value, full, depth + 1)
+        else:
+            inner = {full: value}
+        if twice := flat.keys() & inner.keys():
+            raise InvalidValue(f"{min(twice)!r} is there twice: as a dotted name, and in a nested object")
+        flat |= inner
+    return flat
 
 
 def _check_unusual(value: object) -> tuple[Kind, Value]:
@@ -243,7 +295,7 @@ def _check_unusual(value: object) -> tuple[Kind, Value]:
         if not isinstance(value, Region | Line):
             raise InvalidValue(
                 f"{_type_name(value)} is not a type of value: "
-                "use bool, int, float, str, datetime, Region, Line, Point or GeoText"
+                "use bool, int, float, str, datetime, Region, Line, Point, GeoText or a list of strings and numbers"
             )
         kind = Kind.LINE if isinstance(value, Line) else Kind.REGION
     _CHECKS[type(value)] = (kind, None)

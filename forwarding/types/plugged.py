@@ -152,6 +152,7 @@ class Fillable(Protocol):
 TYPES: Final = {
     layout.REGION: "shape:ShapeType",
     layout.GEOTEXT: "geotext:GeotextType",
+    layout.SET: "sets:SetType",
 }
 
 

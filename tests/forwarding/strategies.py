@@ -16,6 +16,7 @@ from contrada.forwarding.language.constraint import Constraint, Operator, relati
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet
+from contrada.forwarding.language.set_value import SetValue
 from contrada.forwarding.language.values import INT_MAX, INT_MIN
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
@@ -111,7 +112,9 @@ geotexts = st.builds(
     st.sampled_from(PLACES),
 )
 scalars = numbers | strings | st.booleans() | times | points
-values = numbers | strings | st.booleans() | times | points | regions | lines | geotexts
+MEMBERS = ("ice", "snow", "", 1, 2, 0.5)
+sets = st.lists(st.sampled_from(MEMBERS), max_size=4).map(SetValue)
+values = numbers | strings | st.booleans() | times | points | regions | lines | geotexts | sets
 
 # Everything that may be sent, rather than what is likely to match.
 any_names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -121,7 +124,7 @@ any_times = st.datetimes(timezones=st.just(UTC))
 _coordinates = st.floats(-1e6, 1e6).filter(lambda c: c == 0 or abs(c) > 1e-100)
 any_points = st.builds(Point, _coordinates, _coordinates)
 any_scalars = any_numbers | any_strings | st.booleans() | any_times | any_points
-any_values = any_scalars | regions | lines | geotexts
+any_values = any_scalars | regions | lines | geotexts | st.lists(any_numbers | any_strings, max_size=5).map(SetValue)
 
 
 def constraints(
@@ -140,6 +143,12 @@ def constraints(
         st.builds(Constraint, names, st.just(Operator.IN), st.lists(scalars, min_size=1, max_size=4).map(ValueSet)),
         st.builds(Constraint, names, st.sampled_from(PATTERNS), strings),
         st.builds(Constraint, names, st.sampled_from(REFUSALS), strings.filter(bool)),
+        st.builds(
+            Constraint,
+            names,
+            st.sampled_from((Operator.HAS, Operator.NOT_HAS)),
+            st.lists(st.sampled_from(MEMBERS), min_size=1, max_size=3).map(ValueSet),
+        ),
         st.builds(Constraint, names, st.just(Operator.LIKE), like_patterns),
         st.builds(Constraint, names, st.just(Operator.NOT_LIKE), like_patterns.filter(lambda p: p.strip("%"))),
         st.builds(
@@ -196,6 +205,8 @@ _constraints = constraints()
 def neighbours(value: object) -> Iterator[Value]:
     """A constant and the values next to it in every order, and some of other kinds that look alike."""
     if isinstance(value, ValueSet):
+        kept = [member for member in value if type(member) in (str, int, float)]
+        yield from (SetValue([]), SetValue(kept), SetValue(kept[:1]), SetValue([*kept[1:], "rain"]))
         for member in value:
             yield from neighbours(member)
     elif isinstance(value, bool):

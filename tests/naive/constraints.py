@@ -10,6 +10,7 @@ import shapely
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.operands import Negated, TextMatch
+from contrada.forwarding.language.set_value import SetValue
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region
 from contrada.spatial.lines.line import Line
@@ -44,6 +45,7 @@ def kind(value: object) -> str:
         ("region", (Region,)),
         ("line", (Line,)),
         ("geotext", (GeoText,)),
+        ("set", (SetValue,)),
     ):
         if isinstance(value, types):
             return name
@@ -58,6 +60,10 @@ def holds(constraint: Constraint, value: object) -> bool:
         return denies(positive(constraint), value)
     if op is Operator.EXISTS:
         return True
+    if op is Operator.HAS:
+        return kind(value) == "set" and any(
+            kind(mine) == kind(member) and mine == member for mine in value.members for member in wanted.values
+        )
     if op is Operator.IN:
         return any(kind(value) == kind(member) and value == member for member in wanted.values)
     if op is Operator.MATCHES:
@@ -124,6 +130,8 @@ def denies(constraint: Constraint, value: object) -> bool:
         return holds(positive(constraint), value)
     if constraint.op is Operator.EXISTS:
         return False
+    if constraint.op is Operator.HAS:
+        return kind(value) == "set" and not holds(constraint, value)
     if isinstance(constraint.value, TextMatch):
         return kind(value) == "geotext" and not holds(constraint, value)
     wanted = constraint.value.values if constraint.op is Operator.IN else [constraint.value]

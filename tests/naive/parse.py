@@ -93,6 +93,11 @@ class Reader:
     def operand(self, op: Operator) -> object:
         if op in (Operator.EXISTS, Operator.NOT_EXISTS):
             return None
+        if op in (Operator.HAS, Operator.NOT_HAS):
+            if not self.next("any"):
+                return [self.scalar()]
+            self.take()
+            return self.many("[", self.scalar, "]")
         if op is Operator.IN:
             return self.many("[", self.scalar, "]")
         if op in (Operator.MATCHES, Operator.NOT_MATCHES):

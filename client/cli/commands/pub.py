@@ -56,6 +56,9 @@ def pub(
     retain: Annotated[
         str, typer.Option("--retain", help="Of one notification: the last value of this key, for who comes later.")
     ] = "",
+    payload: Annotated[
+        Path | None, typer.Option("--payload", help="A file that travels with one notification, unread.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no ids and no summary.")] = False,
 ) -> None:
     """Publish notifications. A GeoJSON feature's properties become attributes, beside its geometry."""
@@ -70,10 +73,12 @@ def pub(
         try:
             for batch in batches(sources, geometry):
                 ids: Sequence[NotificationId | None]
-                if id or retain:
+                if id or retain or payload is not None:
                     if len(batch) + count != 1:
-                        raise InvalidValue("--id and --retain are for one notification")
-                    ids = [client.publish(batch[0], durable=True, id=id, retain=retain)]
+                        raise InvalidValue("--id, --retain and --payload are for one notification")
+                    carried = None if payload is None else _bytes(payload)
+                    keep = durable or bool(id or retain)
+                    ids = [client.publish(batch[0], durable=keep, id=id, retain=retain, payload=carried)]
                 else:
                     ids = client.publish_many(batch, ack=ack, durable=durable)
                 count += len(batch)
@@ -91,7 +96,11 @@ def pub(
 def _file(path: Path) -> Lines:
     if str(path) == "-":
         return DescriptorLines("standard input", sys.stdin.fileno())
+    return Lines(str(path), _bytes(path))
+
+
+def _bytes(path: Path) -> bytes:
     try:
-        return Lines(str(path), path.read_bytes())
+        return path.read_bytes()
     except OSError as error:
         raise InvalidValue(f"cannot read {path}: {error}") from error

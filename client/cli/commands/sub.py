@@ -105,8 +105,21 @@ def _line(n: Notification) -> None:
     from contrada.forwarding.codec.json import notification_to_json
 
     body = notification_to_json(n)
-    print(f'{{"id": {json.dumps(str(n.id))}, "publisher": {json.dumps(n.publisher)}, "notification": {body}}}')
+    head = f'"id": {json.dumps(str(n.id))}, "publisher": {json.dumps(n.publisher)}, "notification": {body}'
+    print(f"{{{head}{_payload(n)}}}")
     sys.stdout.flush()
+
+
+def _payload(n: Notification) -> str:
+    import json
+    from base64 import b64encode
+
+    payload = n.payload
+    if payload is None:
+        return ""
+    if isinstance(payload, bytes):
+        payload = {"base64": b64encode(payload).decode()}
+    return f', "payload": {json.dumps(payload, ensure_ascii=False)}'
 
 
 def _bare(n: Notification) -> None:

@@ -242,6 +242,32 @@ def _twin(data: Bytes, at: int, end: int, twin: int, out: Reading) -> bool:
 
 
 @bare_kernel
+def _skip_payload(data: Bytes, at: int, end: int) -> int:
+    """Where a payload ends: binary, or an extension of that type; _LEFT for anything else."""
+    if at >= end:
+        return _LEFT
+    head = data[at]
+    if 0xC4 <= head <= 0xC6 or 0xC7 <= head <= 0xC9:
+        width = 1 << ((head - 0xC4) % 3)
+        start = at + 1 + width
+        extension = head >= 0xC7
+    elif 0xD4 <= head <= 0xD8:
+        width = 0
+        start = at + 1
+        extension = True
+    else:
+        return _LEFT
+    if (start >= end and extension) or start > end:
+        return _LEFT
+    size = _big_endian(data, at + 1, width) if width else 1 << (head - 0xD4)
+    if extension:
+        if data[start] != 7:
+            return _LEFT
+        start += 1
+    return start + size if start + size <= end else _LEFT
+
+
+@bare_kernel
 def _body(data: Bytes, at: int, end: int, names: Names, out: Reading) -> bool:
     """Read one body; whether it was read and not left."""
     if end - at > LONGEST or at >= end:
@@ -257,8 +283,16 @@ def _body(data: Bytes, at: int, end: int, names: Names, out: Reading) -> bool:
         return False
     if count > MOST:
         return False
+    payload = False
     for n in range(count):
         start, stop = _string(data, at, end)
+        if start == stop and start > 0:
+            at = _skip_payload(data, stop, end)
+            if at < 0 or payload:
+                return False
+            payload = True
+            out.hashes[n] = 0
+            continue
         if not 0 < stop - start <= 255:  # at least one byte; 255 bytes are no more than 255 characters
             return False
         hashed = text_hash(data, start, stop - start)

@@ -54,6 +54,7 @@ POINT: Final = 5  # a value like a number for `=`, and what plugged-in regions a
 PLUGGED: Final = 6
 REGION: Final = 6
 GEOTEXT: Final = 7
+SET: Final = 8
 KINDS: Final = 16  # room for types to come, and FLOAT of kernels/match/batch.py
 # Kinds of operands that no value has: patterns, and what indexes intern for themselves.
 PATTERN_PREFIX: Final = 16

@@ -233,7 +233,7 @@ def test_exit_codes_and_messages(
     code, told = outcome("pub", "{oops")
     assert code == 1
     assert "argument 1, line 1: not JSON" in told
-    code, told = outcome("pub", stdin='{"a": 1}\n{"b": null}\n')
+    code, told = outcome("pub", stdin='{"a": 1}\n{"b": [null]}\n')
     assert code == 1
     assert "standard input, line 2" in told
     code, told = outcome("sub", "hazard >")
@@ -317,7 +317,7 @@ def test_pub_reads_lines_arrays_documents_and_collections() -> None:
     [
         ('{"a": 1', 1, "ends inside"),
         ("[1]", 1, "item 0"),
-        ('{"a": [1]}', 1, "attribute 'a'"),
+        ('{"a": [[1]]}', 1, "attribute 'a'"),
         ("3", 1, "object"),
         ('{"a": NaN}', 1, "NaN"),
         ('{"a": 1}\n{"a": 1\n{"a": 2}\n', 3, "not JSON"),

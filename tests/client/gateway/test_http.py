@@ -92,7 +92,7 @@ def test_every_form_is_taken(gateway_running, kind, body, count):
         (
             "POST",
             "/v1/notifications",
-            {"data": b'{"n":1}\n{"n":[]}\n', "headers": LINES},
+            {"data": b'{"n":1}\n{"n":[[]]}\n', "headers": LINES},
             400,
             {"line": 2, "published": 1},
         ),

@@ -80,7 +80,7 @@ def test_objects_are_attributes():
 
 
 @pytest.mark.parametrize(
-    ("topic", "payload"), [("", b"x"), ("a/#", b"x"), ("a", b"\xff"), ("a", b"{"), ("a", b'{"t": [1]}')]
+    ("topic", "payload"), [("", b"x"), ("a/#", b"x"), ("a", b"\xff"), ("a", b"{"), ("a", b'{"t": [[1]]}')]
 )
 def test_what_is_no_message_is_refused(topic, payload):
     with pytest.raises(CodecError):

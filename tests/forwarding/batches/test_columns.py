@@ -41,7 +41,7 @@ def _values(kind: Kind, cells: list[Any]) -> Any:
         return Text(offsets + 3, np.frombuffer(b"..." + b"".join(encoded), np.uint8))  # as in a slice of a column
     if kind is Kind.POINT:
         return np.array([(0.0, 0.0) if cell is None else tuple(cell) for cell in cells])
-    if kind in (Kind.REGION, Kind.LINE, Kind.GEOTEXT):
+    if kind in (Kind.REGION, Kind.LINE, Kind.GEOTEXT, Kind.SET):
         return cells
     if kind is Kind.TIME:
         return np.array([0 if cell is None else microseconds(cell) for cell in cells], np.int64)

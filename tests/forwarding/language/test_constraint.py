@@ -250,7 +250,7 @@ def test_values_are_kept_in_one_form() -> None:
         np.complex64(1),
         np.array([1]),
         1j,
-        {},
+        {"a": {"b": 1j}},
         object(),
         INT_MAX + 1,
         INT_MIN - 1,

@@ -194,7 +194,7 @@ def test_names_and_interfaces_are_forgotten() -> None:
 
 @pytest.mark.parametrize(
     "notification",
-    [{"x": float("nan")}, {"x": float("inf")}, {"x": 2**63}, {"x": None}, {"x": [1]}, {"x": "\ud800"}, [("x", 1)]],
+    [{"x": float("nan")}, {"x": float("inf")}, {"x": 2**63}, {"x": [None]}, {"x": [[1]]}, {"x": "\ud800"}, [("x", 1)]],
 )
 def test_what_no_notification_may_hold_is_refused(notification: Any) -> None:
     table = ForwardingTable()
