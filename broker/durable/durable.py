@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from contrada.broker.core.ports import Refusal
 from contrada.broker.core.subscriptions import encoded_filters, read_filters
 from contrada.broker.durable.delivering import Delivering
-from contrada.broker.durable.greeting import Greeting
+from contrada.broker.durable.greeting import Greeting, last_values
 from contrada.broker.durable.publishing import Publishing, code_of, owner_of
 from contrada.broker.durable.query import answer_query
 from contrada.broker.durable.replay import Replay, first_position
@@ -26,6 +26,7 @@ from contrada.broker.protocol.messages import Ack, Acked, Error, Reply
 from contrada.broker.protocol.wire import Code
 from contrada.broker.stored.recovery import recover
 from contrada.broker.stored.rows import Row
+from contrada.broker.stored.state import waiting_bytes
 from contrada.broker.stored.store import Store
 from contrada.broker.stored.subscription import DurableReceiver, DurableSubscription
 from contrada.errors import ContradaError
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from contrada.broker.protocol.messages import Store as StoreMessage
     from contrada.broker.sessions.session import Session
     from contrada.broker.sessions.sessions import Sessions
+    from contrada.broker.stored.retained import LastValue
     from contrada.broker.stored.state import State
     from contrada.broker.stored.store import Commit, Journal
     from contrada.broker.turn.clock import Clock
@@ -205,6 +207,8 @@ class Durable:
             if made.interface_name:
                 self._index.hold(made.interface_name, interface)
             yield from self._tell(made, filters)
+            finds = partial(self._finds, made)
+            given = [] if message.since is not None else (yield from last_values(self.store, self.state, finds))
         except BaseException as error:
             self._withdraw(made)
             if isinstance(error, ContradaError):
@@ -214,24 +218,35 @@ class Durable:
         self._register(made)
         made.number, self.state.next_number = self.state.next_number, self.state.next_number + 1
         made.left = self.store.wall()
-        if message.since is not None or len(self.state.retained):
+        if message.since is not None:
             made.later = []
-        self.store.put([made.subscribed], partial(self._made, made, session, message))
+        numbers = (made.number,)
+        rows = [(Row.GIVEN, *each.id, each.publisher, each.body, numbers, "", "", "") for each in given]
+        self.store.put([made.subscribed, *rows], partial(self._made, made, session, message, given))
 
-    def _made(self, made: DurableSubscription, session: Session, message: SubscribeDurable, commit: Commit) -> None:
+    def _made(
+        self,
+        made: DurableSubscription,
+        session: Session,
+        message: SubscribeDurable,
+        given: Sequence[LastValue],
+        commit: Commit,
+    ) -> None:
         """The subscription is on disk: from its row on every notification says that it gets it."""
         if commit.failure is not None:
             self._unmake(made, session, message, commit.failure)
             return
         assert self.store is not None
         self.state.by_number[made.number] = made
+        for position, value in zip(commit.positions[1:], given, strict=True):
+            made.arrive(position, waiting_bytes(value.body), commit.time // 1_000_000)
         if made.later is None:
             self._attach_all(made, session, message)
             return
         confirmed = partial(self._confirmed, made, session, message)
         start = first_position(message.since, self.store.journal, self.store.on_disk)
         finds = partial(self._finds, made)
-        Replay(self.store, self.state, made, finds, message.since, start, commit.positions[0], confirmed).begin()
+        Replay(self.store, made, finds, message.since, start, commit.positions[0], confirmed).begin()
 
     def _confirmed(
         self, made: DurableSubscription, session: Session, message: SubscribeDurable, commit: Commit

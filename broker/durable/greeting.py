@@ -1,4 +1,4 @@
-"""A new subscription without a name first gets the last values that match it.
+"""A new subscription first gets the last values that match it.
 
 Whatever was accepted before the subscription was in the table is on disk, and so among the last values, before they are
 looked at; a key that changes meanwhile is passed over, because the subscription gets the change.
@@ -6,16 +6,17 @@ looked at; a key that changes meanwhile is passed over, because the subscription
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from contrada.broker.core.batch import Batch
 from contrada.broker.turn.work import LATER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.receiver import Receiver
+    from contrada.broker.stored.retained import LastValue
     from contrada.broker.stored.state import State
     from contrada.broker.stored.store import Store
     from contrada.broker.turn.work import Steps
@@ -37,12 +38,30 @@ class Greeting:
         mark = self._store.mark
         while self._store.done_to < mark:
             yield LATER
-        keys = list(retained)
-        before = {key: retained.get(key) for key in keys}
-        for start in range(0, len(keys), _AT_ONCE):
-            some = [(key, value) for key in keys[start : start + _AT_ONCE] if (value := before[key]) is not None]
+        before = retained.items()
+        for start in range(0, len(before), _AT_ONCE):
+            some = before[start : start + _AT_ONCE]
             for (key, value), wanted in zip(some, finds([value.body for _, value in some]), strict=True):
                 if wanted and retained.get(key) == value:
                     batch = Batch(value.id.broker, (value.id.sequence,), value.publisher, (value.body,))
                     self._delivery.give(batch, receiver)
+            yield
+
+
+def last_values(
+    store: Store, state: State, finds: Callable[[Sequence[bytes]], list[bool]]
+) -> Generator[Any, Any, list[LastValue]]:
+    """The last values that `finds` says are wanted, as they are when this returns: none is on its way to the disk."""
+    retained = state.retained
+    looked: dict[str, tuple[LastValue, bool]] = {}
+    while True:
+        while store.done_to < store.mark:
+            yield LATER
+        new = [(key, value) for key, value in retained.items() if key not in looked or looked[key][0] is not value]
+        if not new:
+            return [value for key, value in retained.items() if looked[key][1]]
+        some = new[:_AT_ONCE]
+        for (key, value), wanted in zip(some, finds([each.body for _, each in some]), strict=True):
+            looked[key] = value, wanted
+        if len(new) > _AT_ONCE:
             yield

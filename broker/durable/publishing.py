@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from contrada.broker.core.ports import Refusal
 from contrada.broker.protocol.messages import Ack, Acked, Error, NotificationId
 from contrada.broker.protocol.wire import Code
+from contrada.broker.stored.retained import LastValue
 from contrada.broker.stored.rows import Row
 from contrada.broker.stored.state import waiting_bytes
 from contrada.errors import Refused
@@ -219,7 +220,8 @@ class Publishing:
         if storing.key:
             self._state.keys.finish(storing.scope, storing.key, sequence, None)
         if storing.retain:
-            self._state.retained.put(storing.retain, NotificationId(broker, sequence), publisher, body, commit.time)
+            value = LastValue(NotificationId(broker, sequence), publisher, body, commit.time)
+            self._state.retained.put(storing.retain, value)
 
 
 def scope_of(session: Session) -> str:

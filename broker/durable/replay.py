@@ -3,14 +3,11 @@
 The subscription's own row divides them: before it, nobody knew of it, and the replay looks; behind it every
 notification says that the subscription gets it, and waits in `later`. Some of the journal is read beside the loop and
 matched at each step.
-
-A subscription that asks for no past gets the last values that match it (`retained`), each as a copy of its own.
 """
 
 from __future__ import annotations
 
 from array import array
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from contrada.broker.protocol.messages import NotificationId
@@ -22,7 +19,6 @@ if TYPE_CHECKING:
 
     from contrada.broker.protocol.messages import Since
     from contrada.broker.stored.rows import Group, RowOf
-    from contrada.broker.stored.state import State
     from contrada.broker.stored.store import Commit, Journal, Store
     from contrada.broker.stored.subscription import DurableSubscription
 
@@ -41,7 +37,6 @@ class Replay:
     def __init__(
         self,
         store: Store,
-        state: State,
         subscription: DurableSubscription,
         finds: Callable[[Sequence[bytes]], list[bool]],
         since: Since,
@@ -50,7 +45,6 @@ class Replay:
         confirmed: Callable[[Commit], None],
     ) -> None:
         self._store = store
-        self._state = state
         self._subscription = subscription
         self._finds = finds
         self._since = since
@@ -101,26 +95,4 @@ class Replay:
             self._since = ALL
             self.begin()
             return
-        number = self._subscription.number
-        rows = self._last_values() if self._since is None else []
-        self._store.put([*rows, (Row.CONFIRMED, number)], partial(self._given, rows))
-
-    def _last_values(self) -> list[RowOf]:
-        values = self._state.retained.values()
-        wanted: list[RowOf] = []
-        for start in range(0, len(values), _AT_ONCE):
-            some = values[start : start + _AT_ONCE]
-            for value, is_wanted in zip(some, self._finds([each.body for each in some]), strict=True):
-                if is_wanted:
-                    numbers = (self._subscription.number,)
-                    wanted.append((Row.GIVEN, *value.id, value.publisher, value.body, numbers, "", "", ""))
-        return wanted
-
-    def _given(self, rows: Sequence[RowOf], commit: Commit) -> None:
-        if commit.failure is None and rows:
-            later = self._subscription.later
-            assert later is not None
-            for position, row in zip(commit.positions, rows, strict=False):
-                later.append((position, waiting_bytes(row[4]), commit.time // 1_000_000))
-            later.sort()
-        self._confirmed(commit)
+        self._store.put([(Row.CONFIRMED, self._subscription.number)], self._confirmed)

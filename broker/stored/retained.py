@@ -43,29 +43,28 @@ class Retained:
         """The last value of a key."""
         return self._values.get(key)
 
-    def values(self) -> list[LastValue]:
-        """All of them."""
-        return list(self._values.values())
+    def items(self) -> list[tuple[str, LastValue]]:
+        """All of them, in the order in which they were published."""
+        return sorted(self._values.items(), key=lambda item: item[1].id.sequence)
 
-    def put(self, key: str, id: NotificationId, publisher: str, body: bytes, time: int) -> None:
-        """A key has a new value; an older one than it has is no news."""
-        before = self._values.get(key)
-        if before is not None:
-            if before.time > time:
-                return
+    def put(self, key: str, value: LastValue) -> None:
+        """A key has a new value."""
+        if key in self._values:
             self._forget(key)
-        self._values[key] = LastValue(id, publisher, body, time)
-        self.bytes += len(key) + len(body)
+        self._values[key] = value
+        self.bytes += len(key) + len(value.body)
         while len(self._values) > self.most or self.bytes > self.most_bytes:
             self._forget(next(iter(self._values)))
+
+    def restate(self, key: str, value: LastValue) -> None:
+        """A key had a value before; if it has one already, that is newer."""
+        if key not in self._values:
+            self.put(key, value)
 
     def expire(self, now: float) -> None:
         """Forget what is too old."""
         oldest = (now - self.age) * 1e6
-        while self._values:
-            key = next(iter(self._values))
-            if self._values[key].time >= oldest:
-                return
+        for key in [key for key, value in self._values.items() if value.time < oldest]:
             self._forget(key)
 
     def _forget(self, key: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from contrada.broker.protocol.messages import Keep, NotificationId
 from contrada.broker.protocol.wire import Full
 from contrada.broker.stored.keys import Keys
-from contrada.broker.stored.retained import Retained
+from contrada.broker.stored.retained import LastValue, Retained
 from contrada.broker.stored.rows import ROW_BYTES, Row
 from contrada.broker.stored.subscription import DeadLetter, DurableSubscription
 
@@ -92,7 +92,7 @@ class State:
         if key:
             self.keys.remember(scope, key, sequence)
         if retain:
-            self._retained(retain, broker, sequence, publisher, body, time)
+            self.retained.put(retain, LastValue(NotificationId(broker, sequence), publisher, body, time))
 
     def _subscribed(
         self,
@@ -184,7 +184,7 @@ class State:
                 self.keys.remember(scope, key, sequence)
 
     def _retained(self, key: str, broker: str, sequence: int, publisher: str, body: bytes, time: int) -> None:
-        self.retained.put(key, NotificationId(broker, sequence), publisher, body, time)
+        self.retained.restate(key, LastValue(NotificationId(broker, sequence), publisher, body, time))
 
     def _complete(self, numbers: tuple[int, ...], next_number: int, last_sequence: int) -> None:
         self.last_sequence = max(self.last_sequence, last_sequence)

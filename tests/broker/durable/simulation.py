@@ -226,8 +226,9 @@ class World:
 
     def subscriber(self, name: str) -> SimClient:
         client = SimClient(self, name)
+        since = "all" if name == "s1" else None  # it may come late: then it gets what was before, too
         client.inbox = client.core.subscribe_durably(
-            equals("a", self.wants[name]), 8, name, None, self.keeps[name], auto=False
+            equals("a", self.wants[name]), 8, name, since, self.keeps[name], auto=False
         )
         client.perform()
         return client
@@ -243,7 +244,8 @@ class World:
         self.auditor.owed[self.x] = set(self.confirmed)
         key = f"key-{self.x}" if self.random.random() < 0.8 else ""
         content = msgpack.packb({"a": value, "n": self.x})
-        publisher.submissions[self.x] = publisher.core.publish([content], durable=True, key=key)
+        retain = self.random.choice(("", "", "", "north", "south"))
+        publisher.submissions[self.x] = publisher.core.publish([content], durable=True, key=key, retain=retain)
         publisher.perform()
 
     def look(self) -> None:
