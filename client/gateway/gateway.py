@@ -17,7 +17,7 @@ from contrada.client.gateway.rendering import Renderer
 from contrada.client.gateway.shapes import shapes_of
 from contrada.client.gateway.streams import Stream
 from contrada.client.gateway.tokens import ANYBODY, STRANGER, TokenDirectory
-from contrada.errors import ContradaError, Disconnected
+from contrada.errors import ContradaError, Disconnected, Refused
 from contrada.forwarding.language.parse import parse
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class Gateway:
         self._tokens = None if settings.tokens is None else TokenDirectory(settings.tokens)
         self.recordings = None if settings.recording is None else Recordings(settings.recording)
         self._reading = asyncio.Lock()
+        self._stores: tuple[int, bool] | None = None  # after how many reconnects it was asked, and the answer
         self._doors: list[Any] = []
 
     async def __aenter__(self) -> Self:
@@ -146,6 +147,25 @@ class Gateway:
             raise
         self.metrics.published.inc(len(ids))
         return ids
+
+    async def retain(self, notification: Mapping[str, object], key: str) -> None:
+        """Publish what becomes the last value of a key, once it is on disk."""
+        try:
+            await self.publisher.publish(notification, durable=True, retain=key, timeout=self.settings.timeout)
+        except (ContradaError, TimeoutError):
+            self.metrics.refused.inc()
+            raise
+        self.metrics.published.inc()
+
+    async def stores(self) -> bool:
+        """Whether the broker keeps what is durable; asked again after a reconnect, since it may be another one."""
+        if self._stores is None or self._stores[0] != self.publisher.reconnects:
+            try:
+                await self.publisher.durable_subscriptions(timeout=self.settings.timeout)
+                self._stores = self.publisher.reconnects, True
+            except Refused:
+                self._stores = self.publisher.reconnects, False
+        return self._stores[1]
 
     async def open_stream(self, wish: Wish, visitor: Visitor, door: str) -> Stream:
         """Subscribe; close the stream with `close_stream`."""

@@ -73,7 +73,12 @@ class MqttDoor:
             await asyncio.wait([asyncio.ensure_future(each) for each in waiting], timeout=2.0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        connection = MqttConnection(self, reader, writer)
+        try:
+            stores = await self.gateway.stores()
+        except (ContradaError, TimeoutError) as error:
+            log.info("mqtt: %s", error)  # the broker is away: it will be asked again
+            stores = False
+        connection = MqttConnection(self, reader, writer, stores=stores)
         self._connections.add(connection)
         try:
             async with self.gateway.connection():
@@ -89,11 +94,15 @@ class MqttDoor:
 class MqttConnection:
     """A session, its socket, and its subscriptions."""
 
-    def __init__(self, door: MqttDoor, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, door: MqttDoor, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, stores: bool
+    ) -> None:
         gateway = door.gateway
         self._door, self._gateway = door, gateway
         self._reader, self._writer = reader, writer
-        self._session = Session(gateway.settings, gateway.visitor, f"contrada-{secrets.token_hex(6)}")
+        self._stores = stores
+        new_id = f"contrada-{secrets.token_hex(6)}"
+        self._session = Session(gateway.settings, gateway.visitor, new_id, stores=stores)
         self._incoming = Reader(gateway.settings.line_bytes)
         self._silence: float | None = _FIRST
         self._client_id = ""
@@ -180,19 +189,27 @@ class MqttConnection:
         self._send(action.message)
 
     async def _publish(self, action: Publish) -> None:
-        if action.retain:
+        retain = action.retain and self._stores
+        if action.retain and not self._stores:
             if self._incoming.version == 5:
                 self._fault("nothing is retained here", Done.RETAIN_NOT_SUPPORTED)
                 return
             self._gateway.metrics.retain_ignored.inc()
-        if action.number is None:  # to be retained, which is ignored
+        if action.number is None and not retain:  # to be retained, which is ignored
             self._waiting.append(action.notification)
             return
         try:
-            await self._gateway.publish([action.notification])
-            self._send(mqtt5.PubAckPacket(action.number))
+            if retain:
+                await self._gateway.retain(action.notification, f"mqtt/{action.notification['topic']}")
+            else:
+                await self._gateway.publish([action.notification], durable=self._stores)
+            if action.number is not None:
+                self._send(mqtt5.PubAckPacket(action.number))
         except (ContradaError, TimeoutError) as error:
-            self._send(refused_publish(action.number, problem_of(error)))
+            if action.number is None:
+                self._fault(str(error), Done.UNSPECIFIED_ERROR)
+            else:
+                self._send(refused_publish(action.number, problem_of(error)))
 
     async def _flush(self) -> None:
         """Publish what waits, of quality 0. What is refused ends the connection, which is how MQTT says it."""

@@ -5,7 +5,7 @@
 
 A will is published when the connection ends in any other way than by a DISCONNECT without one. Quality 0 is carried; a
 message of quality 1 is taken, and acknowledged when the broker has accepted it; subscriptions are granted quality 0.
-Sessions are not kept, and nothing is retained: CONNACK says both.
+Sessions are not kept; messages are retained where the broker stores (`stores`): CONNACK says both.
 """
 
 from __future__ import annotations
@@ -103,10 +103,18 @@ Action = Send | Admit | Publish | Subscribe | Unsubscribe | Close
 class Session:
     """The state of one connection: who it is, its will, its topic aliases, its topic filters."""
 
-    def __init__(self, settings: GatewaySettings, visitor_of: Callable[[str | None], Visitor], new_id: str) -> None:
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        visitor_of: Callable[[str | None], Visitor],
+        new_id: str,
+        *,
+        stores: bool = False,
+    ) -> None:
         self._settings = settings
         self._visitor_of = visitor_of
         self._new_id = new_id
+        self._stores = stores
         self._aliases: dict[int, str] = {}
         self._will: mqtt5.Will | None = None
         self.visitor = STRANGER
@@ -171,7 +179,7 @@ class Session:
             assigned_client_id=None if message.client_id else self._new_id,
             topic_alias_max=_ALIASES,
             max_qos=mqtt5.QoS.AT_LEAST_ONCE,
-            retain_available=False,
+            retain_available=self._stores,
             max_packet_size=self._settings.line_bytes,
             shared_subscription_available=False,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,7 +24,8 @@ async def running(**settings: Any) -> AsyncIterator[tuple[Gateway, Any]]:
     from contrada.client.gateway.settings import GatewaySettings
 
     settings.setdefault("http", "127.0.0.1:0")
-    with make_broker() as broker:
+    given = settings.pop("broker", None)
+    with make_broker() if given is None else nullcontext(given) as broker:
         async with (
             Gateway(broker.url, GatewaySettings.of(settings)) as gateway,
             aiohttp.ClientSession(gateway.http_url or None) as session,

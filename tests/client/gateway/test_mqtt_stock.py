@@ -85,3 +85,28 @@ def length(number: int) -> bytes:
         found.append(low | (0x80 if number else 0))
         if not number:
             return bytes(found)
+
+
+def test_quality_1_is_on_disk_and_retained_messages_come_first(tmp_path):
+    from contrada import Broker, Client
+
+    with Broker(data=tmp_path) as broker, Client(broker.url) as desk:
+        desk.subscribe("true", durable="desk").close()
+        with door(broker=broker) as port:
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+                connection.sendall(mqtt5.ConnectPacket("x").write())
+                connected, _ = mqtt5.read(memoryview(connection.recv(1000)))
+                assert connected.retain_available
+                for number, retain in ((1, False), (2, True)):
+                    packet = mqtt5.PublishPacket(
+                        "storm/7", b'{"wind": 120}', qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=number, retain=retain
+                    )
+                    connection.sendall(packet.write())
+                    acknowledged, _ = mqtt5.read(memoryview(connection.recv(1000)))
+                    assert acknowledged.packet_id == number
+                    assert int(acknowledged.reason_code) == 0
+            late = desk.subscribe("wind > 100")
+            assert late.get(timeout=30)["topic"] == "storm/7"  # the last value
+    with Broker(data=tmp_path) as broker, Client(broker.url) as desk:
+        found = desk.subscribe("true", durable="desk")
+        assert [found.get(timeout=30)["wind"] for _ in range(2)] == [120, 120]
