@@ -42,7 +42,7 @@ HEADER_BYTES: Final = len(PREAMBLE) + 8
 MARK: Final = b"\xc7BLK"
 HEAD: Final = struct.Struct("<4sIIIIIIQQQ")
 _COVERED: Final = struct.Struct("<IIIIIQQQ")  # of the head, what the checksum covers
-_COVERED_AT: Final = HEAD.size - _COVERED.size
+COVERED_AT: Final = HEAD.size - _COVERED.size
 _NAME: Final = re.compile(r"[0-9]{8,}\.rec")
 LONGEST: Final = 256 << 20  # no payload is longer
 
@@ -119,9 +119,9 @@ def encode_block(
     return b"".join((MARK, checksum.to_bytes(4, "little"), covered, payload)), checksum
 
 
-def checksum_holds(head: bytes | memoryview, payload: bytes | memoryview, checksum: int) -> bool:
-    """Whether a block is what was written."""
-    return zlib.crc32(payload, zlib.crc32(head[_COVERED_AT:])) == checksum
+def checksum_holds(covered: bytes, checksum: int) -> bool:
+    """Whether a block, from `COVERED_AT` on, is what was written."""
+    return zlib.crc32(covered) == checksum
 
 
 def head_of_block(head: bytes, room: int) -> tuple[int, int] | None:

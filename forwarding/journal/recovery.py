@@ -230,10 +230,12 @@ def _walk_file(
                 continue
             if after is not None and each.numbers and each.first >= after.first:
                 break  # void
-            for doubt in doubts:
-                doubt.next = each.first if doubt.next is None else doubt.next
-            found.promised = max(found.promised, each.synced)
-            doubts = _decide(found, path, doubts, found.promised if last and thorough else each.first)
+            if each.synced > found.promised:
+                found.promised = each.synced
+            if doubts:
+                for doubt in doubts:
+                    doubt.next = each.first if doubt.next is None else doubt.next
+                doubts = _decide(found, path, doubts, found.promised if last and thorough else each.first)
             new.add(each)
             ended = after is not None and after.before == each.checksum
             if ended:

@@ -16,6 +16,7 @@ import errno
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contrada.forwarding.journal.blocks import (
+    COVERED_AT,
     HEAD,
     HEADER_BYTES,
     LONGEST,
@@ -101,8 +102,8 @@ def scan(
             continue
         if held is not None:
             yield held if follows(held, block) else Hole(held.offset, offset, "a block that others replaced")
-        held, salt, first = block, block.salt, block.end
-        offset = block.end_offset
+        held, salt, first = block, block.salt, block.first + block.numbers
+        offset += HEAD.size + block.length
     if held is not None:
         yield held
 
@@ -117,12 +118,13 @@ def _block_at(buffer: bytes, at: int, base: int, end: int, salt: int | None) -> 
     if not 0 <= at <= len(buffer) - HEAD.size:
         return None
     mark, checksum, length, before, own, life, count, first, synced, time = HEAD.unpack_from(buffer, at)
-    payload_at = at + HEAD.size
-    if mark != MARK or length > end - base - payload_at or length > LONGEST or (salt is not None and own != salt):
+    stop = at + HEAD.size + length
+    if mark != MARK or stop > end - base or length > LONGEST or (salt is not None and own != salt):
         return None
-    payload = buffer[payload_at : payload_at + length]
-    if len(payload) < length or not checksum_holds(buffer[at:payload_at], payload, checksum):
+    covered = buffer[at + COVERED_AT : stop]
+    if stop > len(buffer) or not checksum_holds(covered, checksum):
         return None
+    payload = covered[HEAD.size - COVERED_AT :]
     return Block(base + at, checksum, length, before, own, life, count, first, synced, time, payload)
 
 
