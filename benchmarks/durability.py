@@ -4,6 +4,7 @@
     recovery    a journal of a gigabyte is opened after a kill, by a process of its own: seconds, and memory at most
 
     rates, backlog, beside    a broker and its clients: see `durability_broker`
+    jetstream                 the same of nats-server, and through the same kills: see `durability_peer`
 
     python -m benchmarks.durability [--part journal] [--quick] [--directory DIR]
 
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.durability_broker import backlog, beside, rates
+from benchmarks.durability_peer import jetstream
 from benchmarks.harness import Report
 from contrada import Region
 from contrada.forwarding.codec.msgpack import encode_notification
@@ -181,6 +183,7 @@ PARTS: dict[str, Callable[[Report, Path, bool], None]] = {
     "rates": rates,
     "backlog": backlog,
     "beside": beside,
+    "jetstream": jetstream,
 }
 
 

@@ -78,7 +78,7 @@ def served(data: Path) -> Iterator[Served]:
         broker.kill()
 
 
-async def _publish(client: contrada.AsyncClient, count: int, batch: int, durable: bool) -> float:
+async def publish(client: contrada.AsyncClient, count: int, batch: int, durable: bool) -> float:
     """Notifications acknowledged in a second, with so many in flight."""
     left = iter(range(0, count, batch))
 
@@ -105,7 +105,7 @@ def rates(report: Report, directory: Path, quick: bool) -> None:
             for _ in range(3 if quick else 7):
                 for durable in found:
                     before = broker.metric("journal_commit_seconds_count"), broker.metric("stored_total")
-                    found[durable].append(await _publish(client, count, batch, durable))
+                    found[durable].append(await publish(client, count, batch, durable))
                     if durable:
                         commits += broker.metric("journal_commit_seconds_count") - before[0]
                         stored += broker.metric("stored_total") - before[1]
@@ -159,7 +159,7 @@ def _flood(url: str, durable: bool, stop: Any) -> None:
     async def flood() -> None:
         async with contrada.connect(url) as client:
             while not stop.is_set():
-                await _publish(client, 2048, BATCH, durable)
+                await publish(client, 2048, BATCH, durable)
 
     asyncio.run(flood())
 
