@@ -182,6 +182,26 @@ def test_limits_of_a_subscription(tmp_path: Path) -> None:
         assert '"x"' in letter["notification"]
 
 
+def test_damage_is_reported_and_what_is_intact_is_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Broker(data=tmp_path) as broker, Client(broker.url) as c:
+        c.subscribe("x >= 0", durable="desk").close()
+        for x in range(20):
+            c.publish({"x": x, "text": "a" * 100}, durable=True)
+    (file,) = (tmp_path / "journal").glob("*.rec")
+    content = bytearray(file.read_bytes())
+    content[content.index(b"a" * 100, len(content) // 2) + 50] ^= 1
+    file.write_bytes(content)
+    with Broker(data=tmp_path) as broker, Client(broker.url) as c:
+        (damage,) = {record.reason for record in caplog.records if record.message == "journal damaged"}
+        assert file.name in damage
+        with c.subscribe("x >= 0", durable="desk") as desk:
+            found = [desk.get(timeout=PATIENCE)["x"] for _ in range(19)]
+            with pytest.raises(TimeoutError):
+                desk.get(timeout=0.05)
+    assert len(set(range(20)) - set(found)) == 1
+    assert found == sorted(found)
+
+
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
