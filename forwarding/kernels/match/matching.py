@@ -10,9 +10,6 @@ constraint, it matches. A filter that is counted is left alone until its count i
 candidates, examined after each attribute (verifying.py), together with the filters they cover where filters and not
 interfaces are asked for. When all interfaces have matched, that is the end.
 
-A plugged-in type may leave open whether a value satisfies a constraint that its search met. What is posted there comes
-after what is sure, and is decided with whatever else is pending.
-
 Walks are given the few arrays they need and not the whole index: a call that copies seventy words of array headers
 costs more than the walk. Nothing here writes to the index; all scratch belongs to the call.
 """
@@ -126,7 +123,6 @@ def _meet(
     payload: int,
     missing: int,
     whole: bool,
-    sure: bool,
     filters: Ints,
     stamps: Ints,
     found: Ints,
@@ -135,7 +131,7 @@ def _meet(
 ) -> None:
     """A posting: pass it over, count it, take its interface as matched, or keep it as a candidate."""
     if mask & missing == 0 and (whole or stamps[payload & INTERFACE] != cursor[C_GENERATION]):
-        if payload >> 32 & 1 and sure:
+        if payload >> 32 & 1 and not whole:
             stamps[payload & INTERFACE] = cursor[C_GENERATION]
             cursor[C_LEFT] -= 1
             if cursor[C_FOUND] < found.shape[0]:
@@ -158,17 +154,13 @@ def _walk(
     lists: int,
     missing: int,
     whole: bool,
-    sure: bool,
     filters: Ints,
     stamps: Ints,
     found: Ints,
     candidates: Ints,
     cursor: Ints,
 ) -> None:
-    """Meet every posting of so many lists, until all interfaces have matched.
-
-    Where it is not `sure` that the constraints hold, those that have no others become candidates too.
-    """
+    """Meet every posting of so many lists, until all interfaces have matched."""
     for i in range(lists):
         head = heads[i]
         while head != 0 and cursor[C_LEFT] != 0:
@@ -180,7 +172,6 @@ def _walk(
                     postings[at, 1],
                     missing,
                     whole,
-                    sure,
                     filters,
                     stamps,
                     found,
@@ -213,7 +204,6 @@ def _walk_run(
             thresholds[at, 2],
             missing,
             whole,
-            not whole,
             filters,
             stamps,
             found,
@@ -275,8 +265,8 @@ def _suspect(scratch: Scratch, f: int) -> None:
 
 
 @bare_kernel
-def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int, whole: bool, sure: bool) -> None:
-    """Decide the filters that the walks over one attribute left; if it is not `sure`, their access too."""
+def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int, whole: bool) -> None:
+    """Decide the filters that the walks over one attribute left."""
     cursor, filters, stamps = scratch.cursor, index.filters, scratch.stamps
     count = cursor[C_CANDIDATES]
     for i in range(min(count, _AHEAD)):
@@ -293,9 +283,9 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
             continue
         counted = payload >> COUNTED & 1
         if counted:
-            verdict = finish(index, message, scratch, n, f)
+            verdict = 1 if finish(index, message, scratch, f) else 0
         else:
-            verdict = examine(index, message, scratch, n, f, filters[f, F_ACCESS] >> 8 if sure else 0)
+            verdict = examine(index, message, scratch, n, f, filters[f, F_ACCESS] >> 8)
         if verdict == 0:
             if not counted and cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
                 _suspect(scratch, f)
@@ -359,10 +349,7 @@ def decode(index: Index, batch: Batch, first: int, last: int, start: int, messag
 
 @bare_kernel
 def _hit_operands(index: Index, message: Message, scratch: Scratch, a: int, hits: Ints, hit_ends: Ints) -> int:
-    """The operands with postings that an attribute hits, into `scratch.operands`; how many, or -1 without room.
-
-    Those of a plugged-in type that are yet to be decided are negative there, and marked with the generation.
-    """
+    """The operands with postings that an attribute hits, into `scratch.operands`; how many, or -1 without room."""
     room = scratch.operands
     row = message.attributes[a]
     name = row[A_NAME]
@@ -395,14 +382,11 @@ def _hit_operands(index: Index, message: Message, scratch: Scratch, a: int, hits
     elif kind >= POINT:
         value = row[A_VALUE]
         for i in range(hit_ends[value - 1] if value > 0 else 0, hit_ends[value]):
-            handle = hits[i]
-            found = find_scalar(index, name << 8 | plug_of(kind), handle if handle >= 0 else ~handle, 0)
+            found = find_scalar(index, name << 8 | plug_of(kind), hits[i], 0)
             if found != 0:
                 if count == room.shape[0]:
                     return -1
-                if handle < 0:
-                    scratch.marks[found] = -scratch.cursor[C_GENERATION]
-                room[count] = found if handle >= 0 else -found
+                room[count] = found
                 count += 1
     return count
 
@@ -418,42 +402,6 @@ def _order_attributes(index: Index, message: Message, count: int) -> None:
             attributes[at, A_ORDER] = attributes[at - 1, A_ORDER]
             at -= 1
         attributes[at, A_ORDER] = a
-
-
-@bare_inline_kernel
-def _sure_first(operands: Ints, hit: int) -> int:
-    """Put the operands of which it is sure that they are hit before the others; how many they are."""
-    sure = 0
-    for i in range(hit):
-        if operands[i] > 0:
-            operands[i], operands[sure] = operands[sure], operands[i]
-            sure += 1
-    return sure
-
-
-@bare_kernel
-def _walk_unsure(
-    index: Index, message: Message, scratch: Scratch, sure: int, hit: int, missing: int, n: int, whole: bool
-) -> None:
-    """Meet what is posted under operands of which it is open whether they are hit; what is sure comes before."""
-    operands, cursor = scratch.operands, scratch.cursor
-    if cursor[C_CANDIDATES] != 0:
-        _examine_candidates(index, message, scratch, n, whole, True)
-    _walk(
-        index.postings,
-        operands[sure:],
-        hit - sure,
-        missing,
-        whole,
-        False,
-        index.filters,
-        scratch.stamps,
-        scratch.found,
-        scratch.candidates,
-        cursor,
-    )
-    if cursor[C_CANDIDATES] != 0:
-        _examine_candidates(index, message, scratch, n, whole, False)
 
 
 @bare_kernel
@@ -485,19 +433,15 @@ def _match_one(
         if hit < 0:
             cursor[C_FULL] = 1
             return
-        sure = hit
-        if row[A_KIND] >= POINT:
-            sure = _sure_first(operands, hit)
         for i in range(hit):
-            operands[i] = index.operands[abs(operands[i]), O_POSTED]
+            operands[i] = index.operands[operands[i], O_POSTED]
         taken = cursor[C_CANDIDATES] + cursor[C_FOUND]
         _walk(
             postings,
             operands,
-            sure,
+            hit,
             missing,
             whole,
-            not whole,
             index.filters,
             stamps,
             found,
@@ -508,8 +452,6 @@ def _match_one(
             cursor[C_REFUSED] += hit - (cursor[C_CANDIDATES] + cursor[C_FOUND] - taken)
             if cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
                 _suspect(scratch, postings[operands[mix(cursor[C_REFUSED], a) % hit] + 1, 1] >> 33)
-        if sure < hit:
-            _walk_unsure(index, message, scratch, sure, hit, missing, n, whole)
         for side in (N_BELOW, N_ABOVE):
             directory = fields[number, side]
             if directory == 0:
@@ -530,7 +472,7 @@ def _match_one(
                         start = block + place_of_cut
                 _walk_run(thresholds, start, end, missing, whole, index.filters, stamps, found, candidates, cursor)
                 if cursor[C_CANDIDATES] >= _ENOUGH:  # their interfaces may all have matched then
-                    _examine_candidates(index, message, scratch, n, whole, True)
+                    _examine_candidates(index, message, scratch, n, whole)
         lists = 0
         for wide in (number, row[A_NAME] * KINDS + ANY):
             if fields[wide, N_WIDE] != 0:
@@ -543,7 +485,6 @@ def _match_one(
                 lists,
                 missing,
                 whole,
-                not whole,
                 index.filters,
                 stamps,
                 found,
@@ -551,7 +492,7 @@ def _match_one(
                 cursor,
             )
         if cursor[C_CANDIDATES] != 0:
-            _examine_candidates(index, message, scratch, n, whole, True)
+            _examine_candidates(index, message, scratch, n, whole)
     if index.state[S_ALWAYS] != 0:
         operands[0] = index.state[S_ALWAYS]
         _walk(
@@ -560,7 +501,6 @@ def _match_one(
             1,
             missing,
             whole,
-            not whole,
             index.filters,
             stamps,
             found,
@@ -568,7 +508,7 @@ def _match_one(
             cursor,
         )
         if cursor[C_CANDIDATES] != 0:
-            _examine_candidates(index, message, scratch, n, whole, True)
+            _examine_candidates(index, message, scratch, n, whole)
 
 
 @bare_kernel

@@ -97,8 +97,7 @@ class Scratch(NamedTuple):
     pending: Ints  # (n, 3): notification, filter, end of its pairs
     pairs: Ints  # (n, 3): number of the value, kind, handle
     hashes: Ints  # fingerprints of a text's beginnings, and room beside: see HASHES_BESIDE
-    marks: Ints  # by operand: the last search for substrings that found the node, see C_PASS; of a plugged-in type,
-    # the generation, negative, in which it was left open whether the constraint holds
+    marks: Ints  # by operand: the last search for substrings that found the node, see C_PASS
     suspects: Ints  # filters that were looked at in vain, one in some hundreds: their access may be a bad one; LETTERS
     cursor: Ints
 
@@ -305,43 +304,6 @@ def examine(index: Index, message: Message, scratch: Scratch, n: int, f: int, sk
         elif not word_holds(index, message, scratch, at):
             return 0
         at += 1 + (word >> 4) if word & 15 == IN else 1
-    return _conclude(scratch, n, f, pairs)
-
-
-@bare_inline_kernel
-def finish(index: Index, message: Message, scratch: Scratch, n: int, f: int) -> int:
-    """As `examine`, of a filter whose count is reached.
-
-    What is left are `!=`, NOT and LIKE, which are counted for any value of their type, ABSENT, which is not counted,
-    and what types have left open.
-    """
-    words, cursor, operands = index.words, scratch.cursor, index.operands
-    cursor[C_VERIFIED] += 1
-    at = index.filters[f, F_CODE]
-    end = at + (index.filters[f, F_SIZE] & LOW_HALF)
-    pairs = cursor[C_PAIRS]
-    while at < end:
-        op, operand = words[at] & 15, words[at] >> 4
-        if op == NE or op > PLUG:
-            if not word_holds(index, message, scratch, at):
-                return 0
-        elif op == PLUG and scratch.marks[operand] == -cursor[C_GENERATION]:
-            if pairs >= scratch.pairs.shape[0]:
-                cursor[C_FULL] = 1
-                return 0
-            tag = operands[operand, O_TAG]
-            scratch.pairs[pairs, 0] = message.attributes[attribute_of(message, tag >> 8), A_VALUE]
-            scratch.pairs[pairs, 1] = tag & 255
-            scratch.pairs[pairs, 2] = operands[operand, O_KEY]
-            pairs += 1
-        at += 1 + operand if op == IN else 1
-    return _conclude(scratch, n, f, pairs)
-
-
-@bare_inline_kernel
-def _conclude(scratch: Scratch, n: int, f: int, pairs: int) -> int:
-    """The verdict on a filter of which nothing has failed; it is noted down if it has `pairs` to be decided."""
-    cursor = scratch.cursor
     if pairs == cursor[C_PAIRS]:
         return 1
     if cursor[C_PENDING] >= scratch.pending.shape[0]:
@@ -353,3 +315,21 @@ def _conclude(scratch: Scratch, n: int, f: int, pairs: int) -> int:
     cursor[C_PENDING] += 1
     cursor[C_PAIRS] = pairs
     return 2
+
+
+@bare_inline_kernel
+def finish(index: Index, message: Message, scratch: Scratch, f: int) -> bool:
+    """Whether a filter holds whose count is reached.
+
+    What is left are `!=`, NOT and LIKE, which are counted for any value of their type, and ABSENT, which is not.
+    """
+    words = index.words
+    scratch.cursor[C_VERIFIED] += 1
+    at = index.filters[f, F_CODE]
+    end = at + (index.filters[f, F_SIZE] & LOW_HALF)
+    while at < end:
+        op = words[at] & 15
+        if (op == NE or op > PLUG) and not word_holds(index, message, scratch, at):
+            return False
+        at += 1 + (words[at] >> 4) if op == IN else 1
+    return True
