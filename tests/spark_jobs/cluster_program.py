@@ -40,7 +40,7 @@ def jobs(session: Any, told: dict[str, Any]) -> None:
     done = replay(session, Replay(Path("events.jsonl"), Path("index"), Path("out")))
     told["deliveries"] = done.deliveries
     try:
-        preflight.check_executors(session, {"SUBSCRIPTIONS": Path("/nowhere")})
+        preflight.check_executors(session, {"SUBSCRIPTIONS": "/nowhere"})
     except ContradaError as error:
         told["unseen"] = str(error)
     ask = preflight._ask
