@@ -49,7 +49,7 @@ _FILTERS: Final = (
     "area contains BOX(2 2, 3 3) or area intersects POLYGON((0 0, 3 0, 3 3)) and x >= 0",
     "area disjoint POLYGON((0 0, 1 0, 1 1)) and x <= 100 or area inside POLYGON((0 0, 9 0, 9 9), (5 1, 6 1, 6 2))",
     "place within 1 of POINT(1 1) or area within 1 of BOX(5 5, 6 6) or x >= 0 and place beyond 3 of BOX(5 5, 6 6)",
-    "place inside BOX(0 0, 2 2) or place meets POLYGON((0 0, 3 0, 3 3))",
+    "place inside BOX(0 0, 2 2) or place meets POLYGON((0 0, 3 0, 3 3)) or area contains POINT(19 6)",
     'post matches {"ipad", "sale"} within BOX(0 0, 5 5) or post matches {"ipad"} within POLYGON((0 0, 3 0, 3 3))',
 )
 # Posted alone, the second of a name one by one, and beside another that it is posted under.

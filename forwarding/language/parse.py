@@ -15,7 +15,8 @@
 text is cut into tokens by one regular expression in one call (`tokens`), and a recursive descent over their list builds
 disjunctive normal form as it goes. `not` is handed down to the constraints (`negation`), where it gives others.
 
-Most texts are right and written in the ordinary way, so the first reading takes a whole `POLYGON((…))` or `BOX(…)` for
+The commonest filters of machines are read by one regular expression each (`usual`). Of the others,
+most texts are right and written in the ordinary way, so the first reading takes a whole `POLYGON((…))` or `BOX(…)` for
 one token and knows nothing of positions. Whatever it does not understand is read again token by token: that reading
 decides, and says what is wrong and where.
 
@@ -26,6 +27,7 @@ FilterSyntaxError that shows the line, a caret, and what was expected.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
 
 from contrada.errors import FilterSyntaxError, InvalidValue
@@ -38,6 +40,7 @@ from contrada.forwarding.language.formatting import EVERYTHING, RESERVED
 from contrada.forwarding.language.lonlat import LONLAT, PLANE, box_in_degrees
 from contrada.forwarding.language.negation import all_of, negate_constraint
 from contrada.forwarding.language.operands import Similar, TextMatch
+from contrada.forwarding.language.usual import read_usual
 from contrada.forwarding.language.values import Kind, kind_of
 
 if TYPE_CHECKING:
@@ -69,10 +72,20 @@ def parse(text: str, crs: str = PLANE) -> Filter | Predicate:
     """
     if not isinstance(text, str):
         raise FilterSyntaxError(f"a filter's text is a string, not {type(text).__name__}")
+    if crs == PLANE and (usual := read_usual(text)) is not None:
+        return usual
     try:
         return _Parser(text, tokens.ORDINARY, crs).parse()
     except (_Unusual, tokens.Unreadable):
         return _Parser(text, tokens.EXACT, crs).parse()
+
+
+@cache
+def _region_type() -> type[Region]:
+    """The class of regions, loaded when it is first needed: the compiler comes with it."""
+    from contrada.spatial.geometry.region import Region
+
+    return Region
 
 
 class _Unusual(Exception):
@@ -231,10 +244,10 @@ class _Parser:
 
     def _matches(self, op: Operator) -> TextMatch:
         start = self._at
-        keywords = frozenset(self._list("{", self._string, "}"))
+        keywords = self._list("{", self._string, "}")
         within = self._region() if self._accept("within") else None
         try:
-            return TextMatch(keywords, within)
+            return TextMatch.of(keywords, within)
         except InvalidValue as error:
             self._refuse(error, start)
 
@@ -329,8 +342,7 @@ class _Parser:
         return self._make(lambda: Line.of_parts(parts), start)
 
     def _region(self, op: Operator | None = None, expected: str = "POLYGON or BOX") -> Region:
-        from contrada.spatial.geometry.region import Region
-
+        Region = _region_type()
         start = self._at
         shape = self._tokens[start]
         if shape[-1:] == ")" and len(shape) > 1:
