@@ -17,6 +17,7 @@ export class Fences {
     this.loading = false;
     this._last = 0;
     this._allAt = 0;
+    this._took = 0; // ms that the last look at everything lasted
   }
 
   start() {
@@ -28,7 +29,8 @@ export class Fences {
     if (this.loading || !this._connection.roles.has('admin')) return;
     this.loading = true;
     try {
-      const whole = performance.now() - this._allAt > ALL || this._allAt === 0;
+      const began = performance.now();
+      const whole = this._allAt === 0 || began - this._allAt > Math.max(ALL, 20 * this._took); // a large broker is not asked all the time
       const found = whole ? new Map() : this.byInterface;
       let after = whole ? 0 : this._last, news = false;
       do {
@@ -42,7 +44,10 @@ export class Fences {
         after = page.next;
         if (news && found.size % 2000 === 0) this._publishNews(found);
       } while (after);
-      if (whole) this._allAt = performance.now();
+      if (whole) {
+        this._allAt = performance.now();
+        this._took = this._allAt - began;
+      }
       if (news || whole) this._publishNews(found);
     } catch (error) {
       console.warn('subscriptions:', error.message);

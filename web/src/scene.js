@@ -229,10 +229,10 @@ export class Scene {
 
   _fenceLayers() {
     const c = this.colours, version = this._fencesVersion;
-    const many = this._rings?.length > 5000;
+    const many = this._rings?.length > 5000, crowded = this._rings?.length > 20000; // outlines cost as much as all the rest
     return [
       new SolidPolygonLayer({ id: 'fences', data: this._rings ?? [], pickable: true, getPolygon: (d) => d.polygon, getFillColor: (d) => (d.fence.own ? c.own : c.fence), updateTriggers: { getFillColor: version } }),
-      new PathLayer({ id: 'outlines', data: this._rings ?? [], getPath: (d) => d.polygon[0], getColor: c.outline, widthUnits: 'pixels', getWidth: many ? 0.6 : 1, widthMinPixels: many ? 0.4 : 1, updateTriggers: { getColor: version } }),
+      new PathLayer({ id: 'outlines', visible: !crowded, data: crowded ? [] : (this._rings ?? []), getPath: (d) => d.polygon[0], getColor: c.outline, widthUnits: 'pixels', getWidth: many ? 0.6 : 1, widthMinPixels: many ? 0.4 : 1, updateTriggers: { getColor: version } }),
       new ScatterplotLayer({ id: 'fence-points', data: this._dots ?? [], pickable: true, getPosition: (d) => d.point, getFillColor: c.outline, radiusUnits: 'pixels', getRadius: 4, updateTriggers: { getFillColor: version } }),
     ];
   }
