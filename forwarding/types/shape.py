@@ -65,6 +65,7 @@ class ShapeType(RegionType):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._degrees = settings.crs == LONLAT
+        self._any_at = False  # whether there has been a relation to a point
         self._reaches: dict[int, CRTree] = {}  # by name, of posted distance constraints
         self._paths = GrowableArray(0, 256)
         self._far = GrowableArray(searching.COLUMNS, 16)  # by handle
@@ -79,6 +80,7 @@ class ShapeType(RegionType):
         handle = super().handle(name, constraint)
         if constraint.at_point:
             self._records.mark(handle, _FAR | _AT)
+            self._any_at = True
         elif isinstance(distance, Distance):
             self._records.mark(handle, _FAR)
         return handle
@@ -125,6 +127,7 @@ class ShapeType(RegionType):
         far = self._records.marked(_FAR)
         if not len(far):
             return
+        self._any_at = len(self._records.marked(_AT)) > 0
         check_shapes("distances", arrays, _SHAPES)
         rows, state = arrays["paths.rows"], arrays["paths.state"]
         check_lengths("distances", self._records.top, rows)
@@ -275,8 +278,7 @@ class ShapeType(RegionType):
 
     def _on_its_side(self, handles: Ints, value: Any) -> Ints:
         """Of the constraints whose shapes a value is near enough, those whose points it is also related to."""
-        at = self._records.flags[handles] & _AT != 0
-        if not at.any():
+        if not self._any_at or not (at := self._records.flags[handles] & _AT != 0).any():
             return handles
         fits = np.ones(len(handles), np.bool_)
         fits[at] = self._related(np.zeros(int(at.sum()), np.int64), handles[at], [value])

@@ -10,7 +10,8 @@ A *path* is the form in which kernels have any shape (`rings`): vertices, and bo
 Shapes are within d of each other iff a vertex of one lies in the other, where that is filled, or some edge of one comes
 within d of an edge of the other: then one of the four ends does (`comparing`), or the edges cross. Edges are found by
 windows grown by d, rounded outwards, so that none is missed: for paths of n and m edges O(n/16 + m/16) plus the edges
-whose boxes are near one another. The first pair that is near ends the search.
+whose boxes are near one another, most of which one look at the line through the other tells apart. The first pair that
+is near ends the search.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from typing import TYPE_CHECKING, Final
 from contrada.spatial.distance.comparing import points_within, segment_within
 from contrada.spatial.geometry.compound.rows import MARK, locate_in, next_ring, ring_boxes_at, ring_count, ring_xy_at
 from contrada.spatial.geometry.rings import OUT, RUN, edges_touch, locate, next_run
-from contrada.spatial.storage.jit import kernel
+from contrada.spatial.storage.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from contrada.spatial.geometry.rings import Floats
 
+_SIDE_ERROR: Final = 2.0**-49  # above the roundings of a difference of two products of differences, relative to them
 _OUTWARDS: Final = 2.0**-50  # above the roundings of a coordinate plus a length, relative to both
 
 
@@ -88,6 +90,19 @@ def _point_near_edges(px: float, py: float, xy: Floats, boxes: Floats, d: float)
     return False
 
 
+@inline_kernel
+def _on_one_side(
+    ax: float, ay: float, bx: float, by: float, px: float, py: float, qx: float, qy: float, d: float
+) -> bool:
+    """Whether p and q are certainly both more than d away from the line through a and b, on one side of it."""
+    x, y = bx - ax, by - ay
+    u, v = x * (py - ay), y * (px - ax)
+    r, s = x * (qy - ay), y * (qx - ax)
+    from_p, from_q = u - v, r - s
+    least = d * (abs(x) + abs(y)) + _SIDE_ERROR * (abs(u) + abs(v) + abs(r) + abs(s))
+    return (from_p > least and from_q > least) or (from_p < -least and from_q < -least)
+
+
 @kernel
 def _edge_near_path(ax: float, ay: float, bx: float, by: float, xy: Floats, boxes: Floats, d: float) -> bool:
     """Whether some edge of a path comes within d of the edge ab."""
@@ -100,6 +115,8 @@ def _edge_near_path(ax: float, ay: float, bx: float, by: float, xy: Floats, boxe
         for i in range(run * RUN, min((run + 1) * RUN, edges)):
             px, py, qx, qy = xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1]
             if (px < x1 and qx < x1) or (px > x2 and qx > x2) or (py < y1 and qy < y1) or (py > y2 and qy > y2):
+                continue
+            if _on_one_side(ax, ay, bx, by, px, py, qx, qy, d) or _on_one_side(px, py, qx, qy, ax, ay, bx, by, d):
                 continue
             if (
                 segment_within(ax, ay, bx, by, px, py, d)

@@ -70,7 +70,7 @@ def _part_witnesses(path: Floats, rxy: Floats, rboxes: Floats) -> int:
     """Which of A_IN_B, A_OUT_OF_B and CONTACT are known of one part of a line; -1 when it crosses the boundary."""
     ring = _there_and_back(path)
     found = 0
-    for i in range(ring.shape[0] - 1):
+    for i in range(path.shape[0]):  # the edges there, and the one that starts at the far end: so all vertices start one
         x1, x2 = min(ring[i, 0], ring[i + 1, 0]), max(ring[i, 0], ring[i + 1, 0])
         y1, y2 = min(ring[i, 1], ring[i + 1, 1]), max(ring[i, 1], ring[i + 1, 1])
         k = next_ring(rxy, 0, x1, y1, x2, y2)
