@@ -139,6 +139,7 @@ class Directory:
     salt: int | None = None
     number: int = 0  # of the last file, torn ones included
     promised: int = 0  # the last number that a block says is on disk
+    unreadable: bool = False  # whether the disk does not give the end, so that nobody knows where it is
 
 
 @dataclass
@@ -167,6 +168,7 @@ def walk(disk: Disk, directory: Path, *, thorough: bool = True) -> Directory:
     found.salt = next((each.salt for _, each in begun if each.salt is not None), None)
     if found.salt is None:
         found.salt = next((each.block.salt for _, each in begun if each.block is not None), None)
+    found.unreadable = found.salt is None and any(each.unreadable for _, each in begun)
     if found.salt is None and begun and begun[0][1].foreign:
         raise CorruptFile(f"{begun[0][0]}: {begun[0][1].foreign}")
     while begun and _is_torn(disk, *begun[-1], found.salt):
@@ -265,6 +267,7 @@ def _cut(found: Directory, new: JournalFile, doubts: list[_Doubt], size: int) ->
     """End the last file before the first hole that nobody was promised."""
     if doubts and doubts[-1].hole.reason == UNREADABLE:  # perhaps another time
         _tell_end(found, new, doubts[-1:], None)
+        found.unreadable = True
     elif doubts:
         doubt = doubts[0]
         new.cut(doubt.end, doubt.size, doubt.checksum)

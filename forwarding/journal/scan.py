@@ -163,12 +163,13 @@ def _read(disk: Disk, file: int, offset: int, length: int) -> tuple[bytes, bool]
         if error.errno != errno.EIO:
             raise
     parts = []
-    for at in range(offset, offset + length, _PAGE):
-        part = min(_PAGE, offset + length - at)
+    while length > 0:
+        part = min(_PAGE - offset % _PAGE, length)
         try:
-            parts.append(disk.read(file, at, part))
+            parts.append(disk.read(file, offset, part))
         except OSError as error:
             if error.errno != errno.EIO:
                 raise
             parts.append(bytes(part))
+        offset, length = offset + part, length - part
     return b"".join(parts), False

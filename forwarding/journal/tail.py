@@ -15,6 +15,7 @@ forgotten, and the next file is chained to what is known to be on disk.
 
 from __future__ import annotations
 
+import errno
 import secrets
 import threading
 from contextlib import suppress
@@ -89,6 +90,8 @@ class Tail:
 
     def _recover(self, found: Directory) -> None:
         """Make sure of what was found, and cut off what was not promised."""
+        if found.unreadable:  # going on would void what another disk, or another day, may give
+            raise OSError(errno.EIO, "the disk does not give the end of it: copy what can be read, see docs/journal.md")
         for path in found.torn:
             self._disk.remove(path)
         for cut in found.recovery.cut:

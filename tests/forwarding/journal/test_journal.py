@@ -295,3 +295,40 @@ def test_commits_share_a_sync(tmp_path: Path) -> None:
     assert disk.syncs == 2
     disk.go_on.release(9)
     journal.close()
+
+
+class Worn(RealDisk):
+    """Cannot read some pages of a file."""
+
+    pages: tuple[int, ...] = ()
+
+    def read(self, file: int, offset: int, length: int) -> bytes:
+        if any(offset < 4096 * (page + 1) and 4096 * page < offset + length for page in self.pages):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return super().read(file, offset, length)
+
+
+@pytest.mark.parametrize("page", [0, 3, 4])
+def test_what_the_disk_cannot_read_is_damage_and_is_left_alone(tmp_path: Path, page: int) -> None:
+    with Journal.open(tmp_path) as journal:
+        for _ in range(150):
+            journal.append(1, bytes(70))
+            journal.commit()
+    (path,) = tmp_path.glob("*.rec")
+    whole = path.read_bytes()
+    assert 4 * 4096 < len(whole) < 5 * 4096
+    disk = Worn()
+    disk.pages = (page,)
+    if page == 3:
+        with Journal.open(tmp_path, disk=disk) as journal:
+            assert "the disk cannot read it" in {damage.reason for damage in journal.recovery.damaged}
+            lost = {number for each in journal.recovery.damaged for number in range(each.first, each.last + 1)}
+            assert 0 < len(lost) < 50
+            assert numbers(journal) == sorted(set(range(1, 151)) - lost)
+    else:  # where it begins or ends cannot be known: going on might void it
+        with pytest.raises(JournalFailed, match="does not give the end"):
+            Journal.open(tmp_path, disk=disk)
+    assert path.read_bytes() == whole
+    with Journal.open(tmp_path) as journal:  # it may have been the cable
+        assert numbers(journal) == list(range(1, 151))
+        assert journal.recovery.damaged == []
