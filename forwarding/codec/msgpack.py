@@ -254,9 +254,9 @@ def _encode_ext(value: object) -> object:
     if isinstance(shape, Box):
         return msgpack.ExtType(BOX, _CORNERS.pack(*shape.bounds))
     coords = shape.coords.astype("<f8", copy=False).tobytes()
-    counts = [-(len(ring) - 1) if hole else len(ring) - 1 for part in shape.rings for hole, ring in enumerate(part)]
-    if len(counts) == 1:
+    if not shape.is_compound:
         return msgpack.ExtType(REGION, coords)
+    counts = [-(len(ring) - 1) if hole else len(ring) - 1 for part in shape.rings for hole, ring in enumerate(part)]
     return msgpack.ExtType(COMPOUND, struct.pack(f"<{1 + len(counts)}d", len(counts), *counts) + coords)
 
 

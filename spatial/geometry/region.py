@@ -23,10 +23,9 @@ from contrada.errors import InvalidRegion, shown
 from contrada.spatial.geometry.canonical import MAX_VERTICES, SOUND, canonical_ring, describe_fault
 from contrada.spatial.geometry.compound.assembly import Ring, assemble
 from contrada.spatial.geometry.compound.rows import (
+    MARK,
     edge_count,
     fill_region_boxes,
-    is_compound,
-    part_count,
     ring_count,
     ring_role,
     ring_xy_at,
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_VERTICES", "Box", "Point", "Region", "ring_of"]
 
 _SHOWN_VERTICES: Final = 4
+_NO_HOLES: Final[tuple[object, ...]] = ()
 
 
 class Region:
@@ -67,9 +67,12 @@ class Region:
     _boxes: Floats | None
     _hash: int | None
 
-    def __init__(self, shape: object, holes: Iterable[object] = ()) -> None:
-        holes = list(holes)
+    def __init__(self, shape: object, holes: Iterable[object] = _NO_HOLES) -> None:
         loose = type(shape) in (list, tuple, np.ndarray)
+        if loose and holes is _NO_HOLES:  # the commonest, which is to be quick
+            self._take_in_ring(shape)
+            return
+        holes = list(holes)
         if holes and not (loose or isinstance(shape, Iterable)):
             raise InvalidRegion(f"holes go with the coordinates of a shell, not with a {type(shape).__name__}")
         if isinstance(shape, Region):
@@ -82,14 +85,18 @@ class Region:
             return
         self._take_in([[shape, *holes]] if geometry is None else rings_by_part(geometry))
 
+    def _take_in_ring(self, ring: object) -> None:
+        points = positions(ring)
+        if len(points) > MAX_VERTICES:
+            _check_count(_vertex_count(points))
+        fault, i, i2, j, j2, xy, boxes = canonical_ring(points)
+        if fault != SOUND:
+            raise InvalidRegion(describe_fault(fault, (i, i2, j, j2), points))
+        self._adopt(xy, boxes)
+
     def _take_in(self, parts: list[list[object]]) -> None:
         if len(parts) == 1 and len(parts[0]) == 1:
-            points = positions(parts[0][0])
-            _check_count(_vertex_count(points))
-            fault, i, i2, j, j2, xy, boxes = canonical_ring(points)
-            if fault != SOUND:
-                raise InvalidRegion(describe_fault(fault, (i, i2, j, j2), points))
-            self._adopt(xy, boxes)
+            self._take_in_ring(parts[0][0])
             return
         given = [(part, hole - 1, ring) for part, rings in enumerate(parts) for hole, ring in enumerate(rings)]
         rings: list[Ring] = []
@@ -171,7 +178,7 @@ class Region:
     @property
     def coords(self) -> Floats:
         """The vertices in canonical form, (n, 2), not closed, read-only; those of several rings one after another."""
-        if is_compound(self._xy):
+        if self._xy.item(0) == MARK:
             view = np.concatenate([ring[:-1] for part in self.rings for ring in part])
         else:
             view = self._xy[:-1]
@@ -181,6 +188,10 @@ class Region:
     @property
     def rings(self) -> tuple[tuple[Floats, ...], ...]:
         """Of each part its shell and its holes: closed vertices in canonical form, read-only."""
+        if not self.is_compound:
+            ring = self._xy.view()
+            ring.flags.writeable = False
+            return ((ring,),)
         parts: list[list[Floats]] = []
         for k in range(ring_count(self._xy)):
             ring = ring_xy_at(self._xy, k).view()
@@ -193,12 +204,12 @@ class Region:
     @property
     def is_compound(self) -> bool:
         """Whether there are holes or several parts."""
-        return is_compound(self._xy)
+        return self._xy.item(0) == MARK
 
     @property
     def in_one_part(self) -> bool:
         """Whether the interior is connected."""
-        return part_count(self._xy) == 1
+        return not self.is_compound or self._xy.item(2) == 1.0  # the second row begins with how many there are
 
     @property
     def parts(self) -> tuple[Region, ...]:
@@ -227,7 +238,7 @@ class Region:
     @property
     def wkt(self) -> str:
         """Well-known text that reads back as an equal region."""
-        if not is_compound(self._xy):
+        if not self.is_compound:
             return f"POLYGON(({format_positions(self._xy.tolist())}))"
         parts = ["(" + ", ".join(f"({format_positions(ring.tolist())})" for ring in part) + ")" for part in self.rings]
         return f"POLYGON{parts[0]}" if len(parts) == 1 else f"MULTIPOLYGON({', '.join(parts)})"
@@ -257,7 +268,7 @@ class Region:
 
     def __len__(self) -> int:
         """How many vertices the rings have in canonical form."""
-        return edge_count(self._xy)
+        return len(self._xy) - 1 if self._xy.item(0) != MARK else edge_count(self._xy)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Region):
@@ -276,7 +287,7 @@ class Region:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (Region.trusted_rows, (self._xy,)) if is_compound(self._xy) else (Region.trusted, (self._xy[:-1],))
+        return (Region.trusted_rows, (self._xy,)) if self.is_compound else (Region.trusted, (self._xy[:-1],))
 
     def __repr__(self) -> str:
         shell, *more = (ring for part in self.rings for ring in part)
