@@ -19,8 +19,9 @@ orientation signs alone (`contacts`), and a proper crossing is overlaps, as for 
 one stretch, and one vertex of it located in the other region decides.
 
 At a contact the rays of one ring are held against the corner of another ring. That is the whole truth unless another
-ring of the same region touches that corner. Regions know the points where their own rings touch; if the other boundary
-passes through one of those, a plane sweep decides (`faces`), as it does where the edges near one another are too many.
+ring of the same region touches that corner. Regions know the points where their own rings touch; where the other
+boundary passes through one of those, all rays of both regions are looked at together (`rays`). Where there are too many
+of them, or too many edges near one another, a plane sweep decides (`faces`).
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from contrada.spatial.relations.contacts import (
 )
 from contrada.spatial.relations.exact import WORK_PER_EDGE, contacts_between, relate_rings, same_rows
 from contrada.spatial.relations.faces import ALL_FACES, BOTH, ONLY_A, ONLY_B, TOUCH, sweep_faces
+from contrada.spatial.relations.rays import faces_around
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
@@ -69,6 +71,9 @@ _FACES_OF: Final = (
     (AGAINST, ONLY_A | ONLY_B),
     (CONTACT, TOUCH),
 )
+
+
+_MOST_SPECIAL: Final = 32  # points at which a region touches itself and the other
 
 
 @kernel
@@ -99,14 +104,17 @@ def relation_of_faces(faces: int) -> int:
 
 
 @kernel
-def _touches_lie_on(axy: Floats, bxy: Floats, bboxes: Floats) -> bool:
-    """Whether a point at which rings of A touch one another is on the boundary of B."""
-    if axy[0, 0] == MARK:
+def _touches_on(axy: Floats, bxy: Floats, bboxes: Floats, special: Floats, count: int) -> int:
+    """Add the points at which rings of A touch one another, and which are on the boundary of B; -1: too many."""
+    if axy[0, 0] == MARK and count >= 0:
         touches = touch_points(axy)
         for k in range(touches.shape[0]):
             if locate_in(touches[k, 0], touches[k, 1], bxy, bboxes) == ON:
-                return True
-    return False
+                if count == special.shape[0]:
+                    return -1
+                special[count] = touches[k]
+                count += 1
+    return count
 
 
 @kernel
@@ -125,8 +133,12 @@ def _relate_compound(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats) -
         faces |= ONLY_B
     a_rings, b_rings = ring_count(axy), ring_count(bxy)
     budget = WORK_PER_EDGE * (edge_count(axy) + edge_count(bxy))
-    if 4 * a_rings * b_rings > budget or _touches_lie_on(axy, bxy, bboxes) or _touches_lie_on(bxy, axy, aboxes):
+    special, left = np.empty((_MOST_SPECIAL, 2)), np.empty((4 * _MOST_SPECIAL, 2))
+    left[0, 0] = 0.0
+    count = _touches_on(bxy, axy, aboxes, special, _touches_on(axy, bxy, bboxes, special, 0))
+    if count < 0 or 4 * a_rings * b_rings > budget:
         return relation_of_faces(sweep_faces(axy, bxy))
+    special = special[:count]
     a_touched, b_touched = np.zeros(a_rings, np.bool_), np.zeros(b_rings, np.bool_)
     found = 0
     i = next_ring(axy, 0, wx1, wy1, wx2, wy2)
@@ -137,7 +149,18 @@ def _relate_compound(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats) -
         j = next_ring(bxy, 0, x1, y1, x2, y2)
         while j < b_rings:
             witnesses, budget = contacts_between(
-                ring, boxes, ring_xy_at(bxy, j), ring_boxes_at(bxy, bboxes, j), x1, y1, x2, y2, budget
+                ring,
+                boxes,
+                ring_xy_at(bxy, j),
+                ring_boxes_at(bxy, bboxes, j),
+                x1,
+                y1,
+                x2,
+                y2,
+                budget,
+                count > 0,
+                special,
+                left,
             )
             if witnesses < 0 or proves_overlap(found | witnesses):
                 return codes.OVERLAPS
@@ -151,6 +174,11 @@ def _relate_compound(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats) -
     for witness, meaning in _FACES_OF:
         if found & witness:
             faces |= meaning
+    for k in range(1, int(left[0, 0]) + 1):
+        around = faces_around(axy, aboxes, bxy, bboxes, left[k, 0], left[k, 1])
+        if around < 0:
+            return relation_of_faces(sweep_faces(axy, bxy))
+        faces |= around
     faces |= _lone_rings(axy, a_touched, bxy, bboxes, wx1, wy1, wx2, wy2, faces, BOTH | ONLY_B, ONLY_A)
     faces |= _lone_rings(bxy, b_touched, axy, aboxes, wx1, wy1, wx2, wy2, faces, BOTH | ONLY_A, ONLY_B)
     return relation_of_faces(faces)

@@ -28,7 +28,7 @@ AGAINST: Final = 64
 
 
 @kernel
-def _same_direction(px: float, py: float, ux: float, uy: float, qx: float, qy: float) -> bool:
+def same_direction(px: float, py: float, ux: float, uy: float, qx: float, qy: float) -> bool:
     """Whether u and q, in line with p, are on the same side of it."""
     if ux != px:
         return (ux > px) == (qx > px)
@@ -42,10 +42,10 @@ def _side_of_corner(ux: float, uy: float, px: float, py: float, wx: float, wy: f
     The interior at p is the angle from pw, counter-clockwise, to pu.
     """
     from_w = orient(px, py, wx, wy, qx, qy)
-    if from_w == 0 and _same_direction(px, py, wx, wy, qx, qy):
+    if from_w == 0 and same_direction(px, py, wx, wy, qx, qy):
         return ON
     from_u = orient(px, py, ux, uy, qx, qy)
-    if from_u == 0 and _same_direction(px, py, ux, uy, qx, qy):
+    if from_u == 0 and same_direction(px, py, ux, uy, qx, qy):
         return ON
     if orient(ux, uy, px, py, wx, wy) >= 0:
         return IN if from_w > 0 and from_u < 0 else OUT

@@ -30,7 +30,16 @@ from typing import TYPE_CHECKING, Final
 
 from contrada.spatial.geometry.rings import IN, RUN, locate, next_run
 from contrada.spatial.relations import relation as codes
-from contrada.spatial.relations.contacts import A_IN_B, A_OUT_OF_B, B_IN_A, CONTACT, contact_witnesses, proves_overlap
+from contrada.spatial.relations.contacts import (
+    A_IN_B,
+    A_OUT_OF_B,
+    AGAINST,
+    ALONG,
+    B_IN_A,
+    CONTACT,
+    contact_witnesses,
+    proves_overlap,
+)
 from contrada.spatial.relations.red_blue import sweep_witnesses
 from contrada.spatial.storage.jit import inline_kernel, kernel
 
@@ -56,6 +65,27 @@ def _without_crossing(found: int, axy: Floats, aboxes: Floats, bxy: Floats, bbox
     return codes.MEETS if found & A_OUT_OF_B else codes.EQUALS
 
 
+@kernel
+def _among(points: Floats, point: Floats) -> bool:
+    found = False
+    for k in range(points.shape[0]):
+        found |= bool(points[k, 0] == point[0] and points[k, 1] == point[1])
+    return found
+
+
+@kernel
+def _leave(left: Floats, point: Floats) -> bool:
+    """Add a point to a list whose first row begins with how many there are; false when it is full."""
+    count = int(left[0, 0])
+    if _among(left[1 : count + 1], point):
+        return True
+    if count + 1 == left.shape[0]:
+        return False
+    left[count + 1] = point
+    left[0, 0] += 1.0
+    return True
+
+
 @inline_kernel
 def contacts_between(
     axy: Floats,
@@ -67,11 +97,15 @@ def contacts_between(
     wx2: float,
     wy2: float,
     budget: int,
+    careful: bool,
+    special: Floats,
+    left: Floats,
 ) -> tuple[int, int]:
     """Return the witnesses at all contacts of two rings, and what is left of a budget of work.
 
     All contacts must be in the window. The witnesses are -1 when something proves overlaps, and incomplete when the
-    budget left is negative.
+    budget left is negative. If it is asked to be `careful`, pairs of edges that start at a special point are no
+    witnesses of sides; where they start is left to the caller, as rows of `left` behind the first, which counts them.
     """
     a_edges = axy.shape[0] - 1
     b_edges = bxy.shape[0] - 1
@@ -99,6 +133,10 @@ def contacts_between(
                     witnesses = contact_witnesses(axy, i, bxy, j)
                     if witnesses < 0:
                         return -1, budget
+                    if careful and witnesses != 0 and (_among(special, axy[i]) or _among(special, bxy[j])):
+                        witnesses &= CONTACT | ALONG | AGAINST
+                        if not (_leave(left, axy[i]) and _leave(left, bxy[j])):
+                            return found, -1
                     found |= witnesses
                     if proves_overlap(found):
                         return -1, budget
@@ -120,7 +158,7 @@ def _relate_from_larger(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats
     if wx1 > wx2 or wy1 > wy2:
         return codes.DISJOINT
     budget = WORK_PER_EDGE * (axy.shape[0] + bxy.shape[0] - 2)
-    found, budget = contacts_between(axy, aboxes, bxy, bboxes, wx1, wy1, wx2, wy2, budget)
+    found, budget = contacts_between(axy, aboxes, bxy, bboxes, wx1, wy1, wx2, wy2, budget, False, axy, axy)
     if found < 0:
         return codes.OVERLAPS
     if budget < 0:
