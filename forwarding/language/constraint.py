@@ -352,7 +352,7 @@ def _region(op: Operator, value: object) -> tuple[Kind, Operand]:
     shape = shape_of(value)
     if isinstance(shape, Region):
         return Kind.REGION, shape
-    return Kind.POINT if is_point(shape) else Kind.LINE, cast("Operand", shape)
+    return kind_of(cast("Value", shape)), cast("Operand", shape)
 
 
 def _at_point(op: Operator, point: Point) -> tuple[Operator, Kind, Operand]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,6 +55,12 @@ def test_in_words_of_other_operators() -> None:
             parse(f"a {wrong} POINT(1 2)")
     with pytest.raises(InvalidValue, match="one by one"):
         attr("a").relates("contains", "meets", to=P)
+
+
+def test_the_first_point_of_a_process_is_one() -> None:
+    program = "from contrada import Point, attr; print(attr('a').contains(Point(1, 2)))"
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout == "a contains POINT(1 2)\n"
 
 
 def test_holes_and_parts() -> None:
