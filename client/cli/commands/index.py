@@ -13,7 +13,7 @@ from contrada.forwarding.stores.addresses import is_url
 
 LOAD_EXAMPLES = (
     "contrada index load standing",
-    "contrada index load s3://bucket/standing --shard 0/3",
+    "contrada index load standing --shard 0/3",
 )
 ADD_EXAMPLES = ("contrada index add s-17 harbour 'wind > 90 and area intersects BOX(0 0, 9 9)'",)
 REMOVE_EXAMPLES = ("contrada index remove s-17",)

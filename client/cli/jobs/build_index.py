@@ -21,7 +21,6 @@ EXAMPLES = (
     "contrada build-index subscriptions.parquet index",
     "contrada build-index 'subscriptions/*.jsonl' index --segments 16 --json",
     "contrada build-index wards.geojson index --quarantine rejected --strict",
-    "contrada build-index s3://bucket/subscriptions s3://bucket/index --format parquet --engine local",
     "contrada build-index /mnt/subscriptions /mnt/index --format parquet --master spark://master:7077",
 )
 

@@ -17,7 +17,6 @@ EXAMPLES = (
     "contrada replay events.parquet index out",
     "contrada replay recording recording out --compare",
     "contrada replay recording index out --what-if new-filters.jsonl --json",
-    "contrada replay s3://logs/events s3://indexes/standing s3://logs/out --master spark://master:7077",
     "contrada replay recording --to tcp://127.0.0.1:7400 --speed 10",
 )
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
