@@ -65,7 +65,7 @@ class Notification(Mapping[str, Any]):
         return hash(self.id)
 
     def _repr_html_(self) -> str:
-        from contrada.forwarding.language.html import attributes_html
+        from contrada.forwarding.language.text.html import attributes_html
 
         return attributes_html(f"{self.id} from {self.publisher or 'unnamed'}", self.values_by_name)
 

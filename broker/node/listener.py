@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import zmq
 
-from contrada.broker.node.durable_disk import kept_id
+from contrada.broker.node.files.durable_disk import kept_id
 from contrada.broker.node.key_directory import KeyDirectory, id_of_key
 from contrada.broker.protocol.addresses import host_name, unknown_host
 from contrada.broker.protocol.keepalive import keepalive

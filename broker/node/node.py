@@ -30,10 +30,10 @@ from zmq.utils import z85
 
 from contrada.broker.core.core import Core
 from contrada.broker.node.dealers import Dealers
-from contrada.broker.node.durable_disk import DurableDisk
-from contrada.broker.node.index_loader import IndexLoader
+from contrada.broker.node.files.durable_disk import DurableDisk
+from contrada.broker.node.files.index_loader import IndexLoader
+from contrada.broker.node.files.recorder import Recorder
 from contrada.broker.node.listener import HANDSHAKE_FAILURES, Listener, transport_options
-from contrada.broker.node.recorder import Recorder
 from contrada.broker.node.worker import Worker
 from contrada.broker.protocol.monitor import event_number
 from contrada.broker.protocol.wire import Code, Role

@@ -136,7 +136,7 @@ class Broker:
 def _node(settings: Settings, listener: Listener, table: Table | None) -> tuple[Metrics, Node]:
     """Everything behind the socket."""
     from contrada.broker.core.ports import Codec
-    from contrada.broker.node.index_loader import check_relations, open_index
+    from contrada.broker.node.files.index_loader import check_relations, open_index
     from contrada.broker.node.metrics import Metrics
     from contrada.broker.node.node import Node
     from contrada.forwarding.codec.in_degrees import decode_filter_in_degrees

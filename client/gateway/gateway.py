@@ -18,7 +18,7 @@ from contrada.client.gateway.shapes import shapes_of
 from contrada.client.gateway.streams import Stream
 from contrada.client.gateway.tokens import ANYBODY, STRANGER, TokenDirectory
 from contrada.errors import ContradaError, Disconnected, Refused
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import aiohttp
 
 from contrada.errors import ContradaError, InvalidValue
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

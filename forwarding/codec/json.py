@@ -26,8 +26,8 @@ from contrada.forwarding.codec.building import build_constraint, build_predicate
 from contrada.forwarding.codec.limits import DEFAULT_LIMITS, Limits
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import as_filters
-from contrada.forwarding.language.formatting import format_time
 from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet
+from contrada.forwarding.language.text.formatting import format_time
 from contrada.forwarding.language.values import (
     INT_MAX,
     INT_MIN,

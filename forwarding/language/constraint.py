@@ -273,7 +273,7 @@ class Constraint:
         raise InvalidValue("a constraint has no truth value: combine with & and |, and ask c.holds(value)")
 
     def __str__(self) -> str:
-        from contrada.forwarding.language.formatting import format_constraint
+        from contrada.forwarding.language.text.formatting import format_constraint
 
         return format_constraint(self)
 

@@ -52,7 +52,7 @@ class Explanation:
         return "\n".join([head, *(f"  {verdict}" for verdict in self.verdicts or ("yes true: everything matches",))])
 
     def _repr_html_(self) -> str:
-        from contrada.forwarding.language.html import explanation_html
+        from contrada.forwarding.language.text.html import explanation_html
 
         return explanation_html(self)
 

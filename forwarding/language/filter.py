@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.distance import Distance
-from contrada.forwarding.language.formatting import EVERYTHING
 from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.language.negation import MAX_FILTERS, negate
+from contrada.forwarding.language.text.formatting import EVERYTHING
 from contrada.forwarding.language.values import Kind, check_notification
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _Unchangeable:
         return f"<{type(self).__name__} {self}>"
 
     def _repr_html_(self) -> str:
-        from contrada.forwarding.language.html import filters_html
+        from contrada.forwarding.language.text.html import filters_html
 
         return filters_html(as_filters(self))  # type: ignore[arg-type]  # a filter or a predicate
 
@@ -224,7 +224,7 @@ def as_filters(expression: Expression | str, crs: str = PLANE) -> tuple[Filter, 
     if isinstance(expression, Filter | Predicate):
         return expression.filters
     if isinstance(expression, str):
-        from contrada.forwarding.language.parse import parse
+        from contrada.forwarding.language.text.parse import parse
 
         return parse(expression, crs).filters
     return (_as_filter(expression),)

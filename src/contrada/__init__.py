@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.constraint import Constraint, Operator
     from contrada.forwarding.language.explain import Explanation, Verdict
     from contrada.forwarding.language.filter import Expression, Filter, Predicate
-    from contrada.forwarding.language.parse import parse
+    from contrada.forwarding.language.text.parse import parse
     from contrada.forwarding.segments.segment import Segment
     from contrada.forwarding.segments.segmented_table import SegmentedTable
     from contrada.forwarding.state.state import TableStats
@@ -102,7 +102,7 @@ _HOME = {
     "attr": "forwarding.language.attr",
     "connect": "client.async_client",
     "geo": "geo",
-    "parse": "forwarding.language.parse",
+    "parse": "forwarding.language.text.parse",
     "relate": "spatial.relations.relate",
     "relate_many": "spatial.relations.relate",
 }

@@ -23,7 +23,7 @@ def test_pages(page: str) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["forwarding.language.attr", "forwarding.language.parse", "spatial.textual.geotext", "spatial.distance.near"],
+    ["forwarding.language.attr", "forwarding.language.text.parse", "spatial.textual.geotext", "spatial.distance.near"],
 )
 def test_docstrings(module: str) -> None:
     failed, tried = doctest.testmod(importlib.import_module(f"contrada.{module}"))

@@ -104,7 +104,7 @@ def _of_topic(pattern: str) -> tuple[str, tuple[str, ...]]:
 
 def _both(topic: str, text: str) -> str:
     """The conjunction of two filter texts, of which each may be a disjunction; the parser bounds the outcome."""
-    from contrada.forwarding.language.parse import parse
+    from contrada.forwarding.language.text.parse import parse
 
     parse(text)  # by itself: "x = 1) or (y = 2" is no filter
     return f"({topic}) and ({text})"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.operands import TextMatch
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.spatial.geometry.region import Region
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from contrada.forwarding.covering.simplify import split_redundant
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.filter import Filter, Predicate, as_filters
 from contrada.forwarding.language.operands import TextMatch
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.segments.gate import anchor_of
 from contrada.forwarding.segments.index_directory import segment_kind
 from contrada.forwarding.segments.manifest import KINDS

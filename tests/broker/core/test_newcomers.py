@@ -11,7 +11,7 @@ from contrada.broker.core.newcomers import OpenTable
 from contrada.errors import NotFound
 from contrada.forwarding.codec.msgpack import encode_notification
 from contrada.forwarding.language.filter import Predicate, as_filters
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.table.table import ForwardingTable
 
 FILTERS = [parse(text) for text in ("a = 1", "a > 1", "a < 3 and b = 2", "b exists", "area inside BOX(0 0, 4 4)")]

@@ -17,7 +17,7 @@ from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.keys import generate
 from contrada.errors import CorruptFile, InvalidValue, Refused
 from contrada.forwarding.codec.msgpack import decode_filter, decode_notification
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.recording.reader import (
     Accepted,
     Added,

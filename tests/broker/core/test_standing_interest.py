@@ -7,7 +7,7 @@ from contrada.broker.core.standing_index import Loaded, StandingIndex
 from contrada.broker.protocol.messages import Attach, Unsubscribe
 from contrada.broker.protocol.wire import Policy
 from contrada.forwarding.codec.msgpack import decode_filter, decode_notification, encode_filter
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from tests.broker.core.test_subscriptions import Parts, done
 
 

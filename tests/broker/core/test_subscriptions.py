@@ -11,7 +11,7 @@ from contrada.broker.protocol.messages import Subscribe, Unsubscribe
 from contrada.broker.protocol.wire import Code, Policy
 from contrada.broker.turn.leftovers import Leftovers
 from contrada.forwarding.codec.msgpack import decode_filter, decode_notification, encode_filter
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from tests.broker.core.parts import Bench, FakeInterest
 from tests.client.reference import ReferenceTable
 

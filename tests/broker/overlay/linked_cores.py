@@ -145,14 +145,14 @@ class Overlay:
         self.say(name, client, Hello(1, 1, client.decode()))
 
     def subscribe(self, name: str, text: str, number: int = 1, client: bytes = b"client", **options: Any) -> None:
-        from contrada.forwarding.language.parse import parse
+        from contrada.forwarding.language.text.parse import parse
 
         encoded = tuple(encode_filter(f) for f in as_filters(parse(text)))
         defaults = {"policy": Policy.BLOCK, "credit": 10**6, "queue": 0}
         self.say(name, client, Subscribe(100 + number, number, encoded, **{**defaults, **options}))
 
     def advertise(self, name: str, text: str, number: int = 1, client: bytes = b"client") -> None:
-        from contrada.forwarding.language.parse import parse
+        from contrada.forwarding.language.text.parse import parse
 
         encoded = tuple(encode_filter(f) for f in as_filters(parse(text)))
         self.say(name, client, Advertise(300 + number, number, encoded))

@@ -11,7 +11,7 @@ from contrada.broker.protocol.messages import Credit, Grant, Hello, Link
 from contrada.broker.protocol.peer_frames import encode_peer
 from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
 from contrada.forwarding.language.filter import as_filters
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from tests.broker.overlay.linked_cores import Overlay
 from tests.broker.protocol.test_peer_frames import peer_messages
 

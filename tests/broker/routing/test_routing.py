@@ -9,7 +9,7 @@ from contrada.broker.routing.flow import FlowState
 from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.filter import Filter, as_filters
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.spatial.geometry.region import Box
 from contrada.spatial.textual.geotext import GeoText
 from tests.broker.routing.scenarios import calm, check, faulty, populate, publish_and_compare, random_overlay

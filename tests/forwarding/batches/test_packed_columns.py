@@ -23,7 +23,7 @@ from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.operands import TextMatch
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.region import Box, Region
 from tests.forwarding.strategies import filters, notifications

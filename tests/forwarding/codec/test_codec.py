@@ -32,7 +32,7 @@ from contrada.forwarding.codec.msgpack import (
 )
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.filter import Filter, Predicate
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.language.values import kind_of
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
@@ -442,7 +442,7 @@ def test_encoding_refuses_what_no_notification_may_hold(value: object) -> None:
 def test_scalars_need_no_compiler() -> None:
     code = (
         "import sys; from contrada.forwarding.codec.msgpack import *\n"
-        "from contrada.forwarding.language.parse import parse\n"
+        "from contrada.forwarding.language.text.parse import parse\n"
         "n = {'x': 1, 's': 'a', 'b': True, 'f': 1.5}\n"
         "assert decode_notification(encode_notification(n)) == n and parse('x > 0 and s prefix \"a\"').matches(n)\n"
         "assert parse('x > 0').covers(parse('x > 1')) and decode_filter(encode_filter(parse('x = 2'))).names\n"

@@ -15,7 +15,7 @@ from contrada.forwarding.covering.covering import conflicts, covers, is_satisfia
 from contrada.forwarding.covering.ordered_domain import _after_number
 from contrada.forwarding.language.constraint import Constraint, relations_operator
 from contrada.forwarding.language.filter import Filter, Predicate
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.language.values import INT_MAX, INT_MIN
 from contrada.spatial.geometry.region import Region
 from contrada.spatial.relations.relate import Uniform

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from contrada.forwarding.covering.covering_set import CoveringSet
 from contrada.forwarding.covering.samples import witnesses
 from contrada.forwarding.language.attr import attr
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from tests.forwarding.strategies import filters
 
 if TYPE_CHECKING:

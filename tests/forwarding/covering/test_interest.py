@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.segments.index_directory import write_index
 from contrada.forwarding.segments.segmented_table import SegmentedTable
 

@@ -19,7 +19,7 @@ from contrada.forwarding.codec.msgpack import decode_filter, decode_notification
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.filter import Filter, Predicate
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.segments.index_directory import Row, write_index
 from contrada.forwarding.segments.segmented_table import SegmentedTable
 from contrada.forwarding.table.table import ForwardingTable

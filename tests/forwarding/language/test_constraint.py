@@ -15,7 +15,7 @@ from contrada.forwarding.codec.msgpack import decode_filter, encode_filter
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.operands import Similar, TextMatch, ValueSet
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.language.values import INT_MAX, INT_MIN, Kind, check_notification, check_value, kind_of
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region

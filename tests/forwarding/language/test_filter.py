@@ -12,7 +12,7 @@ from contrada.errors import ContradaError, InvalidValue
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import MAX_FILTERS, Filter, Predicate, as_filters
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.spatial.geometry.region import Box
 from tests.forwarding import strategies as given_
 from tests.naive.constraints import matches

@@ -13,7 +13,7 @@ from contrada.errors import InvalidValue
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.like import LONGEST, MOST, check_pattern, is_like, read_pattern
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from tests.forwarding.strategies import like_patterns, strings
 from tests.naive import constraints as naive
 

@@ -14,7 +14,7 @@ from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.negation import MAX_FILTERS
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box
 from contrada.spatial.relations.relation import ALL, Relation

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.errors import FilterSyntaxError
-from contrada.forwarding.language import tokens
 from contrada.forwarding.language.lonlat import PLANE
-from contrada.forwarding.language.parse import _Parser, parse
-from contrada.forwarding.language.usual import read_usual
+from contrada.forwarding.language.text import tokens
+from contrada.forwarding.language.text.parse import _Parser, parse
+from contrada.forwarding.language.text.usual import read_usual
 
 _pieces = st.sampled_from(
     [

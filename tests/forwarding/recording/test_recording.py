@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from contrada.errors import ContradaError, CorruptFile, JournalFailed
 from contrada.forwarding.codec.msgpack import decode_filter, decode_notification, encode_filter, encode_notification
 from contrada.forwarding.journal.blocks import HEADER_BYTES, encode_header
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.recording import records as rec
 from contrada.forwarding.recording.reader import Fault, Recording, recording_files
 from contrada.forwarding.recording.writer import RecordingWriter

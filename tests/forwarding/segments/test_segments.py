@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from contrada.errors import ContradaError, CorruptFile, InvalidValue, NotFound
 from contrada.forwarding.language.filter import as_filters
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.segments.gate import Gate, anchor_of
 from contrada.forwarding.segments.index_directory import segment_kind, write_index
 from contrada.forwarding.segments.manifest import MANIFEST, read_manifest

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.kernels.match.verifying import C_MET, C_VERIFIED
 from contrada.forwarding.kernels.memory import layout
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, MATCHING
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.region import Box

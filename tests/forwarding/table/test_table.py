@@ -15,7 +15,7 @@ from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region

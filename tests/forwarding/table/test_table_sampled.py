@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.region import Region
 from contrada.spatial.relations.relate import Uniform, relate

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.forwarding.language.attr import attr
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.state.matching import MATCHING
 from contrada.forwarding.table import matcher
 from contrada.forwarding.table.table import ForwardingTable

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from contrada.client.cli.jobs import build_index as command
 from contrada.client.cli.main import app
 from contrada.errors import InvalidValue
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.segments.index_directory import write_index
 from contrada.forwarding.segments.manifest import read_manifest
 from contrada.forwarding.segments.segmented_table import SegmentedTable

@@ -13,7 +13,7 @@ import shapely
 
 from contrada import spark_jobs
 from contrada.errors import InvalidValue
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.segments.segmented_table import SegmentedTable
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.build.plan import plan_build

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.recording.reader import Accepted, Gap, Indexed, Started, Subscribed
 from contrada.forwarding.recording.writer import RecordingWriter
 from contrada.spark_jobs.replay.history import FOREVER, history_of, read_history

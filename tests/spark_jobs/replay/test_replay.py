@@ -16,7 +16,7 @@ import pytest
 from contrada.errors import ContradaError, InvalidValue
 from contrada.forwarding.codec.json import notification_to_json
 from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.recording.writer import RecordingWriter
 from contrada.forwarding.segments.index_directory import write_index
 from contrada.spark_jobs.common.index_cache import IndexFiles

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from contrada.forwarding.language.filter import Filter
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.spark_jobs.build.cover.candidates import asks, gives
 from tests.forwarding.strategies import filters
 

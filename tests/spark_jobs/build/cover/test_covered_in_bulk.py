@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.build.building import filters_of

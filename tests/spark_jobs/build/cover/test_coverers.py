@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.operands import TextMatch
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.spark_jobs.build.cover.cover_groups import CoverGroups
 from contrada.spark_jobs.build.cover.coverers import COVERERS, cover_records, find_coverers
 from contrada.spark_jobs.build.cover.repeated_ids import CLASHING, REPEATED, find_repeated, id_records

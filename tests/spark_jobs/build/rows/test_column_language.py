@@ -13,7 +13,7 @@ from contrada.forwarding.batches.packed_columns import RELATIONS
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.operands import TextMatch
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.spark_jobs.build.rows.column_language import read_texts
 from contrada.spark_jobs.build.staging import BOX_MATCH, OTHER, POLYGON
 from contrada.spark_jobs.common.arrow import text_of

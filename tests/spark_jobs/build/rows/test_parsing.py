@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from contrada.forwarding.language.filter import Filter, Predicate, as_filters
-from contrada.forwarding.language.parse import parse
+from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.segments.manifest import KINDS
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spark_jobs.build.building import filters_of

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
-from contrada.forwarding.language.formatting import RESERVED
 from contrada.forwarding.language.operands import TextMatch
-from contrada.forwarding.language.tokens import Unreadable, read_corners, read_ring
+from contrada.forwarding.language.text.formatting import RESERVED
+from contrada.forwarding.language.text.tokens import Unreadable, read_corners, read_ring
 
 if TYPE_CHECKING:
     from contrada.spatial.geometry.region import Box, Region

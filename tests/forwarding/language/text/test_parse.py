@@ -12,7 +12,7 @@ from contrada.errors import FilterSyntaxError
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.filter import Filter, Predicate
-from contrada.forwarding.language.parse import MAX_DEPTH, parse
+from contrada.forwarding.language.text.parse import MAX_DEPTH, parse
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
 from tests.forwarding import strategies as given_

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from contrada import Broker, Client
-from contrada.broker.node.recorder import Recorder
+from contrada.broker.node.files.recorder import Recorder
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.messages import NotificationId, Unsubscribe
 from contrada.broker.protocol.wire import Policy, Sync

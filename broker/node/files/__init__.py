@@ -1,0 +1,1 @@
+"""What a broker has on disk, each behind a thread: `recorder`, `durable_disk` (the journal), `index_loader`."""
