@@ -22,9 +22,11 @@ from contrada.forwarding.codec.msgpack import encode_notification
 from contrada.forwarding.covering.covering_set import CoveringSet
 from contrada.forwarding.language.lonlat import LONLAT, PLANE
 from contrada.forwarding.table.table import ForwardingTable
+from contrada.forwarding.types.trying import WORTH
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
+from contrada.spatial.lines.line import Line
 from contrada.spatial.relations.relation import INTERSECTS
 from contrada.spatial.storage import kernel_cache
 from contrada.spatial.textual.geotext import GeoText
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from contrada.spatial.road.network import RoadNetwork
 
 KERNELS: Final = 540  # that a broker needs, some of them in two processes, rounded up: for the share that is done
+_FEW: Final = 512  # filters of two interfaces
 _CROWD: Final = 3000  # filters, enough for a table to reconsider where it has posted them
 _LOOK: Final = 0.5  # seconds between two looks at how far it is
 
@@ -50,6 +53,11 @@ _FILTERS: Final = (
     "area disjoint POLYGON((0 0, 1 0, 1 1)) and x <= 100 or area inside POLYGON((0 0, 9 0, 9 9), (5 1, 6 1, 6 2))",
     "place within 1 of POINT(1 1) or area within 1 of BOX(5 5, 6 6) or x >= 0 and place beyond 3 of BOX(5 5, 6 6)",
     "place inside BOX(0 0, 2 2) or place meets POLYGON((0 0, 3 0, 3 3)) or area contains POINT(19 6)",
+    "area inside BOX(0 0, 9 9) or area inside BOX(1 1, 8 8) or place within 2 of POINT(1 1)",  # some cover others
+    "route crosses BOX(0 0, 5 5) or route intersects LINESTRING(0 0, 3 4) or route contains POINT(1 1)",
+    "route inside BOX(0 0, 9 9)",
+    "route within 3 of LINESTRING(0 0, 3 4) or x >= 0 and route within 3 of LINESTRING(0 0, 3 4)",
+    "x >= 0 and route meets BOX(0 0, 5 5) or x >= 0 and route disjoint LINESTRING(0 0, 3 4)",
     'post matches {"ipad", "sale"} within BOX(0 0, 5 5) or post matches {"ipad"} within POLYGON((0 0, 3 0, 3 3))',
 )
 # Posted alone, the second of a name one by one, and beside another that it is posted under.
@@ -109,6 +117,8 @@ def compile_kernels(roads: RoadNetwork | None = None, crs: str = PLANE) -> None:
     notifications: list[dict[str, Value]] = [
         {"x": 4, "s": "acb", "b": True},
         {"x": 4.5, "area": Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)])},
+        {"x": 1, "route": Line([(0.0, 0.0), (3.0, 4.0)]), "area": Box(2.0, 2.0, 3.0, 3.0)},
+        {"x": 1, "route": Region([(0.0, 0.0), (9.0, 0.0), (9.0, 9.0)], holes=[[(5.0, 1.0), (6.0, 1.0), (6.0, 2.0)]])},
         {"x": 1, "area": Point(5.0, 5.0), "place": Point(1.0, 1.0), "post": GeoText("iPad", at=(1.0, 1.0))},
     ]
     table: ForwardingTable[str] = ForwardingTable(road_network=roads)
@@ -119,7 +129,10 @@ def compile_kernels(roads: RoadNetwork | None = None, crs: str = PLANE) -> None:
         table.match(notification)
         table.match_filters(notification)
     table.match_bodies([encode_notification(each) for each in notifications * 2])
+    for id in ids:
+        table.explain(notifications[1], id)
     _compile_crowded()
+    _compile_few()
     filters: CoveringSet[int] = CoveringSet()
     for id in ids:
         filters.add(id, table.filter(id))
@@ -139,10 +152,21 @@ def _compile_crowded() -> None:
         table.match_many([{"kind": number, "area": place} for number in range(9)])
 
 
+def _compile_few() -> None:
+    """What few interfaces of many regions need: filters that are tried before regions are searched."""
+    table: ForwardingTable[int] = ForwardingTable()
+    table.add_many((number % 2, f"area overlaps BOX({number} 0, {number + 9} 9)") for number in range(_FEW))
+    table._memory.trying.searched = WORTH  # as if searches had been dear
+    table.match({"area": Box(0, 0, 5, 5)})
+
+
 def _compile_earth() -> None:
     table: ForwardingTable[str] = ForwardingTable(crs=LONLAT)
-    table.add("i", "pos within 500 m of POINT(0 0) or x = 1 and pos within 1 km of BOX(0 0, 1 1)")
-    table.match_many([{"pos": Point(0.0, 0.0), "x": 1}, {"pos": Box(2, 2, 3, 3), "x": 1}])
+    table.add(
+        "i", "pos within 500 m of POINT(0 0) or x = 1 and pos within 1 km of BOX(0 0, 1 1) or pos inside BOX(0 0, 1 1)"
+    )
+    line = Line([(0.0, 0.0), (0.5, 1.0)])
+    table.match_many([{"pos": each, "x": 1} for each in (Point(0.0, 0.0), Box(2, 2, 3, 3), line)])
 
 
 def _compile_plain() -> None:
