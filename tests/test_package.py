@@ -118,7 +118,7 @@ def test_the_public_names_are_one_list():
     """What `contrada/__init__.py` says three times, for programs, for `import *` and for type checkers, agrees."""
     tree = ast.parse(Path(contrada.__file__).read_text())
     imported = {
-        name.asname or name.name: node.module
+        name.asname or name.name: f"contrada.{name.name}" if node.module == "contrada" else node.module
         for block in tree.body
         if isinstance(block, ast.If)
         for node in block.body

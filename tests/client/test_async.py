@@ -121,7 +121,17 @@ def test_geotext_travels(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"x": float("nan")}, {"x": None}, {"x": {"type": "Cube"}}, {"x": [1]}, {"x": 2**64}, {"": 1}, "text"]
+    "wrong",
+    [
+        {"x": float("nan")},
+        {"x": object()},
+        {"x": {"type": "Polygon", "coordinates": []}},
+        {"x": [[1]]},
+        {"x": 2**64},
+        {"": 1},
+        "text",
+    ],
+    ids=["nan", "object", "no ring", "lists in lists", "large", "no name", "text"],
 )
 def test_bad_notifications_are_refused_before_they_are_sent(url: str, wrong: Any) -> None:
     async def main() -> None:

@@ -66,7 +66,12 @@ def columns_of(pairs: list[tuple[str, Filter]]) -> Filters:
         if first is not None and isinstance(first.value, TextMatch) and type(first.value.within) is Box:
             held = [vocabulary.setdefault(word, len(vocabulary)) for word in sorted(first.value.keywords)]
             matches.append((place, names.setdefault(first.name, len(names)), held, first.value.within.bounds))
-        elif first is not None and first.op in RELATIONS and isinstance(first.value, Region):  # no sets of relations
+        elif (
+            first is not None
+            and first.op in RELATIONS  # no sets of relations
+            and isinstance(first.value, Region)
+            and not first.value.is_compound
+        ):
             number = names.setdefault(first.name, len(names))
             boxed = type(first.value) is Box
             relations.append((place, number, RELATIONS.index(first.op), boxed, first.value.coords))
