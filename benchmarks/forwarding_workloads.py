@@ -122,7 +122,7 @@ class RegionMix:
     Of the notifications half are at a point and half have a polygon.
     """
 
-    KINDS = 100
+    SEGMENT_KINDS = 100
     RELATIONS = (Operator.INTERSECTS, Operator.INSIDE, Operator.OVERLAPS)
 
     def __init__(self, seed: int = 3) -> None:
@@ -138,7 +138,7 @@ class RegionMix:
             x, y = self._rng.random(2) * 1000
             ring = star(self._rng, x, y, 20 + 80 * self._rng.random(), 20)
             op = self.RELATIONS[int(self._rng.integers(3))]
-            kind, low = f"kind {self._rng.integers(self.KINDS)}", int(self._rng.integers(0, 80))
+            kind, low = f"kind {self._rng.integers(self.SEGMENT_KINDS)}", int(self._rng.integers(0, 80))
             high = low + int(self._rng.integers(5, 40))
             self.rows.append((ring, op, kind, low, high))
             made.append(
@@ -164,7 +164,7 @@ class RegionMix:
             made.append(
                 {
                     "area": area,
-                    "kind": f"kind {self._rng.integers(self.KINDS)}",
+                    "kind": f"kind {self._rng.integers(self.SEGMENT_KINDS)}",
                     "level": int(self._rng.integers(0, 100)),
                 }
             )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Ints
 
 SIZES = (20_000, 80_000)
-KINDS = (2, 20, 200, 2_000)
+SEGMENT_KINDS = (2, 20, 200, 2_000)
 BOXES = (0.1, 1.0, 10.0, 100.0)
 SINGLE = 200  # events matched one by one
 ROUNDS = 7
@@ -125,7 +125,7 @@ def conditions(report: Report, quick: bool) -> None:
         for side in BOXES:
             regions = boxes(count, side)
             areas = areas_table(regions)
-            for kinds in KINDS:
+            for kinds in SEGMENT_KINDS:
                 codes = np.concatenate(([-1], rng.integers(kinds, size=count)))
                 table = conditions_table(regions, codes)
                 for points in (True, False):

@@ -111,7 +111,7 @@ def covered(simulator: Simulator, subscriptions: int) -> dict[str, Any]:
     simulator.run()
     routers = {name: broker.router for name, broker in simulator.brokers.items()}
     sent = [len(r.flow_state(other).wanted.shown) for r in routers.values() for other in r.tree_links]
-    held = [sum(len(r.flow_state(other).held) for other in r.tree_links) for r in routers.values()]
+    held = [sum(len(r.flow_state(other).asked) for other in r.tree_links) for r in routers.values()]
     without = (len(names) - 1) * subscriptions  # each link carries what is on its one side, and what is on its other
     return {
         "brokers": len(names),

@@ -25,7 +25,7 @@ from benchmarks.harness import Report
 from benchmarks.spark import _geotext, _regions, apart
 from benchmarks.spark_replay import _events, _points, post_events
 
-KINDS = ("geotext", "regions")
+SEGMENT_KINDS = ("geotext", "regions")
 SIZES = (25_000, 50_000, 100_000, 200_000)
 EVENTS = 50_000
 
@@ -97,7 +97,7 @@ def main() -> None:
     options = parser.parse_args()
     report = Report("spark_sizing")
     curves: dict[str, tuple[list[int], list[float]]] = {}
-    for kind in KINDS:
+    for kind in SEGMENT_KINDS:
         points = [apart(measure, kind, size, options.events) for size in options.sizes]
         report.table(f"{kind}, one core", points)
         curves[kind] = list(options.sizes), [point["events/core s"] for point in points]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.protocol.messages import NotificationId
     from contrada.client.arguments import SinceArgument
-    from contrada.client.base import Flow
+    from contrada.client.base import Operation
     from contrada.forwarding.language.filter import Expression
 
 _T = TypeVar("_T")
@@ -251,26 +251,26 @@ class AsyncClient(BaseClient):
         """Read the dead letters of a durable subscription, behind a position."""
         return await self._run(self._durable_query(DurableAction.DEAD, name, behind), timeout)
 
-    # ------------------------------------------------------------------ running flows
+    # ------------------------------------------------------------------ running operations
 
-    async def _run(self, flow: Flow[_T], timeout: float | None = None, missing: str = "") -> _T:
-        """Run a flow to its end; TimeoutError says what was missing when time was up."""
+    async def _run(self, operation: Operation[_T], timeout: float | None = None, missing: str = "") -> _T:
+        """Run an operation to its end; TimeoutError says what was missing when time was up."""
         self._require_open()
         if timeout is None:
-            return await self._await(flow)
+            return await self._await(operation)
         try:
             async with asyncio.timeout(timeout) as limit:
-                return await self._await(flow)
+                return await self._await(operation)
         except TimeoutError:
             if not limit.expired():
                 raise  # the application's own
             raise TimeoutError(f"{missing or f'{self.url}: no answer'} in {timeout:g} s") from None
 
-    async def _await(self, flow: Flow[_T]) -> _T:
+    async def _await(self, operation: Operation[_T]) -> _T:
         assert self._loop is not None
         try:
             while True:
-                waited = next(flow)
+                waited = next(operation)
                 if waited.waiters is None:
                     waited.waiters = set()
                 waiter = self._loop.create_future()
@@ -283,7 +283,7 @@ class AsyncClient(BaseClient):
             result: _T = end.value
             return result
         finally:
-            flow.close()
+            operation.close()
 
     def _require_open(self) -> None:
         if self._loop is None:

@@ -1,9 +1,9 @@
 """What the async and the blocking client share: arguments checked, requests made, results told.
 
-Every operation is written once, as a `Flow`: a generator that yields what it waits for, looks again whenever it is
-resumed, and returns the result. The two clients run flows each in its own way: `AsyncClient` awaits a future in its
-event loop, `Client` waits for its background thread. A flow that is given up (a timeout, a cancelled task) is closed,
-and tidies up after itself. Wherever a flow touches the core it holds the client's lock, which is none in an event loop.
+Every `Operation` is written once: a generator that yields what it waits for, looks again whenever it is resumed, and
+returns the result. The two clients run operations each in its own way: `AsyncClient` awaits a future in its event loop,
+`Client` waits for its background thread. One that is given up (a timeout, a cancelled task) is closed, and tidies up
+after itself. Wherever it touches the core it has the client's lock, which is none in an event loop.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _K = TypeVar("_K", bound=KeptRequest)
-Flow = Generator[Waitable, None, _T]
+Operation = Generator[Waitable, None, _T]
 
 log = logging.getLogger("contrada.client")
 
@@ -75,7 +75,7 @@ _TURN = 64  # messages read before others get a turn
 
 
 class BaseClient(ABC):
-    """A core, its transport, and the operations of a client as flows."""
+    """A core, its transport, and the operations of a client as operations."""
 
     _lock: AbstractContextManager[Any]  # held wherever the core is used
 
@@ -132,7 +132,7 @@ class BaseClient(ABC):
 
     # ------------------------------------------------------------------ connecting and closing
 
-    def _open(self) -> Flow[None]:
+    def _open(self) -> Operation[None]:
         with self._lock:
             while self._core.phase in (Phase.GREETING, Phase.WAITING):
                 yield self._core
@@ -140,7 +140,7 @@ class BaseClient(ABC):
                 closed = Disconnected(f"the client of {self.url} was closed while it was connecting")
                 raise self._failure or self._core.error or closed
 
-    def _drain(self) -> Flow[None]:
+    def _drain(self) -> Operation[None]:
         """Wait until everything streamed has been answered."""
         with self._lock:
             self._core.flush()
@@ -148,7 +148,7 @@ class BaseClient(ABC):
             while not self._core.outbox.empty and self._core.phase is not Phase.CLOSED:
                 yield self._core
 
-    def _leave(self) -> Flow[None]:
+    def _leave(self) -> Operation[None]:
         with self._lock:
             self._core.close(self._now())
             self._perform()
@@ -165,11 +165,11 @@ class BaseClient(ABC):
         id: str = "",
         retain: str = "",
         payload: object = None,
-    ) -> Flow[NotificationId | None]:
+    ) -> Operation[NotificationId | None]:
         body = encode_notification(notification, payload)
         return self._publish_body(body, ack, check_storing(durable, id, retain))
 
-    def _publish_body(self, body: bytes, ack: bool, storing: Storing = VOLATILE) -> Flow[NotificationId | None]:
+    def _publish_body(self, body: bytes, ack: bool, storing: Storing = VOLATILE) -> Operation[NotificationId | None]:
         with self._lock:
             self._raise_failure()
             if not self._core.outbox.has_room:
@@ -180,7 +180,7 @@ class BaseClient(ABC):
                 return None
             self._perform()
             try:
-                yield from self._finish(submission)
+                yield from self._wait_for(submission)
             except GeneratorExit:
                 self._core.outbox.disown(submission)
                 raise
@@ -188,7 +188,7 @@ class BaseClient(ABC):
 
     def _publish_many(
         self, notifications: Iterable[Mapping[str, object]], ack: bool, durable: bool = False
-    ) -> Flow[list[NotificationId]]:
+    ) -> Operation[list[NotificationId]]:
         submissions: list[Submission] = []
         try:
             for bodies, fault in encode_chunks(notifications):  # the application's iterator runs without the lock
@@ -204,7 +204,7 @@ class BaseClient(ABC):
                 return []
             with self._lock:
                 for submission in submissions:
-                    yield from self._finish(submission)
+                    yield from self._wait_for(submission)
         except BaseException:
             with self._lock:
                 for submission in submissions:
@@ -213,11 +213,11 @@ class BaseClient(ABC):
             raise
         return [id for submission in submissions for id in submission.ids if id is not None]
 
-    def _flush(self) -> Flow[None]:
+    def _flush(self) -> Operation[None]:
         yield from self._drain()
         self._raise_failure()
 
-    def _room(self) -> Flow[None]:
+    def _room(self) -> Operation[None]:
         """Wait until the outbox has room. The lock is held."""
         while not self._core.outbox.has_room and self._core.phase is not Phase.CLOSED:
             self._core.flush()
@@ -279,26 +279,26 @@ class BaseClient(ABC):
     def _advertisement(self, filter: Expression | str) -> Callable[[], KeptAdvertisement]:
         return partial(self._core.advertise, encode_filters(filter))
 
-    def _keep(self, make: Callable[[], _K]) -> Flow[_K]:
+    def _keep(self, make: Callable[[], _K]) -> Operation[_K]:
         """Make a kept request, and wait until the broker has taken it."""
         with self._lock:
             kept = make()
             self._perform()
             try:
-                yield from self._finish(kept.accepted)
+                yield from self._wait_for(kept.accepted)
             except BaseException:
                 self._core.withdraw(kept)
                 self._perform()
                 raise
             return kept
 
-    def _withdraw(self, kept: KeptRequest) -> Flow[None]:
+    def _withdraw(self, kept: KeptRequest) -> Operation[None]:
         with self._lock:
             ticket = self._core.withdraw(kept)
             self._perform()
-            yield from self._finish(ticket)
+            yield from self._wait_for(ticket)
 
-    def _next(self, inbox: Inbox) -> Flow[Notification | None]:
+    def _next(self, inbox: Inbox) -> Operation[Notification | None]:
         """Wait for the next notification; None once the subscription is over and nothing is left."""
         with self._lock:
             while not inbox.buffer:
@@ -316,50 +316,52 @@ class BaseClient(ABC):
 
     # ------------------------------------------------------------------ asking
 
-    def _status(self) -> Flow[dict[str, Any]]:
+    def _status(self) -> Operation[dict[str, Any]]:
         return self._ask(Status)
 
-    def _explain(self, notification: NotificationId | str, subscription: int, session: int) -> Flow[dict[str, Any]]:
+    def _explain(
+        self, notification: NotificationId | str, subscription: int, session: int
+    ) -> Operation[dict[str, Any]]:
         id = check_id(notification)
         checked, of = check_numbers(subscription, session)
         return self._ask(lambda number: Explain(number, id, of, checked))
 
-    def _list_subscriptions(self, after: int) -> Flow[dict[str, Any]]:
+    def _list_subscriptions(self, after: int) -> Operation[dict[str, Any]]:
         if type(after) is not int or not 0 <= after <= MAX_INTEGER:
             raise InvalidValue(f"after must be the number of an interface, not {after!r:.40}")
         return self._ask(lambda number: ListSubscriptions(number, after))
 
-    def _list_receivers(self, notifications: Iterable[NotificationId | str]) -> Flow[dict[str, Any]]:
+    def _list_receivers(self, notifications: Iterable[NotificationId | str]) -> Operation[dict[str, Any]]:
         ids = tuple(map(check_id, notifications))
         if len(ids) > ASKED_AT_ONCE:
             raise InvalidValue(f"the receivers of {len(ids)} notifications; ask for at most {ASKED_AT_ONCE} at once")
         return self._ask(lambda number: ListReceivers(number, ids))
 
-    def _index_load(self, path: str | os.PathLike[str], shard: str) -> Flow[dict[str, Any]]:
+    def _index_load(self, path: str | os.PathLike[str], shard: str) -> Operation[dict[str, Any]]:
         text = os.fspath(path)
         return self._ask(lambda number: IndexLoad(number, text, shard))
 
-    def _index_add(self, id: str, interface: str, filter: Expression | str) -> Flow[dict[str, Any]]:
+    def _index_add(self, id: str, interface: str, filter: Expression | str) -> Operation[dict[str, Any]]:
         fields = check_name("id", id), check_name("interface", interface), encode_predicate(filter)
         return self._ask(lambda number: IndexAdd(number, *fields))
 
-    def _index_remove(self, id: str) -> Flow[dict[str, Any]]:
+    def _index_remove(self, id: str) -> Operation[dict[str, Any]]:
         name = check_name("id", id)
         return self._ask(lambda number: IndexRemove(number, name))
 
-    def _durable_query(self, action: DurableAction, name: str, behind: int = 0) -> Flow[dict[str, Any]]:
+    def _durable_query(self, action: DurableAction, name: str, behind: int = 0) -> Operation[dict[str, Any]]:
         if name or action is not DurableAction.LIST:
             check_name("name", name)
         return self._ask(lambda number: DurableQuery(number, action, name, behind))
 
-    def _ask(self, message: Callable[[int], Message]) -> Flow[dict[str, Any]]:
+    def _ask(self, message: Callable[[int], Message]) -> Operation[dict[str, Any]]:
         with self._lock:
             query = self._core.ask(message)
             self._perform()
-            yield from self._finish(query)
+            yield from self._wait_for(query)
             return dict(query.result)
 
-    def _finish(self, ticket: Ticket) -> Flow[None]:
+    def _wait_for(self, ticket: Ticket) -> Operation[None]:
         """Wait for the outcome of a request. The lock is held."""
         while not ticket.done:
             yield ticket

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.protocol.messages import NotificationId
     from contrada.client.arguments import SinceArgument
-    from contrada.client.base import Flow
+    from contrada.client.base import Operation
     from contrada.forwarding.language.filter import Expression
 
 _T = TypeVar("_T")
@@ -254,14 +254,14 @@ class Client(BaseClient):
         """Read the dead letters of a durable subscription, behind a position."""
         return self._run(self._durable_query(DurableAction.DEAD, name, behind), timeout)
 
-    # ------------------------------------------------------------------ running flows
+    # ------------------------------------------------------------------ running operations
 
-    def _run(self, flow: Flow[_T], timeout: float | None = None, missing: str = "") -> _T:
-        """Run a flow to its end; TimeoutError says what was missing when time was up. A waiting flow has the lock."""
+    def _run(self, operation: Operation[_T], timeout: float | None = None, missing: str = "") -> _T:
+        """Run an operation to its end; TimeoutError says what was missing when time was up. It waits with the lock."""
         end = None if timeout is None else time.monotonic() + timeout
         try:
             while True:
-                next(flow)
+                next(operation)
                 if self._failure is not None:
                     raise self._failure
                 left = None if end is None else end - time.monotonic()
@@ -272,7 +272,7 @@ class Client(BaseClient):
             result: _T = stop.value
             return result
         finally:
-            flow.close()
+            operation.close()
 
     # ------------------------------------------------------------------ the background thread
 

@@ -170,7 +170,7 @@ class Subscription(_Subscribed, Kept[Inbox]):
         if inbox.handed:
             client._done(inbox)
         with client._lock:
-            if inbox.buffer:  # the usual case, without a flow
+            if inbox.buffer:  # the usual case, without an operation
                 return client._take(inbox)
         return client._run(client._next(inbox), timeout, "no notification")
 
@@ -189,7 +189,7 @@ class AsyncSubscription(_Subscribed, AsyncKept[Inbox]):
         client, inbox = self._client, self._state
         if inbox.handed:
             client._done(inbox)
-        if inbox.buffer:  # the usual case, without a flow
+        if inbox.buffer:  # the usual case, without an operation
             return client._take(inbox)
         notification = await client._run(client._next(inbox), timeout, "no notification")
         if notification is None:

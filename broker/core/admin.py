@@ -55,7 +55,7 @@ def _client(session: Session, now: float) -> dict[str, Any]:
         "delivered": session.delivered,
         "queued": sum(len(r.queue) for r in receivers),
         "dropped": sum(r.dropped for r in receivers),
-        "unacknowledged": session.held,
+        "unacknowledged": session.unacknowledged,
         "congested": session.congested,
         "idle": now - session.heard,
     }
@@ -82,7 +82,7 @@ def explain(core: Core, session: Session, message: Explain) -> dict[str, Any]:
     if id.broker == core.id and id.sequence < subscription.since:
         return document | {"fate": "too-early", "why": "it was published before the subscription began"}
     notification = core.codec.notification(found.body)
-    filters = [plain(each) for each in subscription.part.explain(subscription, notification)]
+    filters = [plain(each) for each in subscription.owner.explain(subscription, notification)]
     return document | {"fate": "no-match", "why": "no filter of the subscription matches it", "filters": filters}
 
 

@@ -49,7 +49,7 @@ class Batch:
         """The name of the first notification, or only one."""
         return NotificationId(self.broker, self.sequences[0])
 
-    def part(self, start: int, end: int) -> Batch:
+    def between(self, start: int, end: int) -> Batch:
         """The notifications from one place to another."""
         return self if end - start == len(self.bodies) else self._slice(slice(start, end))
 

@@ -92,7 +92,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("contrada.broker")
 
-_HELD_BYTES = 256  # that a message takes beside its own bytes while it waits
+_POSTPONED_BYTES = 256  # that a message takes beside its own bytes while it waits
 
 
 class Core:
@@ -149,17 +149,17 @@ class Core:
         self.links = Links(settings, sessions, overlay, self.advertisements, clock, incarnation=first_sequence)
         self.forwarding = Forwarding(id, sessions, matching, overlay.router)
         sessions.ended.append(self.work.cancel)
-        self._most_held = settings.filter_bytes + settings.limits.window_bytes
+        self._most_postponed = settings.filter_bytes + settings.limits.window_bytes
         self._clients = SessionKind(
-            read=decode,
-            join=deliver_frames,
+            decode=decode,
+            encode_batches=deliver_frames,
             handlers=self._client_handlers(),
             timeout=settings.timeout,
             counter="delivered",
         )
         self.links.kind = SessionKind(
-            read=decode_peer,
-            join=forward_frames,
+            decode=decode_peer,
+            encode_batches=forward_frames,
             handlers=self._neighbour_handlers(),
             timeout=settings.link_timeout,
             counter="forwarded",
@@ -222,13 +222,13 @@ class Core:
     @property
     def busy(self) -> bool:
         """Whether another turn would make progress even if nothing arrives."""
-        changes = not self.table.held and (self.leftovers or self.table.newcomers)
+        changes = not self.table.lent and (self.leftovers or self.table.newcomers)
         return bool(changes or self.work or self.matching.ready) or self.sessions.busy or self.durable.busy
 
     @property
-    def laden(self) -> bool:
+    def will_last(self) -> bool:
         """Whether the next turn will last: what is ready should be sent before it."""
-        return bool(self.work) or self.matching.heavy
+        return bool(self.work) or self.matching.will_last
 
     @property
     def congested(self) -> bool:
@@ -268,7 +268,7 @@ class Core:
                 session.heard = now
         try:
             # Without a session it may be what a neighbour said before it knew that the link is gone.
-            read = session.kind.read if session is not None else decode_peer
+            read = session.kind.decode if session is not None else decode_peer
             message = read(frames, self.settings.limits)
         except ProtocolError as error:
             self.sessions.bad_frame(connection, session, str(error), request_of(frames))
@@ -279,7 +279,7 @@ class Core:
             if opened is not None:
                 opened.source = ClientSource(opened, self.delivery, self.sessions)
         elif session is not None:
-            if session in self.work.tasks and self._hold(session, message, frames):
+            if session in self.work.tasks and self._postpone(session, message, frames):
                 return
             steps = self._hear_message(session, message)
             if steps is not None:
@@ -287,13 +287,13 @@ class Core:
         elif not self.links.greeted(connection, message) and type(message) is not Error:  # two brokers must not quarrel
             self.sessions.say(connection, Error(0, Code.NO_SESSION, "say HELLO first", fatal=True))
 
-    def _hold(self, session: Session, message: Any, frames: Sequence[bytes]) -> bool:
+    def _postpone(self, session: Session, message: Any, frames: Sequence[bytes]) -> bool:
         """Let a message wait for what its session asked for before, unless it need not."""
         handler = session.handlers.get(type(message))
         if handler is not None and handler.order is Order.NONE:
             return False
-        waiting = self.work.hold(session, message, _HELD_BYTES + sum(map(len, frames)))
-        if waiting > self._most_held:
+        waiting = self.work.postpone(session, message, _POSTPONED_BYTES + sum(map(len, frames)))
+        if waiting > self._most_postponed:
             reason = f"{waiting} bytes of messages wait for what the session asked for before"
             self.sessions.end(session, Code.LIMIT, reason)
         return True
@@ -325,7 +325,7 @@ class Core:
 
     def _may_hear(self, session: Session, handler: Handler) -> bool:
         """Whether what the session published before is matched, and the index may change if the message changes it."""
-        return self.matching.match_before(session) and (handler.order is not Order.INDEX or not self.table.held)
+        return self.matching.match_before(session) and (handler.order is not Order.INDEX or not self.table.lent)
 
     @contextmanager
     def _timed(self, session: Session, message: Any) -> Iterator[None]:
@@ -385,7 +385,7 @@ class Core:
         """Match what was published and move what credit allows."""
         self.clock.now = now
         self.work.work()
-        if not self.table.held and (self.leftovers or self.table.newcomers):
+        if not self.table.lent and (self.leftovers or self.table.newcomers):
             self.turns.enter()
             self.table.move_some(self.leftovers.seconds)
             self.leftovers.work()
@@ -446,8 +446,13 @@ class Core:
         bodies = message.notifications
         size = sum(map(len, bodies))
         limits = self.settings.limits
-        if session.held + len(bodies) > limits.window or session.held_bytes + size > limits.window_bytes:
-            unacknowledged = f"{session.held + len(bodies)} notifications ({session.held_bytes + size} bytes)"
+        if (
+            session.unacknowledged + len(bodies) > limits.window
+            or session.unacknowledged_bytes + size > limits.window_bytes
+        ):
+            unacknowledged = (
+                f"{session.unacknowledged + len(bodies)} notifications ({session.unacknowledged_bytes + size} bytes)"
+            )
             allowed = f"the window is {limits.window} ({limits.window_bytes} bytes)"
             reason = f"{unacknowledged} published without waiting for an ACK; {allowed}"
             self.sessions.end(session, Code.FLOW, reason)

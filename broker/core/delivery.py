@@ -1,12 +1,12 @@
 """The way of a notification to its receivers: batches, queues, credit, acknowledgements.
 
-    matched (matching.py) ─▶ hand out: journal, batches ─▶ receiver with credit: its session
+    matched (matching.py) ─▶ hand out: recording, batches ─▶ receiver with credit: its session
                                                         └▶ without: its queue ─▶ drain
 
 Successive notifications of one client that matched the same are handed out as one batch. Owns the receivers (by the
 number of their interface) and the sequence numbers. Puts batches into sessions, and tells the source of a publication
-that it is done with it. The `journal`, if there is one, is told of every accepted notification with its receivers, and
-of every drop, in the order in which the table sees them.
+that it is done with it. The `recording`, if there is one, is told of every accepted notification with its receivers,
+and of every drop, in the order in which the table sees them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.core.matching import Matched, Refused
-    from contrada.broker.core.ports import Journal
+    from contrada.broker.core.ports import Recording
     from contrada.broker.core.receiver import Receiver
     from contrada.broker.durable.publishing import Publishing
     from contrada.broker.protocol.messages import Credit
@@ -42,7 +42,7 @@ ENDED: Final = "ended"  # why a queue was lost: its subscription ended first
 class Delivery:
     """Handing out.
 
-    `unrecorded` are interfaces that the journal is not told of: neighbours', and of those attached to an index.
+    `unrecorded` are interfaces that the recording is not told of: neighbours', and of those attached to an index.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Delivery:
         self.sequence = first_sequence  # of the next notification that is accepted here
         self.receivers: dict[int, Receiver] = {}
         self.unrecorded: set[int] = set()
-        self.journal: Journal | None = None
+        self.recording: Recording | None = None
         self.durable: Publishing | None = None  # who stores what is to be on disk
         self.recent = Recent()
         self.counters = sessions.counters
@@ -67,7 +67,7 @@ class Delivery:
         self.under_way = 0  # publications that take more than a turn
         self._ended_meanwhile: set[int] = set()  # interfaces of receivers that ended since one of them began
         self._next_interface = 1
-        # Interfaces of receivers that ended while a batch was handed out, for the journal:
+        # Interfaces of receivers that ended while a batch was handed out, for the recording:
         self._ended: set[int] = set()  # since it was last told of notifications,
         self._gone: set[int] = set()  # and before
         self._sessions = sessions
@@ -173,28 +173,28 @@ class Delivery:
             publication.source.acknowledge(publication)
 
     def _accept(self, publication: Publication, matches: Matched) -> Iterator[tuple[Batch, AbstractSet[int]]]:
-        """Number a publication, remember it and tell the journal; its batches, and the interfaces that get each."""
+        """Number a publication, remember it and tell the recording; its batches, and the interfaces that get each."""
         bodies = publication.bodies
         origin, publisher, hops, sequences = publication.source.number(publication)
         size = publication.size + ENTRY_BYTES * sum(map(len, matches))
         self.recent.remember((origin, sequences, publisher, bodies, matches, size))
-        if self.journal is not None:
-            self._tell_journal(self.journal, origin, sequences, publisher, bodies, matches)
+        if self.recording is not None:
+            self._tell_recording(self.recording, origin, sequences, publisher, bodies, matches)
         if self.durable is not None:
             matches = self.durable.accepted(publication, origin, publisher, sequences, matches)
         whole = Batch(origin, sequences, publisher, bodies, hops)
         return _batches(whole, matches, publication.source.interface)
 
-    def _tell_journal(
+    def _tell_recording(
         self,
-        journal: Journal,
+        recording: Recording,
         broker: str,
         sequences: Sequence[int],
         publisher: str,
         bodies: Sequence[bytes],
         matches: Matched,
     ) -> None:
-        """Before they are handed out: notifications were accepted, and go to those of whom the journal speaks."""
+        """Before they are handed out: notifications were accepted, and go to those of whom the recording speaks."""
         if self._ended:
             self._gone |= self._ended
             self._ended.clear()
@@ -202,10 +202,10 @@ class Delivery:
             others = self.unrecorded | self._gone
             matches = [matched - others for matched in matches]
         if [*sequences] == [*range(sequences[0], sequences[0] + len(sequences))]:
-            journal.accepted(broker, sequences[0], publisher, bodies, matches)
+            recording.accepted(broker, sequences[0], publisher, bodies, matches)
             return
         for sequence, body, matched in zip(sequences, bodies, matches, strict=True):  # some went another way
-            journal.accepted(broker, sequence, publisher, (body,), (matched,))
+            recording.accepted(broker, sequence, publisher, (body,), (matched,))
 
     def _offer(self, batch: Batch, interfaces: Collection[int], publication: Publication) -> None:
         """Give notifications to every receiver that they matched."""
@@ -227,8 +227,8 @@ class Delivery:
             for one in batch.one_by_one():
                 if interface in receivers:
                     self._queue(one, receivers[interface], publication)
-                elif self.journal is not None and (interface in self._ended or interface in self._ended_meanwhile):
-                    self.journal.dropped(interface, ENDED, [one.id])  # since the journal was told
+                elif self.recording is not None and (interface in self._ended or interface in self._ended_meanwhile):
+                    self.recording.dropped(interface, ENDED, [one.id])  # since the recording was told
 
     def give(self, batch: Batch, receiver: Receiver) -> None:
         """Give one notification, which nobody waits for, to one receiver, if it is still there."""
@@ -252,14 +252,14 @@ class Delivery:
         full = receiver.enqueue(batch)
         session.waiting[receiver] = None
         if full and receiver.policy is Policy.BLOCK:
-            receiver.hold(publication, self._clock.now)
+            receiver.withhold(publication, self._clock.now)
         elif full:
             self._end_slow(receiver, "is full")
         elif receiver.dropped != dropped:
             session.dropping[receiver] = None
             self.drops[Policy.DROP_OLDEST] += receiver.dropped - dropped
-            if self.journal is not None:
-                self.journal.dropped(receiver.interface, Policy.DROP_OLDEST, receiver.shed)
+            if self.recording is not None:
+                self.recording.dropped(receiver.interface, Policy.DROP_OLDEST, receiver.shed)
             if not receiver.queue:
                 del session.waiting[receiver]
 
@@ -318,12 +318,12 @@ class Delivery:
                 publication.source.acknowledge(publication)
 
     def end(self, receiver: Receiver) -> None:
-        """Let go of the publishers that waited for a receiver that has ended, and tell the journal."""
+        """Let go of the publishers that waited for a receiver that has ended, and tell the recording."""
         self.release(receiver, ended=True)
-        if self.journal is not None:
+        if self.recording is not None:
             if receiver.queue:
-                self.journal.dropped(receiver.interface, ENDED, [batch.id for batch in receiver.queue])
-            self.journal.unsubscribed(receiver.interface)
+                self.recording.dropped(receiver.interface, ENDED, [batch.id for batch in receiver.queue])
+            self.recording.unsubscribed(receiver.interface)
             self._ended.add(receiver.interface)
             if self.under_way:
                 self._ended_meanwhile.add(receiver.interface)
@@ -352,6 +352,6 @@ def _batches(whole: Batch, matches: Matched, came_from: int) -> Iterator[tuple[B
         end = start + len(list(alike))
         onward = matched - {came_from} if came_from in matched else matched
         if onward:
-            for batch in whole.part(start, end).cut():
+            for batch in whole.between(start, end).cut():
                 yield batch, onward
         start = end

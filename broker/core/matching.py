@@ -5,7 +5,7 @@
 Publications of a turn are read and matched together by `match_bodies`. Of what would take longer than a turn should,
 some is matched and handed out in each turn, of each source in turn: a source that has published much delays itself. A
 notification of very many bytes may take long by itself, say a region against thousands of others: it is matched by
-another thread (`beside`), one at a time, which holds the table meanwhile: filters that come are newcomers
+another thread (`beside`), one at a time, to which the table is lent meanwhile: filters that come are newcomers
 (`newcomers.py`), and move into the table before the next one is matched so.
 
 The table sees the messages of each session in order of arrival, and those of all unless somebody has published much.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     Refused = Mapping[int, ContradaError]
 
 SLICE: Final = 2048  # notifications, and
-HEAVY_BYTES: Final = 1 << 14  # of a notification that another thread matches
+BESIDE_BYTES: Final = 1 << 14  # of a notification that another thread matches
 SLICE_BYTES: Final = 1 << 17  # bytes, that are matched at once: less if that turns out to take long
 MANY: Final = 20_000  # receivers of notifications, counted for each, beyond which these are handed out over turns
 _EXPLOSIVE: Final = 1 << 19  # the same, if each notification went to everybody: then begin with fewer of them
@@ -46,7 +46,7 @@ _CAREFUL: Final = 1 / 64  # of a slice
 _SMALLEST: Final = 1 / SLICE
 
 
-class _Part:
+class _Progress:
     """How far a publication is that takes more than a turn."""
 
     __slots__ = ("count", "matches", "refused", "size", "steps")
@@ -73,14 +73,14 @@ class _Beside(NamedTuple):
     """A notification that another thread is to match, the next of its publication."""
 
     publication: Publication
-    part: _Part
+    progress: _Progress
     body: bytes
 
 
 class Matching:
     """Matching in turns.
 
-    `silent` are interfaces with filters in the table that match nothing: not complete yet, or on their way out. Each of
+    `muted` are interfaces with filters in the table that match nothing: not complete yet, or on their way out. Each of
     the `matchers` adds to what the table found, in order.
     """
 
@@ -94,17 +94,17 @@ class Matching:
         now: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.matchers: list[Matcher] = []
-        self.silent: set[int] = set()
+        self.muted: set[int] = set()
         self.pending = 0  # notifications that wait
         self.slice_bytes = SLICE_BYTES
         self.seconds = math.inf  # that matching should take of a turn
         self.turns = turns
         self.beside: Callable[[Callable[[], None], Callable[[], None]], None] | None = None
         self._aside: set[Publication] = set()  # those of which another thread matches a notification, or will
-        self._heavy: deque[_Beside] = deque()  # of them, those that wait for another to be matched
+        self._waiting_beside: deque[_Beside] = deque()  # of them, those that wait for another to be matched
         self._publications: list[Publication] = []
         self._bytes = 0  # of them
-        self._parts: dict[Publication, _Part] = {}
+        self._under_way: dict[Publication, _Progress] = {}
         self._scale = 1.0  # of what is matched at once
         self._table = table
         self._delivery = delivery
@@ -117,14 +117,14 @@ class Matching:
         self._publications.append(publication)
         self.pending += count
         self._bytes += publication.size
-        if self.beside is not None and publication.size > HEAVY_BYTES and self._is_heavy(publication):
+        if self.beside is not None and publication.size > BESIDE_BYTES and self._is_for_another_thread(publication):
             self._begin(publication)
         session = publication.source.session
-        session.held += count
-        session.held_bytes += publication.size
+        session.unacknowledged += count
+        session.unacknowledged_bytes += publication.size
 
-    def _is_heavy(self, publication: Publication) -> bool:
-        return max(map(len, publication.bodies)) > HEAVY_BYTES
+    def _is_for_another_thread(self, publication: Publication) -> bool:
+        return max(map(len, publication.bodies)) > BESIDE_BYTES
 
     @property
     def ready(self) -> bool:
@@ -137,10 +137,10 @@ class Matching:
         return next((each for each in self._publications if each.source not in waiting), None)
 
     @property
-    def heavy(self) -> bool:
+    def will_last(self) -> bool:
         """Whether matching what is pending may take longer than a turn should."""
         scale = self._scale
-        return self._bytes > self.slice_bytes * scale or self.pending > SLICE * scale or bool(self._parts)
+        return self._bytes > self.slice_bytes * scale or self.pending > SLICE * scale or bool(self._under_way)
 
     def match_some(self) -> None:
         """Match and hand out what is pending, for as long as a turn should last."""
@@ -150,7 +150,7 @@ class Matching:
         self._beware()
         until = self._now() + self.seconds
         while self.ready:
-            if self.heavy:
+            if self.will_last:
                 self._match_slice()
             else:
                 self._match_all()
@@ -161,7 +161,7 @@ class Matching:
         """Match everything that is pending, if that is soon done; else say whether nothing of this session's is."""
         if self._publications:
             self._beware()
-            if not self.heavy:
+            if not self.will_last:
                 self._match_all()
         return not self._publications or all(each.source.session is not session for each in self._publications)
 
@@ -181,11 +181,11 @@ class Matching:
         for each in mine:
             size += each.size
             count += len(each.bodies)
-            if taken and (size > most_bytes or count > most or each in self._parts):
+            if taken and (size > most_bytes or count > most or each in self._under_way):
                 break
             taken += 1
         large = first.size > most_bytes or len(first.bodies) > most
-        if first in self._parts or (large and len(first.bodies) > 1):
+        if first in self._under_way or (large and len(first.bodies) > 1):
             self._publications = others + mine
             self._go_on(first, most_bytes, most)
         else:
@@ -194,7 +194,7 @@ class Matching:
 
     def _match(self, publications: Sequence[Publication]) -> None:
         """Match publications, which are pending no more, and hand them out; or begin to, if many receive them."""
-        heaviest = publications[0] if len(publications) == 1 else max(publications, key=lambda each: each.size)
+        largest = publications[0] if len(publications) == 1 else max(publications, key=lambda each: each.size)
         self.pending -= sum([len(each.bodies) for each in publications])
         self._bytes -= sum([each.size for each in publications])
         self.turns.enter()
@@ -212,7 +212,7 @@ class Matching:
             self._delivery.lose(publications, error)
         finally:
             self._took(self._now() - began)
-            self.turns.leave("matching", heaviest.source.session.number)
+            self.turns.leave("matching", largest.source.session.number)
 
     def _find(self, bodies: Sequence[bytes]) -> tuple[Matched, Refused]:
         """Find the interfaces of each notification, and what is wrong with those that cannot be read.
@@ -232,11 +232,11 @@ class Matching:
         return [*found, *more], {**refused, **{half + place: error for place, error in wrong.items()}}
 
     def _complete(self, found: Matched, more: Sequence[Any]) -> Matched:
-        """What the table found, with what the matchers have found and without the silent."""
+        """What the table found, with what the matchers have found and without the muted."""
         for matcher, added in zip(self.matchers, more, strict=True):
             found = matcher.merge(found, added)
-        if silent := self.silent:
-            found = [matched if silent.isdisjoint(matched) else matched - silent for matched in found]
+        if muted := self.muted:
+            found = [matched if muted.isdisjoint(matched) else matched - muted for matched in found]
         return found
 
     # -- publications that take more than a turn ---------------------------------------------------------
@@ -254,68 +254,68 @@ class Matching:
                 self._mishaps.note("handing out", error, publication.source.session.number)
                 self._delivery.lose([publication], error)
             else:
-                part = self._begin(publication)
-                part.steps = steps
-                self.pending += part.count
-                self._bytes += part.size
+                progress = self._begin(publication)
+                progress.steps = steps
+                self.pending += progress.count
+                self._bytes += progress.size
                 begun.append(publication)
             start = end
         self._publications = begun + self._publications
 
-    def _begin(self, publication: Publication) -> _Part:
-        self._parts[publication] = part = _Part(publication)
+    def _begin(self, publication: Publication) -> _Progress:
+        self._under_way[publication] = progress = _Progress(publication)
         self._delivery.under_way += 1
-        return part
+        return progress
 
     def _go_on(self, publication: Publication, most_bytes: float, most: float) -> None:
         """Match more of a large publication, or hand out more of it."""
-        part = self._parts.get(publication) or self._begin(publication)
+        progress = self._under_way.get(publication) or self._begin(publication)
         self.turns.enter()
         began = self._now()
         try:
-            if part.steps is None:
-                self._match_more(publication, part, most_bytes, most)
+            if progress.steps is None:
+                self._match_more(publication, progress, most_bytes, most)
                 self._took(self._now() - began)
             else:
                 while self._now() - began < self.seconds:
-                    next(part.steps)
+                    next(progress.steps)
         except StopIteration:
-            self._finish(publication, part)
+            self._done_with(publication, progress)
         except Exception as error:
             self._mishaps.note("handing out", error, publication.source.session.number)
-            self._finish(publication, part)
+            self._done_with(publication, progress)
             self._delivery.lose([publication], error)
         finally:
             self.turns.leave("matching", publication.source.session.number)
 
-    def _match_more(self, publication: Publication, part: _Part, most_bytes: float, most: float) -> None:
+    def _match_more(self, publication: Publication, progress: _Progress, most_bytes: float, most: float) -> None:
         bodies = publication.bodies
-        start = end = len(part.matches)
-        heaviest = math.inf if self.beside is None else HEAVY_BYTES
-        if len(bodies[start]) > heaviest:
+        start = end = len(progress.matches)
+        largest = math.inf if self.beside is None else BESIDE_BYTES
+        if len(bodies[start]) > largest:
             self._aside.add(publication)
-            self._heavy.append(_Beside(publication, part, bodies[start]))
+            self._waiting_beside.append(_Beside(publication, progress, bodies[start]))
             self._ask_for_next()
             return
         size = len(bodies[start])
-        while (end := end + 1) < part.count and end - start < most and len(bodies[end]) <= heaviest:
+        while (end := end + 1) < progress.count and end - start < most and len(bodies[end]) <= largest:
             size += len(bodies[end])
             if size > most_bytes:
                 break
-        self._matched(publication, part, *self._find(bodies[start:end]))
+        self._matched(publication, progress, *self._find(bodies[start:end]))
 
     def _ask_for_next(self) -> None:
-        """Have another thread match the next heavy notification, if nothing keeps it from reading the table."""
-        if not self._heavy or not self._table.may_hold:
+        """Have another thread match the next notification that waits for it, unless the table must not be lent yet."""
+        if not self._waiting_beside or not self._table.may_lend:
             return
         assert self.beside is not None
-        publication, part, body = self._heavy.popleft()
+        publication, progress, body = self._waiting_beside.popleft()
         answer: list[tuple[Matched, Refused, list[Any]]] = []
         failure: list[Mishap] = []
 
         def job() -> None:
             try:
-                found, refused = self._table.match_held(body)
+                found, refused = self._table.match_lent(body)
                 answer.append((found, refused, [each.find((body,)) for each in self.matchers]))
             except Exception as error:
                 self._mishaps.note("matching", error)
@@ -323,35 +323,35 @@ class Matching:
 
         def done() -> None:
             self._aside.remove(publication)
-            self._table.release()
+            self._table.take_back()
             try:
                 if failure:
-                    self._matched(publication, part, [frozenset()], {0: failure[0]})
+                    self._matched(publication, progress, [frozenset()], {0: failure[0]})
                 else:
                     ((found, refused, more),) = answer
-                    self._matched(publication, part, self._complete(found, more), refused)
+                    self._matched(publication, progress, self._complete(found, more), refused)
             except Exception as error:
                 self._mishaps.note("handing out", error, publication.source.session.number)
-                self._finish(publication, part)
+                self._done_with(publication, progress)
                 self._delivery.lose([publication], error)
 
-        self._table.hold()
+        self._table.lend()
         self.beside(job, done)
 
-    def _matched(self, publication: Publication, part: _Part, found: Matched, wrong: Refused) -> None:
+    def _matched(self, publication: Publication, progress: _Progress, found: Matched, wrong: Refused) -> None:
         """More of a publication is matched; when all of it is, it is accepted."""
-        start = len(part.matches)
-        part.matches += found
-        part.refused.update({start + place: error for place, error in wrong.items()})
-        if len(part.matches) == part.count:
-            part.steps = self._delivery.hand_out_by_steps(publication, part.matches, part.refused)
+        start = len(progress.matches)
+        progress.matches += found
+        progress.refused.update({start + place: error for place, error in wrong.items()})
+        if len(progress.matches) == progress.count:
+            progress.steps = self._delivery.hand_out_by_steps(publication, progress.matches, progress.refused)
 
-    def _finish(self, publication: Publication, part: _Part) -> None:
-        del self._parts[publication]
+    def _done_with(self, publication: Publication, progress: _Progress) -> None:
+        del self._under_way[publication]
         self._publications.remove(publication)
         self._delivery.under_way -= 1
-        self.pending -= part.count
-        self._bytes -= part.size
+        self.pending -= progress.count
+        self._bytes -= progress.size
 
     def _beware(self) -> None:
         """Begin with little where everybody might receive everything: that is known only once it is matched."""
@@ -366,12 +366,14 @@ class Matching:
             self._scale = min(1.0, self._scale * 2)
 
     def _check(self) -> None:
-        parts = self._parts
-        assert parts.keys() <= set(self._publications)
+        under_way = self._under_way
+        assert under_way.keys() <= set(self._publications)
         assert self.pending == sum(
-            parts[each].count if each in parts else len(each.bodies) for each in self._publications
+            under_way[each].count if each in under_way else len(each.bodies) for each in self._publications
         )
-        assert self._bytes == sum(parts[each].size if each in parts else each.size for each in self._publications)
-        assert self._delivery.under_way == len(parts)
-        assert len(self._aside) == len(self._heavy) + self._table.held
-        assert self._aside <= parts.keys()
+        assert self._bytes == sum(
+            under_way[each].size if each in under_way else each.size for each in self._publications
+        )
+        assert self._delivery.under_way == len(under_way)
+        assert len(self._aside) == len(self._waiting_beside) + self._table.lent
+        assert self._aside <= under_way.keys()

@@ -1,15 +1,15 @@
 """A table that takes in filters while another thread matches by it: these newcomers have a small table of their own.
 
-Matching by another thread only reads, and a change waits for it; the loop must not. So from `hold` to `release` what is
-added goes to a second table, and every notification that the loop matches asks both:
+Matching by another thread only reads, and a change waits for it; the loop must not. So from `lend` to `take_back` what
+is added goes to a second table, and every notification that the loop matches asks both:
 
-    add ─▶ held? ─ no ─▶ the table ◀─ move_some ─┐
-                 └ yes ▶ newcomers ──────────────┘   once nobody holds the table
+    add ─▶ lent? ─ no ─▶ the table ◀─ move_some ─┐
+                 └ yes ▶ newcomers ──────────────┘   once it is back
 
 Ids of newcomers are negative, and stay what they are when their filters have moved: `_moved` has the table's own. Only
-the loop's thread adds, removes and moves; only `match_held` may run on another thread.
+the loop's thread adds, removes and moves; only `match_lent` may run on another thread.
 
-Removals wait for the table as before: what has ended is silent (`Matching.silent`), and nobody waits for its filters to
+Removals wait for the table as before: what has ended is muted (`Matching.muted`), and nobody waits for its filters to
 be gone.
 """
 
@@ -35,7 +35,7 @@ class OpenTable:
     """A forwarding table and its newcomers, as one table."""
 
     def __init__(self, table: Table, *, clock: Callable[[], float] = time.perf_counter) -> None:
-        self.held = False  # whether another thread matches by the table
+        self.lent = False  # whether another thread matches by the table
         self._table = table
         self._clock = clock
         self._newcomers: Table | None = None  # made when it is first needed
@@ -51,26 +51,26 @@ class OpenTable:
     # -- another thread ----------------------------------------------------------------------------------
 
     @property
-    def may_hold(self) -> bool:
+    def may_lend(self) -> bool:
         """Whether another thread may begin to match: it asks one table only."""
-        return not self.held and not self._waiting
+        return not self.lent and not self._waiting
 
-    def hold(self) -> None:
+    def lend(self) -> None:
         """Change the table no more: another thread reads it."""
-        assert self.may_hold
-        self.held = True
+        assert self.may_lend
+        self.lent = True
 
-    def release(self) -> None:
+    def take_back(self) -> None:
         """Nobody reads the table any more."""
-        self.held = False
+        self.lent = False
 
-    def match_held(self, body: bytes) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
-        """Find the interfaces of one notification, on a thread that holds the table."""
+    def match_lent(self, body: bytes) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
+        """Find the interfaces of one notification, on the thread that it is lent to."""
         return self._table.match_bodies((body,))
 
     def move_some(self, seconds: float) -> None:
-        """Move newcomers into the table for so long, but at least one; none while the table is held."""
-        if self.held or not self._waiting:
+        """Move newcomers into the table for so long, but at least one; none while the table is lent."""
+        if self.lent or not self._waiting:
             return
         assert self._newcomers is not None
         until = self._clock() + seconds
@@ -86,7 +86,7 @@ class OpenTable:
 
     def add(self, interface: int, expression: Any) -> list[int]:
         """Add the filters of an expression; their ids."""
-        if self.held:
+        if self.lent:
             return [id for some in self.adding(interface, expression) for id in some]
         return self._table.add(interface, expression)
 
@@ -107,7 +107,7 @@ class OpenTable:
 
     def remove(self, id: int) -> None:
         """Remove one filter."""
-        table, there = self._place(id)
+        table, there = self._find(id)
         table.remove(there)
         if id < 0:
             self._waiting.pop(id, None)
@@ -135,7 +135,7 @@ class OpenTable:
 
     def explain(self, notification: Any, filter_id: int) -> Any:
         """Constraint by constraint, why a filter matches or does not."""
-        table, id = self._place(filter_id)
+        table, id = self._find(filter_id)
         return table.explain(notification, id)
 
     def stats(self) -> Any:
@@ -144,14 +144,14 @@ class OpenTable:
 
     def filter(self, id: int) -> Any:
         """The filter of that id."""
-        table, there = self._place(id)
+        table, there = self._find(id)
         return table.filter(there)
 
     def alike(self) -> Table:
         """An empty table with the same settings."""
         return self._table.alike()
 
-    def _place(self, id: int) -> tuple[Table, int]:
+    def _find(self, id: int) -> tuple[Table, int]:
         """The table that has a filter, and its id there."""
         if id > 0:
             return self._table, id
@@ -161,7 +161,7 @@ class OpenTable:
         return self._table, self._moved[id]
 
     def _is_free(self) -> bool:
-        return not self.held
+        return not self.lent
 
     def _note(self, interface: int, there: int) -> int:
         """Give a newcomer its id."""

@@ -1,6 +1,6 @@
 """What the parts of a broker ask of the outside and of each other, and how they say no.
 
-Table and Codec: the engine. Journal: the recording. Interest: whoever is told what clients want.
+Table and Codec: the engine. Recording: what a broker did, written down. Interest: whoever is told what clients want.
 """
 
 from __future__ import annotations
@@ -91,10 +91,10 @@ class Refusal(Exception):
         self.code = code
 
 
-class Journal(Protocol):
+class Recording(Protocol):
     """Is told events in the order in which they happen; `contrada.forwarding.recording.writer` writes them down.
 
-    Replaying the filters and notifications of a journal through a table gives the same receivers.
+    Replaying the filters and notifications of a recording through a table gives the same receivers.
     """
 
     def subscribed(

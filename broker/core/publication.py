@@ -100,8 +100,8 @@ class ClientSource:
         """ACK, together with the others of the turn."""
         session = self.session
         publication.settled = True
-        session.held -= len(publication.bodies)
-        session.held_bytes -= publication.size
+        session.unacknowledged -= len(publication.bodies)
+        session.unacknowledged_bytes -= publication.size
         if session.open:
             session.acks.append((publication.request, publication.sequence))
             if not session.dirty:
@@ -111,8 +111,8 @@ class ClientSource:
         """ERROR: a PUBLISH is accepted as a whole or not at all."""
         session, count = self.session, len(publication.bodies)
         publication.settled = True
-        session.held -= count
-        session.held_bytes -= publication.size
+        session.unacknowledged -= count
+        session.unacknowledged_bytes -= publication.size
         self._sessions.counters["refused"] += 1
         if session.open:
             place = min(wrong)

@@ -42,7 +42,6 @@ class Receiver:
         "delivered",
         "dropped",
         "full_since",
-        "held",
         "id",
         "interface",
         "limit",
@@ -55,6 +54,7 @@ class Receiver:
         "shed",
         "since",
         "waiting_bytes",
+        "withheld",
     )
 
     def __init__(
@@ -84,7 +84,7 @@ class Receiver:
         self.reported = 0
         self.lost: deque[NotificationId] = _NOTHING
         self.shed: list[NotificationId] = []  # what the latest notification pushed out
-        self.held: list[Publication] = []  # whose ACK waits for this queue
+        self.withheld: list[Publication] = []  # whose ACK waits for this queue
         self.full_since: float | None = None
 
     @property
@@ -116,10 +116,10 @@ class Receiver:
         self.lost.extend(self.shed)
         return False
 
-    def hold(self, publication: Publication, now: float) -> None:
+    def withhold(self, publication: Publication, now: float) -> None:
         """Withhold a PUBLISH's ACK until this queue is within its limits again."""
-        if not self.held or self.held[-1] is not publication:
-            self.held.append(publication)
+        if not self.withheld or self.withheld[-1] is not publication:
+            self.withheld.append(publication)
             publication.waiting += 1
         if self.full_since is None:
             self.full_since = now
@@ -134,16 +134,16 @@ class Receiver:
 
     def release(self, now: float, *, ended: bool = False) -> list[Publication]:
         """After the queue moved: the publications that no queue holds back any more."""
-        if not self.held:
+        if not self.withheld:
             return []
         if self.full and not ended:
             self.full_since = now
             return []
-        held, self.held = self.held, []
+        released, self.withheld = self.withheld, []
         self.full_since = None
-        for publication in held:
+        for publication in released:
             publication.waiting -= 1
-        return [publication for publication in held if not publication.waiting]
+        return [publication for publication in released if not publication.waiting]
 
     def _check(self) -> None:
         assert self.waiting_bytes == sum(batch.size for batch in self.queue)
@@ -151,8 +151,8 @@ class Receiver:
         assert not _NOTHING
         assert 0 <= self.reported <= self.dropped
         assert self.full_since is None or self.policy is Policy.BLOCK
-        assert bool(self.held) == (self.full_since is not None)
+        assert bool(self.withheld) == (self.full_since is not None)
         if self.policy is not Policy.BLOCK:
             assert not self.full
-        assert bool(self.held) >= (self.full and self.policy is Policy.BLOCK)
-        assert all(publication.waiting > 0 for publication in self.held)
+        assert bool(self.withheld) >= (self.full and self.policy is Policy.BLOCK)
+        assert all(publication.waiting > 0 for publication in self.withheld)

@@ -5,11 +5,11 @@ have names. It is loaded as a whole, in place of any before, between two notific
 come and go afterwards.
 
     notification ──▶ table  ──▶ interfaces of subscriptions ────────────────────────────────┐
-                 └─▶ index  ──▶ names ──▶ StandingInterface ──▶ its number: for the journal  ├─▶ delivery
+                 └─▶ index  ──▶ names ──▶ StandingInterface ──▶ its number: for the recording  ├─▶ delivery
                                                   └──▶ interfaces of those attached ─────────┘
 
 Owns the index and who is attached to which of its interfaces. Is one of the `matchers`; tells the `Interest`
-which filters are wanted, and the journal of names and changes.
+which filters are wanted, and the recording of names and changes.
 
 A client attaches to a name and gets its own copy of what the name matches, with credit, queue and policy as for any
 subscription. Nothing is queued for a name to which nobody is attached: its matches are counted, and recorded. Whether
@@ -199,8 +199,8 @@ class StandingIndex:
     def _number(self, standing: StandingInterface) -> int:
         standing.interface = self._next_interface
         self._next_interface += 1
-        if (journal := self._delivery.journal) is not None:
-            journal.standing(standing.interface, standing.name)
+        if (recording := self._delivery.recording) is not None:
+            recording.standing(standing.interface, standing.name)
         return standing.interface
 
     # -- attaching ---------------------------------------------------------------------------------------
@@ -211,8 +211,8 @@ class StandingIndex:
         interface = self._delivery.new_interface()
         subscription = self.subscriptions.begin(self, session, message, interface)
         standing = self._names.get(message.name) or self._name(message.name)
-        if (journal := self._delivery.journal) is not None:
-            journal.attached(interface, session.publisher, session.number, subscription.id, standing.name)
+        if (recording := self._delivery.recording) is not None:
+            recording.attached(interface, session.publisher, session.number, subscription.id, standing.name)
         standing.attached.add(interface)
         self.attachments[interface] = standing
         self._delivery.unrecorded.add(interface)
@@ -224,7 +224,7 @@ class StandingIndex:
         known = self.loaded is not None and bool(self.loaded.table.interface_filters(message.name, 1))
         self._sessions.answer(session, Ack((Acked(message.request, int(known)),)))
 
-    def hold(self, name: str, interface: int) -> None:
+    def attach_durably(self, name: str, interface: int) -> None:
         """A durable subscription, which has an interface, gets what a name matches, whoever is there."""
         standing = self._names.get(name) or self._name(name)
         standing.attached.add(interface)
@@ -233,7 +233,7 @@ class StandingIndex:
         if len(standing.attached) == 1:
             self._leftovers.go_through(self._tell_name(standing))
 
-    def release(self, interface: int) -> None:
+    def detach_durably(self, interface: int) -> None:
         """A durable subscription has ended."""
         if interface in self.attachments:
             self._detach(interface)
@@ -246,7 +246,7 @@ class StandingIndex:
 
     def withdraw(self, subscription: Subscription) -> None:
         """Detach a subscription that has ended."""
-        self._matching.silent.discard(subscription.interface)
+        self._matching.muted.discard(subscription.interface)
         self._detach(subscription.interface)
 
     def _detach(self, interface: int) -> None:
@@ -325,8 +325,8 @@ class StandingIndex:
         filters = len(loaded.table)
         facts = {"path": loaded.path, "subscriptions": loaded.subscriptions, "filters": filters}
         log.info("index loaded", extra={**facts, "shard": loaded.shard})
-        if (journal := self._delivery.journal) is not None:
-            journal.indexed(loaded.path, loaded.shard, loaded.digest, loaded.subscriptions, filters)
+        if (recording := self._delivery.recording) is not None:
+            recording.indexed(loaded.path, loaded.shard, loaded.digest, loaded.subscriptions, filters)
         self._leftovers.go_through(self._tell_all())
 
     def verified(self, loaded: Loaded, damaged: Sequence[CorruptFile]) -> None:
@@ -351,8 +351,8 @@ class StandingIndex:
             ids = index.add(message.name, expression, message.id)
         except ContradaError as error:
             raise Refusal(Code.BAD_FILTER, str(error)) from error
-        if (journal := self._delivery.journal) is not None:
-            journal.added(message.id, message.name, message.filter)
+        if (recording := self._delivery.recording) is not None:
+            recording.added(message.id, message.name, message.filter)
         if (standing := self._names.get(message.name)) is not None:
             yield from self._tell(standing, map(index.filter, ids))
         self._reply(session, message.request, {"id": message.id, "filters": len(ids), "replaced": replaces})
@@ -363,8 +363,8 @@ class StandingIndex:
         if not index.filters_of(message.id):
             raise Refusal(Code.UNKNOWN, f"the index has no subscription {message.id!r}")
         count = self._take_out(index, message.id)
-        if (journal := self._delivery.journal) is not None:
-            journal.removed(message.id)
+        if (recording := self._delivery.recording) is not None:
+            recording.removed(message.id)
         self._reply(session, message.request, {"id": message.id, "filters": count})
 
     def _take_out(self, index: Index, id: str) -> int:
@@ -409,7 +409,7 @@ class StandingIndex:
             assert not standing.interface or _FIRST <= standing.interface < self._next_interface
             assert standing.attached == {each for each, its in self.attachments.items() if its is standing}
             durable = {each for each in standing.attached if each in self._delivery.unrecorded}
-            assert standing.attached <= self._delivery.receivers.keys() | self._matching.silent | durable
+            assert standing.attached <= self._delivery.receivers.keys() | self._matching.muted | durable
             assert standing.attached or not standing.keys
         assert self.attachments.keys() <= self._delivery.unrecorded
 

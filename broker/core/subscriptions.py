@@ -43,8 +43,8 @@ AT_ONCE: Final = 1 << 14  # bytes of filters that are put into the table without
 _REMEMBERED: Final = 10_000  # subscriptions that have ended, for EXPLAIN
 
 
-class Part(Protocol):
-    """Who knows what a subscription asked for."""
+class FilterOwner(Protocol):
+    """Who has what a subscription asked for: its filters, or a name of the index."""
 
     def withdraw(self, subscription: Subscription) -> None:
         """Match nothing more for a subscription that has ended."""
@@ -56,11 +56,11 @@ class Part(Protocol):
 class Subscription(Receiver):
     """What a client asked for, and receives."""
 
-    __slots__ = ("encoded", "filter_bytes", "filters", "keys", "part")
+    __slots__ = ("encoded", "filter_bytes", "filters", "keys", "owner")
 
-    def __init__(self, part: Part, *arguments: Any, **options: Any) -> None:
+    def __init__(self, owner: FilterOwner, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.part = part
+        self.owner = owner
         self.encoded: Sequence[bytes] = ()  # its filters as the client sent them
         self.filter_bytes = 0  # of these
         self.filters: list[int] = []  # the table's ids of them
@@ -113,7 +113,7 @@ class Subscriptions:
     def _subscribe(self, session: Session, message: Subscribe, size: int) -> Steps:
         interface = self._delivery.new_interface()
         ids: list[int] = []
-        self._matching.silent.add(interface)  # until it is complete
+        self._matching.muted.add(interface)  # until it is complete
         try:
             filters = yield from read_filters(self.codec, message.filters)
             for expression in filters:
@@ -126,14 +126,14 @@ class Subscriptions:
             if isinstance(error, ContradaError):
                 raise Refusal(Code.BAD_FILTER, str(error)) from error
             raise
-        self._matching.silent.discard(interface)
+        self._matching.muted.discard(interface)
         subscription = self.begin(self, session, message, interface)
         subscription.filters = ids
         subscription.encoded = message.filters
         subscription.filter_bytes = size
         session.filter_bytes += size
-        if (journal := self._delivery.journal) is not None:
-            journal.subscribed(interface, session.publisher, session.number, subscription.id, message.filters)
+        if (recording := self._delivery.recording) is not None:
+            recording.subscribed(interface, session.publisher, session.number, subscription.id, message.filters)
         with self.undone_if_it_fails(subscription):
             yield from self._tell(subscription, filters)
             if self.greet is not None:
@@ -154,11 +154,11 @@ class Subscriptions:
         if message.queue > limits.queue:
             raise Refusal(Code.LIMIT, f"a queue may be at most {limits.queue} long")
 
-    def begin(self, part: Part, session: Session, message: Subscribe | Attach, interface: int) -> Subscription:
+    def begin(self, owner: FilterOwner, session: Session, message: Subscribe | Attach, interface: int) -> Subscription:
         """Register a subscription under an interface."""
         limits = self._settings.limits
         subscription = Subscription(
-            part,
+            owner,
             session,
             message.subscription,
             interface,
@@ -221,7 +221,7 @@ class Subscriptions:
         self.ended.append((session.number, subscription.id))
         session.filter_bytes -= subscription.filter_bytes
         self._delivery.receivers.pop(subscription.interface, None)
-        subscription.part.withdraw(subscription)
+        subscription.owner.withdraw(subscription)
         session.waiting.pop(subscription, None)
         session.dropping.pop(subscription, None)
         self._delivery.end(subscription)
@@ -231,12 +231,12 @@ class Subscriptions:
         gone = [each for each in session.receivers.values() if isinstance(each, Subscription)]
         session.receivers.clear()
         delivery = self._delivery
-        self._matching.silent.update([subscription.interface for subscription in gone])
-        self._leftovers.put(lambda subscription: subscription.part.withdraw(subscription), gone)
+        self._matching.muted.update([subscription.interface for subscription in gone])
+        self._leftovers.put(lambda subscription: subscription.owner.withdraw(subscription), gone)
         for subscription in gone:
             delivery.receivers.pop(subscription.interface, None)
         for subscription in gone:
-            if subscription.held or delivery.journal is not None:
+            if subscription.withheld or delivery.recording is not None:
                 self._mishaps.attempt("ending a subscription", delivery.end, subscription)
         self.ended.extend([(session.number, subscription.id) for subscription in gone[-_REMEMBERED:]])
 
@@ -248,11 +248,11 @@ class Subscriptions:
         """Let an interface match nothing from here on, and take its filters out when there is time for it."""
 
         def done() -> None:
-            self._matching.silent.discard(interface)
+            self._matching.muted.discard(interface)
             with suppress(KeyError):  # none is left; unless adding failed half-way
                 self._table.remove_interface(interface)
 
-        self._matching.silent.add(interface)
+        self._matching.muted.add(interface)
         self._leftovers.put(self._remove, zip_longest(filters, keys), done)
 
     def _remove(self, filter: tuple[int | None, bytes | None]) -> None:

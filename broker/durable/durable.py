@@ -119,7 +119,7 @@ class Durable:
         """Match for a subscription that the journal has."""
         subscription.interface = interface = self._delivery.new_interface()
         if subscription.interface_name:
-            self._index.hold(subscription.interface_name, interface)
+            self._index.attach_durably(subscription.interface_name, interface)
         for encoded in subscription.filters:
             subscription.filter_ids += self._table.add(interface, self._codec.filter(encoded))
         self._register(subscription)
@@ -197,7 +197,7 @@ class Durable:
         made = DurableSubscription(0, message.name, owner, message.filters, message.interface, keep)
         made.interface = interface
         self._by_name[made.name] = made  # nobody else makes it meanwhile
-        self._matching.silent.add(interface)  # until it is complete
+        self._matching.muted.add(interface)  # until it is complete
         try:
             filters = yield from read_filters(self._codec, message.filters)
             for expression in filters:
@@ -205,7 +205,7 @@ class Durable:
                     made.filter_ids += some
                     yield
             if made.interface_name:
-                self._index.hold(made.interface_name, interface)
+                self._index.attach_durably(made.interface_name, interface)
             yield from self._tell(made, filters)
             finds = partial(self._finds, made)
             given = [] if message.since is not None else (yield from last_values(self.store, self.state, finds))
@@ -214,7 +214,7 @@ class Durable:
             if isinstance(error, ContradaError):
                 raise Refusal(Code.BAD_FILTER, str(error)) from error
             raise
-        self._matching.silent.discard(interface)
+        self._matching.muted.discard(interface)
         self._register(made)
         made.number, self.state.next_number = self.state.next_number, self.state.next_number + 1
         made.left = self.store.wall()
@@ -383,13 +383,13 @@ class Durable:
         self._by_name.pop(subscription.name, None)
         self.interfaces.pop(interface, None)
         if subscription.interface_name:
-            self._index.release(interface)
+            self._index.detach_durably(interface)
 
         def done() -> None:
-            self._matching.silent.discard(interface)
+            self._matching.muted.discard(interface)
             self._delivery.unrecorded.discard(interface)
 
-        self._matching.silent.add(interface)
+        self._matching.muted.add(interface)
         self._leftovers.put(self._table.remove, subscription.filter_ids, done)
         self._leftovers.put(lambda key: self._interest.interest_changed((), (key,)), subscription.interest_keys)
 

@@ -146,7 +146,7 @@ class Metrics:
             "queued": ("Notifications waiting for credit", sum(count for count, _ in queues)),
             "queued_bytes": ("Their bytes", sum(size for _, size in queues)),
             "longest_queue": ("Notifications in the longest queue", max((count for count, _ in queues), default=0)),
-            "unacknowledged": ("Notifications whose ACK is withheld", sum(s.held for s in sessions)),
+            "unacknowledged": ("Notifications whose ACK is withheld", sum(s.unacknowledged for s in sessions)),
         }
         for name, (text, value) in gauges.items():
             yield GaugeMetricFamily(f"contrada_{name}", text, value=value)

@@ -131,7 +131,7 @@ class Node:
         try:
             if settings.record is not None:  # last: it leaves a mark on the disk
                 self._recorder = Recorder(settings, self.core.id, self.core.counters)
-                self.core.delivery.journal = self._recorder.writer
+                self.core.delivery.recording = self._recorder.writer
             if index is not None:
                 self.core.index.load(index)
                 self._loader.verify(index, partial(self.core.index.verified, index))  # opened without, to start quickly
@@ -241,7 +241,7 @@ class Node:
             self._receive()
         if self._peers:
             self._peers.receive(ready, core)
-        if core.laden:
+        if core.will_last:
             self._flush()  # answers need not wait for what takes long
         now = time.monotonic()
         core.turn(now)

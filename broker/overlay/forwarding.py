@@ -37,8 +37,8 @@ class Forwarding:
         if not isinstance(link, Neighbour) or not link.up:
             return
         count = sum(len(run.bodies) for run in message.runs)
-        if session.held + count > WINDOW:
-            self._sessions.end(session, Code.FLOW, f"{session.held + count} notifications without credit")
+        if session.unacknowledged + count > WINDOW:
+            self._sessions.end(session, Code.FLOW, f"{session.unacknowledged + count} notifications without credit")
             return
         link.totals["received"] += count
         taken = 0

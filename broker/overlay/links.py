@@ -176,7 +176,7 @@ class Links:
         overlay, broker = self._overlay, message.broker
         if Role.PEER not in session.roles:
             raise Refusal(Code.UNAUTHORISED, "a link needs the role peer")
-        if session.receivers or self._advertisements.has_any(session) or session.held:
+        if session.receivers or self._advertisements.has_any(session) or session.unacknowledged:
             raise Refusal(Code.BAD_FRAME, "LINK comes first in a session, or not at all")
         if broker == overlay.id:
             raise Refusal(Code.DUPLICATE, f"{overlay.id} is this broker's own id")

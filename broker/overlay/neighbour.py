@@ -64,8 +64,8 @@ class Neighbour:
     def acknowledge(self, publication: Publication) -> None:
         """Give credit back for them."""
         publication.settled = True
-        self.session.held -= len(publication.bodies)
-        self.session.held_bytes -= publication.size
+        self.session.unacknowledged -= len(publication.bodies)
+        self.session.unacknowledged_bytes -= publication.size
         self.credit += len(publication.bodies)
 
     def refuse(
@@ -82,8 +82,8 @@ class Neighbour:
         publication.bodies = publication.run.bodies
         lost = publication.size - sum(map(len, publication.bodies))
         publication.size -= lost
-        self.session.held -= len(wrong)
-        self.session.held_bytes -= lost
+        self.session.unacknowledged -= len(wrong)
+        self.session.unacknowledged_bytes -= lost
         self.credit += len(wrong)
         self.totals["invalid"] += len(wrong)
         return [matched[place] for place in kept]

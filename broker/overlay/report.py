@@ -25,7 +25,7 @@ COUNTERS: Final = {
 GAUGES: Final = {
     "up": "1 while the link is up",
     "in_tree": "1 while the tree uses the link",
-    "held": "Filters that the neighbour wants",
+    "asked": "Filters that the neighbour wants",
     "wanted": "Filters that this side of the link wants",
     "shown": "Of those wanted, the ones that the neighbour is told",
     "saved": "Of those wanted, the ones that covering kept from the link",
@@ -72,7 +72,7 @@ def links(overlay: Overlay, now: float) -> list[dict[str, Any]]:
                 "in_tree": broker in overlay.router.tree_links,
                 "dialled": link is not None and link.dial is not None,
                 "idle": now - link.session.heard if link is not None else None,
-                "held": len(state.held),
+                "asked": len(state.asked),
                 "wanted": wanted,
                 "shown": shown,
                 "saved": wanted - shown,

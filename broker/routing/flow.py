@@ -4,9 +4,9 @@ For each flow (subscriptions, advertisements) a link holds two sets.
 
     wanted     a covering set of everything that this side of the link wants; its shown filters are what the
                neighbour should hold
-    held       what the neighbour has told us it wants
+    asked      what the neighbour has told us it wants
 
-The neighbour's `held` follows our `wanted` by `Change` messages while the link is up. When the link comes up, each end
+The neighbour's `asked` follows our `wanted` by `Change` messages while the link is up. When the link comes up, each end
 first says what it holds, by `Digest`; the other answers with `Replace`, and only from then on are changes sent. A link
 that the tree does not use wants nothing, so its state empties by itself.
 
@@ -36,7 +36,7 @@ REPLACE_BYTES: Final = 1 << 16  # of filters that are told again in one step
 
 
 @dataclass(frozen=True, slots=True)
-class HeldChange:
+class AskedChange:
     """How what the neighbour wants has changed: encodings by key that came, and keys that went."""
 
     added: dict[bytes, bytes]
@@ -57,7 +57,7 @@ class FlowState:
     behind: list[int] = field(default_factory=list)  # buckets that it has yet to be told as they are
     heard: Digest | None = None  # that is not answered yet
     synced: bool = False
-    held: FilterSet = field(default_factory=FilterSet)
+    asked: FilterSet = field(default_factory=FilterSet)
 
     @property
     def busy(self) -> bool:
@@ -141,32 +141,32 @@ class FlowState:
 
     def digest(self) -> Digest:
         """What we hold of the neighbour's."""
-        return Digest(self.flow, self.held.digest)
+        return Digest(self.flow, self.asked.digest)
 
-    def take_replace(self, message: Replace) -> HeldChange:
+    def take_replace(self, message: Replace) -> AskedChange:
         """Make the named buckets hold exactly the given filters."""
         return self._apply({filter_key(encoded): encoded for encoded in message.filters}, self.stale(message))
 
     def stale(self, message: Replace) -> tuple[bytes, ...]:
         """What is held in the named buckets and was not given."""
         given = {filter_key(encoded) for encoded in message.filters}
-        return tuple(key for bucket in message.buckets for key in self.held.within(bucket) if key not in given)
+        return tuple(key for bucket in message.buckets for key in self.asked.within(bucket) if key not in given)
 
-    def take_change(self, message: Change) -> HeldChange:
+    def take_change(self, message: Change) -> AskedChange:
         """Apply a change."""
         return self._apply({filter_key(encoded): encoded for encoded in message.add}, message.remove)
 
-    def forget(self, most: int) -> HeldChange:
+    def forget(self, most: int) -> AskedChange:
         """Drop so much of what the neighbour wanted."""
-        return self._apply({}, tuple(key for key, _ in zip(self.held, range(most), strict=False)))
+        return self._apply({}, tuple(key for key, _ in zip(self.asked, range(most), strict=False)))
 
-    def _apply(self, given: dict[bytes, bytes], gone: tuple[bytes, ...]) -> HeldChange:
-        added = {key: encoded for key, encoded in given.items() if self.held.add(key, encoded)}
-        return HeldChange(added, tuple(key for key in gone if self.held.discard(key)))
+    def _apply(self, given: dict[bytes, bytes], gone: tuple[bytes, ...]) -> AskedChange:
+        added = {key: encoded for key, encoded in given.items() if self.asked.add(key, encoded)}
+        return AskedChange(added, tuple(key for key in gone if self.asked.discard(key)))
 
     def _check(self) -> None:
         self.wanted._check()
-        self.held._check()
+        self.asked._check()
         self.sent._check()
         sent, to_add, to_remove = set(self.sent), self.to_add.keys(), self.to_remove.keys()
         assert not to_add & sent

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 from contrada.broker.core.ports import EncodedFilter
 from contrada.broker.protocol.peer_messages import Change, Digest, Flow, Replace
 from contrada.broker.routing.actions import Action, Install, Send, Uninstall
-from contrada.broker.routing.flow import FlowState, HeldChange
+from contrada.broker.routing.flow import AskedChange, FlowState
 from contrada.forwarding.covering.budget import MOST_COMPARISONS, CoveringBudget
 from contrada.forwarding.covering.covering import conflicts
 from contrada.forwarding.covering.covering_set import CoveringSet
@@ -113,7 +113,7 @@ class Interests:
                     state.unsure.update(dict.fromkeys(state.wanted))
                 elif neighbour in links:
                     for other in moved:
-                        state.unsure.update(dict.fromkeys(self.links[other].flows[flow].held))
+                        state.unsure.update(dict.fromkeys(self.links[other].flows[flow].asked))
 
     # -- filters -----------------------------------------------------------------------------------------
 
@@ -146,9 +146,9 @@ class Interests:
             state.heard = message
             return []
         change = state.take_replace(message) if isinstance(message, Replace) else state.take_change(message)
-        return self._held_changed(neighbour, message.flow, change)
+        return self._asked_changed(neighbour, message.flow, change)
 
-    def _held_changed(self, neighbour: str, flow: Flow, change: HeldChange) -> list[Action]:
+    def _asked_changed(self, neighbour: str, flow: Flow, change: AskedChange) -> list[Action]:
         actions: list[Action] = []
         is_source = neighbour in self.tree_links
         for key, encoded in change.added.items():
@@ -202,12 +202,12 @@ class Interests:
             state.unwant(key)
             return
         link, f = self.links[neighbour], self._known[key].filter
-        held = link.flows[Flow.ADVERTISEMENTS].held
-        if state.flow is Flow.ADVERTISEMENTS or not self._advertisements or len(held) > MOST_ADVERTISEMENTS:
+        advertised = link.flows[Flow.ADVERTISEMENTS].asked
+        if state.flow is Flow.ADVERTISEMENTS or not self._advertisements or len(advertised) > MOST_ADVERTISEMENTS:
             state.want(key, f)
             return
         if advertised is None:
-            advertised = [self._known[each].filter for each in held]
+            advertised = [self._known[each].filter for each in advertised]
         link.budget.earn()
         link.budget.comparisons = MOST_COMPARISONS
         constraints = 0
@@ -225,14 +225,14 @@ class Interests:
         """Whether somebody on our side of a link wants a filter: nobody, if the tree does not use it."""
         return neighbour in self.tree_links and (
             key in self._local[flow]
-            or any(key in self.links[other].flows[flow].held for other in self.tree_links if other != neighbour)
+            or any(key in self.links[other].flows[flow].asked for other in self.tree_links if other != neighbour)
         )
 
     def _sources(self, neighbour: str, flow: Flow) -> set[bytes]:
         """The filters that somebody on our side of a link wants."""
         if neighbour not in self.tree_links:
             return set()
-        others = (self.links[other].flows[flow].held for other in self.tree_links if other != neighbour)
+        others = (self.links[other].flows[flow].asked for other in self.tree_links if other != neighbour)
         return set(self._local[flow]).union(*others)
 
     # -- what neighbours are told ------------------------------------------------------------------------
@@ -271,8 +271,8 @@ class Interests:
     def _forget(self, neighbour: str, link: LinkInterests) -> list[Action]:
         actions: list[Action] = []
         for flow, state in link.flows.items():
-            actions += self._held_changed(neighbour, flow, state.forget(LOOKS))
-        if not any(state.held for state in link.flows.values()):
+            actions += self._asked_changed(neighbour, flow, state.forget(LOOKS))
+        if not any(state.asked for state in link.flows.values()):
             del self.links[neighbour]
         return actions
 
@@ -291,7 +291,7 @@ class Interests:
     def _check(self) -> None:
         """Assert the law of the overlay, but for what is unsure, and that nothing known is unused."""
         for neighbour, link in self.links.items():
-            advertised = [self._known[key].filter for key in link.flows[Flow.ADVERTISEMENTS].held]
+            advertised = [self._known[key].filter for key in link.flows[Flow.ADVERTISEMENTS].asked]
             for flow, state in link.flows.items():
                 state._check()
                 sources = self._sources(neighbour, flow)
@@ -304,6 +304,6 @@ class Interests:
         for flow in Flow:
             uses.update(self._local[flow].keys())
             for link in self.links.values():
-                uses.update(link.flows[flow].held)
+                uses.update(link.flows[flow].asked)
         assert uses == self._uses
         assert self._known.keys() == self._uses.keys()

@@ -68,15 +68,15 @@ class SessionKind:
     def __init__(
         self,
         *,
-        read: Callable[[Sequence[bytes], Limits], Any],
-        join: Callable[[Sequence[tuple[Batch, Sequence[int]]]], list[bytes]],
+        decode: Callable[[Sequence[bytes], Limits], Any],
+        encode_batches: Callable[[Sequence[tuple[Batch, Sequence[int]]]], list[bytes]],
         handlers: Mapping[type, Handler],
         timeout: float,
         counter: str,
         fragile: bool = False,
     ) -> None:
-        self.read = read  # frames to a message
-        self.join = join  # batches, and whom they are for, to frames
+        self.decode = decode  # frames to a message
+        self.encode_batches = encode_batches  # batches, and whom they are for, to frames
         self.handlers = handlers
         self.timeout = timeout  # silence after which the other end is dead
         self.counter = counter  # what its deliveries count as
@@ -109,8 +109,6 @@ class Session:
         "filter_bytes",
         "handlers",
         "heard",
-        "held",
-        "held_bytes",
         "kind",
         "name",
         "number",
@@ -121,6 +119,8 @@ class Session:
         "receivers",
         "roles",
         "source",
+        "unacknowledged",
+        "unacknowledged_bytes",
         "unsent",
         "user",
         "waiting",
@@ -151,8 +151,8 @@ class Session:
         self.delivered = 0
         self.counted = 0  # of `delivered`, in the totals of the broker
         self.bad_frames = 0
-        self.held = 0  # notifications whose ACK is withheld
-        self.held_bytes = 0
+        self.unacknowledged = 0  # notifications whose ACK is withheld
+        self.unacknowledged_bytes = 0
         self.filter_bytes = 0  # encoded, of its subscriptions and advertisements
         self.receivers: dict[int, Receiver] = {}
         self.waiting: dict[Receiver, None] = {}  # those with a queue, in the order they get their turn
@@ -199,7 +199,7 @@ class Session:
 
     def _seal(self) -> None:
         if self.entries:
-            self.unsent.append(self.kind.join(self.entries))
+            self.unsent.append(self.kind.encode_batches(self.entries))
             self.entries = []
             self.entries_count = self.entries_bytes = 0
 
@@ -275,6 +275,6 @@ class Session:
         assert set(self.dropping) <= set(self.receivers.values())
         assert self.entries_bytes == sum(batch.size for batch, _ in self.entries)
         assert self.entries_count == sum(len(batch) for batch, _ in self.entries) <= LIST_LENGTH
-        assert self.held >= 0
-        assert self.held_bytes >= 0
-        assert bool(self.held) >= bool(self.held_bytes)
+        assert self.unacknowledged >= 0
+        assert self.unacknowledged_bytes >= 0
+        assert bool(self.unacknowledged) >= bool(self.unacknowledged_bytes)

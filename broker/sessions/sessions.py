@@ -153,8 +153,8 @@ class Sessions:
         """Refuse what a session may not do."""
         if role not in session.roles:
             log.warning("refused", extra={"session": session.number, "code": Code.UNAUTHORISED, "role": role})
-            held = ", ".join(sorted(session.roles)) or "none"
-            raise Refusal(Code.UNAUTHORISED, f"this needs the role {role}; {session.publisher} has {held}")
+            roles = ", ".join(sorted(session.roles)) or "none"
+            raise Refusal(Code.UNAUTHORISED, f"this needs the role {role}; {session.publisher} has {roles}")
 
     def afford(self, session: Session, filters: Sequence[bytes]) -> int:
         """Count the bytes of more filters, if a session may still have them."""

@@ -6,9 +6,9 @@ A handler of a message that may take long returns its steps, a generator:
     yield LATER           go on in the next turn
     yield function        have it computed by another thread, and go on with what it returns or raises
 
-Whatever its client says meanwhile waits (`hold`) and is heard in order afterwards, a message at each step. Clients take
-turns: one that has much to do delays its own messages, and nobody else's. Steps that are not taken any more, because
-the client has gone, are closed.
+Whatever its client says meanwhile waits (`postpone`) and is heard in order afterwards, a message at each step. Clients
+take turns: one that has much to do delays its own messages, and nobody else's. Steps that are not taken any more,
+because the client has gone, are closed.
 
 Work knows neither sessions nor messages: it is given a key for each client, and functions that do the rest.
 """
@@ -35,13 +35,13 @@ LATER: Final = object()
 class Task:
     """What is under way for one client: steps, and messages that wait behind them."""
 
-    __slots__ = ("error", "held", "message", "result", "size", "steps", "waits")
+    __slots__ = ("error", "message", "postponed", "result", "size", "steps", "waits")
 
     def __init__(self) -> None:
         self.steps: Steps | None = None
         self.message: Any = None  # that the steps are of
-        self.held: deque[tuple[Any, int]] = deque()
-        self.size = 0  # of the held messages
+        self.postponed: deque[tuple[Any, int]] = deque()
+        self.size = 0  # of the postponed messages
         self.waits = False  # for another thread
         self.result: Any = None
         self.error: Exception | None = None
@@ -50,9 +50,9 @@ class Task:
 class Work:
     """The work under way, by client.
 
-    `hear(key, message)` hears a message that was held, and returns steps or None. `fail(key, message, error)` is told
-    of what steps raise. `step(key, message)` is around every step of `work`. `beside(job, done)`, if there is one, has
-    a job done by another thread; else it is done at once.
+    `hear(key, message)` hears a postponed message, and returns steps or None. `fail(key, message, error)` is told of
+    what steps raise. `step(key, message)` is around every step of `work`. `beside(job, done)`, if there is one, has a
+    job done by another thread; else it is done at once.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class Work:
         self._ready.append(key)
         self._step(key, task)
 
-    def hold(self, key: Hashable, message: Any, size: int) -> int:
+    def postpone(self, key: Hashable, message: Any, size: int) -> int:
         """Let a message wait for the work that is under way; the bytes that wait now."""
         task = self.tasks[key]
-        task.held.append((message, size))
+        task.postponed.append((message, size))
         task.size += size
         return task.size
 
@@ -111,7 +111,7 @@ class Work:
             key = self._ready[0]
             self._ready.rotate(-1)
             task = self.tasks[key]
-            with self._around(key, task.message if task.steps is not None else task.held[0][0]):
+            with self._around(key, task.message if task.steps is not None else task.postponed[0][0]):
                 asked = self._step(key, task)
             if asked is LATER and key in self.tasks:
                 self._ready.remove(key)
@@ -126,7 +126,7 @@ class Work:
         self._current = task
         try:
             if task.steps is None:
-                task.message, size = task.held.popleft()
+                task.message, size = task.postponed.popleft()
                 task.size -= size
                 task.steps = self._hear(key, task.message)
             elif task.error is not None:
@@ -146,7 +146,7 @@ class Work:
             if task.steps is not None:
                 task.steps.close()
             return None
-        if task.steps is None and not task.held:
+        if task.steps is None and not task.postponed:
             del self.tasks[key]
             self._ready.remove(key)
         elif callable(asked):
@@ -177,5 +177,5 @@ class Work:
     def _check(self) -> None:
         assert set(self._ready) == {key for key, task in self.tasks.items() if not task.waits}
         for task in self.tasks.values():
-            assert task.steps is not None or task.held
-            assert task.size == sum(size for _, size in task.held)
+            assert task.steps is not None or task.postponed
+            assert task.size == sum(size for _, size in task.postponed)

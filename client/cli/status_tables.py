@@ -24,7 +24,7 @@ _LINK_COLUMNS = {
     "neighbour": "link to",
     "up": "up",
     "in_tree": "in tree",
-    "held": "filters held",
+    "asked": "filters asked",
     "wanted": "wanted",
     "shown": "sent",
     "saved": "saved",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LAG: Final = 10.0
 SEARCH: Final = 1.0  # seconds without news after which the last event is not looked for any more
-_HELD: Final = 10_000  # notifications that are held back at most
+_WITHHELD: Final = 10_000  # notifications that are held back at most
 
 
 class Resuming:
@@ -31,7 +31,7 @@ class Resuming:
     def __init__(self, last_event: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._last_event = last_event
-        self._held: list[Notification] = []
+        self._withheld: list[Notification] = []
         self._written: deque[tuple[float, Notification]] = deque()
 
     @property
@@ -48,16 +48,16 @@ class Resuming:
         for number, each in enumerate(batch):
             if str(each.id) == self._last_event:
                 each.ack(run=True)
-                self._held, self._last_event = [], ""
+                self._withheld, self._last_event = [], ""
                 return list(batch[number + 1 :])
-            if not each.redelivered or len(self._held) >= _HELD:
+            if not each.redelivered or len(self._withheld) >= _WITHHELD:
                 return [*self._give_up(), *batch[number:]]
-            self._held.append(each)
+            self._withheld.append(each)
         return []
 
     def _give_up(self) -> list[Notification]:
-        held, self._held, self._last_event = self._held, [], ""
-        return held
+        withheld, self._withheld, self._last_event = self._withheld, [], ""
+        return withheld
 
     def written(self, batch: Sequence[Notification]) -> None:
         """Take note of what was written, and acknowledge what was written long enough ago."""

@@ -83,16 +83,16 @@ def scan(
     """
     end = disk.size(file) if end is None else end
     buffer, base, offset = b"", start, start
-    held: Block | None = None
+    latest: Block | None = None
     while offset < end:
         block = _block_at(buffer, offset - base, base, end, salt)
         if block is None:  # it may only be longer than what was read
             buffer, base = _read_around(disk, file, offset, end), offset
             block = _block_at(buffer, 0, base, end, salt)
         if block is None or block.first < first:
-            if held is not None:
-                yield held
-                held = None
+            if latest is not None:
+                yield latest
+                latest = None
             after = None if salt is None else _next_whole(disk, file, offset + 1, end, salt, first)
             stop = end if after is None else after
             yield Hole(offset, stop, NOT_WHOLE if _read(disk, file, offset, stop - offset)[1] else UNREADABLE)
@@ -100,12 +100,12 @@ def scan(
                 return
             offset = after
             continue
-        if held is not None:
-            yield held if follows(held, block) else Hole(held.offset, offset, "a block that others replaced")
-        held, salt, first = block, block.salt, block.first + block.numbers
+        if latest is not None:
+            yield latest if follows(latest, block) else Hole(latest.offset, offset, "a block that others replaced")
+        latest, salt, first = block, block.salt, block.first + block.numbers
         offset += HEAD.size + block.length
-    if held is not None:
-        yield held
+    if latest is not None:
+        yield latest
 
 
 def follows(before: Block, block: Block) -> bool:

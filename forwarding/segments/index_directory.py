@@ -30,8 +30,8 @@ from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.segments.gate import Anchor, Gate, anchor_of
 from contrada.forwarding.segments.manifest import (
     FOLDERS,
-    KINDS,
     MANIFEST,
+    SEGMENT_KINDS,
     VERSION,
     Manifest,
     SegmentInfo,
@@ -217,7 +217,7 @@ def manifest_for(
     folders: Mapping[str, str],
 ) -> Manifest:
     """The manifest of segments, in an order that depends on nothing else."""
-    order = {kind: i for i, kind in enumerate(KINDS)}
+    order = {kind: i for i, kind in enumerate(SEGMENT_KINDS)}
     unique = {each.file: each for each in segments}
     ordered = sorted(unique.values(), key=lambda each: (order[each.kind], _first_corner(each), each.file))
     return Manifest(tuple(ordered), geotext_index, matching, discretization, dict(statistics or {}), folders)
@@ -250,7 +250,7 @@ def write_index(
     """
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True)
-    parts: dict[str, list[Packed]] = {kind: [] for kind in KINDS}
+    parts: dict[str, list[Packed]] = {kind: [] for kind in SEGMENT_KINDS}
     seen: set[str] = set()
     infos: list[SegmentInfo] = []
 
@@ -271,7 +271,7 @@ def write_index(
         parts[kind].append(Packed(id, interface, filters))
         if len(parts[kind]) >= segment_filters:
             close(kind)
-    for kind in KINDS:
+    for kind in SEGMENT_KINDS:
         close(kind)
     return commit_index(
         path,

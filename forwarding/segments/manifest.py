@@ -37,7 +37,7 @@ FORMAT: Final = "contrada-index"
 VERSION: Final = 1
 _MOST_BYTES: Final = 1 << 30  # of a manifest
 _FILE: Final = re.compile(r"segment-[0-9a-f]+\.table")  # in the directory itself, and nothing that leads out of it
-KINDS: Final = ("region", "geotext", "hash")
+SEGMENT_KINDS: Final = ("region", "geotext", "hash")
 """Segments of filters anchored at a region, at a geotext's place, and of all others."""
 FOLDERS: Final = ("statistics", "quarantine", "roads")
 """What may belong to an index besides segments, each a directory of files."""
@@ -50,7 +50,7 @@ class SegmentInfo:
     """What the manifest says of a segment."""
 
     file: str  # the table; the ids' file has the same stem
-    kind: str  # one of KINDS
+    kind: str  # one of SEGMENT_KINDS
     filters: int
     subscriptions: int
     bytes: int  # of both files
@@ -75,7 +75,7 @@ class SegmentInfo:
     def from_plain(cls, plain: Mapping[str, Any]) -> SegmentInfo:
         """Undo `to_plain`; TypeError, ValueError or KeyError for what is none."""
         info = cls(**{**plain, "gate": Gate.from_plain(plain["gate"])})
-        if type(info.file) is not str or not _FILE.fullmatch(info.file) or info.kind not in KINDS:
+        if type(info.file) is not str or not _FILE.fullmatch(info.file) or info.kind not in SEGMENT_KINDS:
             raise ValueError(f"a segment of kind {info.kind!r} in {info.file!r}")
         if any(type(count) is not int or count < 0 for count in (info.filters, info.subscriptions, info.bytes)):
             raise ValueError(f"the counts of {info.file}")

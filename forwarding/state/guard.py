@@ -118,7 +118,7 @@ def _marks(memory: Memory, names: int, interfaces: int) -> Marks:
         postings=bits("postings"),
         thresholds=bits("thresholds"),
         named=bits("operands"),
-        held=numbers(tops["operands"]),
+        holders=numbers(tops["operands"]),
         links=numbers(tops["operands"]),
         owners=numbers(tops["postings"]),
         crossing=numbers(tops["filters"]),

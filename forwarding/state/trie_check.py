@@ -50,8 +50,8 @@ class _Checker:
         assert self.reached == nodes
         for name, counted in bits.items():
             tries = int(self.memory.index.fields[name * at.KINDS + at.STRING, at.N_TRIES])
-            held = {bit for bit in range(DIGITS + 40) if tries >> bit & 1 and (bit >= DIGITS or bit <= _LARGEST_TOP)}
-            assert held == set(counted)
+            marked = {bit for bit in range(DIGITS + 40) if tries >> bit & 1 and (bit >= DIGITS or bit <= _LARGEST_TOP)}
+            assert marked == set(counted)
 
     def _is_kept(self, row: list[int]) -> bool:
         kind = row[at.O_TAG] & 255

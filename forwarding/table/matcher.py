@@ -39,34 +39,34 @@ def match_notifications(
     memory: Memory,
     types: Types,
     *,
-    whole: bool,
+    by_filter: bool,
 ) -> tuple[list[int], list[int], list[int], Ints]:
     """What was found and where each notification's part ends; then notifications and filters decided late.
 
-    What is found is numbers of interfaces, or with `whole` rows of filters.
+    What is found is numbers of interfaces, or with `by_filter` rows of filters.
     """
     batch, values, widest = encode_notifications(notifications, names)
-    scratch, ends = _run(batch, values, widest, memory, types, whole)
+    scratch, ends = _run(batch, values, widest, memory, types, by_filter)
     try:
         cursor = scratch.cursor.tolist()
         found = scratch.found[: cursor[C_FOUND]].tolist()
         if not cursor[C_PENDING]:
             return found, ends.tolist(), [], _NO_HITS
-        late, filters = _late(scratch, values, types, memory, whole)
+        late, filters = _late(scratch, values, types, memory, by_filter)
         return found, ends.tolist(), late.tolist(), filters
     finally:
         memory.give_scratch(scratch)
 
 
 def match_encoded(
-    batch: Batch, values: Values, widest: int, memory: Memory, types: Types, *, whole: bool
+    batch: Batch, values: Values, widest: int, memory: Memory, types: Types, *, by_filter: bool
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """As `match_notifications`, of what is encoded already and has at most `widest` attributes each; in arrays."""
-    scratch, ends = _run(batch, values, widest, memory, types, whole)
+    scratch, ends = _run(batch, values, widest, memory, types, by_filter)
     try:
         found = scratch.found[: scratch.cursor[C_FOUND]].copy()
         late, filters = (
-            _late(scratch, values, types, memory, whole) if scratch.cursor[C_PENDING] else (_NO_HITS, _NO_HITS)
+            _late(scratch, values, types, memory, by_filter) if scratch.cursor[C_PENDING] else (_NO_HITS, _NO_HITS)
         )
         return found, ends, late, filters
     finally:
@@ -118,11 +118,13 @@ def match_in_degrees(
     return answers, refused
 
 
-def _run(batch: Batch, values: Values, widest: int, memory: Memory, types: Types, whole: bool) -> tuple[Scratch, Ints]:
+def _run(
+    batch: Batch, values: Values, widest: int, memory: Memory, types: Types, by_filter: bool
+) -> tuple[Scratch, Ints]:
     """Scratch with the answers, to be given back, and where each notification's end."""
     hits, hit_ends, given = _NO_HITS, _NO_HITS, NOTHING
     if values.values:
-        if not whole and memory.trying.pays(len(batch.ends)):
+        if not by_filter and memory.trying.pays(len(batch.ends)):
             given = memory.trying.first(batch, values, widest, memory, lambda pairs, all: _decide(pairs, all, types))
         hits, hit_ends = _search(batch, values, types, given, memory)
     scratch = memory.take_scratch(widest, len(batch.text))
@@ -131,9 +133,11 @@ def _run(batch: Batch, values: Values, widest: int, memory: Memory, types: Types
         ends = np.empty(count, np.int64)
         done = 0
         known = given.interfaces, given.ends
-        while (done := match_batch(memory.index, batch, hits, hit_ends, *known, scratch, ends, done, whole)) < count:
+        while (
+            done := match_batch(memory.index, batch, hits, hit_ends, *known, scratch, ends, done, by_filter)
+        ) < count:
             scratch = memory.larger(scratch)
-        if memory.state[layout.S_MATCHING] >= layout.AUTO and not whole:
+        if memory.state[layout.S_MATCHING] >= layout.AUTO and not by_filter:
             asked = count * int(memory.state[layout.S_INTERFACES])
             memory.matched.note(asked, int(scratch.cursor[C_FOUND]))
         if types and scratch.cursor[C_SUSPECTS]:
@@ -144,10 +148,10 @@ def _run(batch: Batch, values: Values, widest: int, memory: Memory, types: Types
     return scratch, ends
 
 
-def _late(scratch: Scratch, values: Values, types: Types, memory: Memory, whole: bool) -> tuple[Ints, Ints]:
-    """The notifications and filters that the types have decided for; unless `whole` asks, not all of an interface."""
+def _late(scratch: Scratch, values: Values, types: Types, memory: Memory, by_filter: bool) -> tuple[Ints, Ints]:
+    """The notifications and filters that the types have decided for; unless `by_filter`, not all of an interface."""
     pending, pairs = scratch.pending[: scratch.cursor[C_PENDING]], scratch.pairs[: scratch.cursor[C_PAIRS]]
-    if len(pending) > _MANY_LATE and not whole:
+    if len(pending) > _MANY_LATE and not by_filter:
         owners = memory.index.filters[pending[:, 1], layout.F_INTERFACE]
         held = decide_by_rounds(pending, pairs, owners, values, lambda some, all: _decide(some, all, types))
     else:

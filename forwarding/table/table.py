@@ -300,7 +300,7 @@ class ForwardingTable(Generic[InterfaceT]):
     def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[InterfaceT]]:
         self._lock.enter()
         try:
-            found, ends, places, late = self._match(notifications, whole=False)
+            found, ends, places, late = self._match(notifications, by_filter=False)
             return interface_sets(self._interfaces.objects, self._memory.index.filters, found, ends, places, late)
         finally:
             self._leave()
@@ -330,7 +330,7 @@ class ForwardingTable(Generic[InterfaceT]):
         """
         self._lock.enter()
         try:
-            found, ends, places, late = match_encoded(*make(), self._memory, self._types, whole=False)
+            found, ends, places, late = match_encoded(*make(), self._memory, self._types, by_filter=False)
             return shared_sets(
                 self._interfaces.objects,
                 self._memory.index.filters,
@@ -346,7 +346,7 @@ class ForwardingTable(Generic[InterfaceT]):
         """As `match_pairs`, of the batch that `make` gives. No filter changes meanwhile."""
         self._lock.enter()
         try:
-            places, rows = pairs_of(*match_encoded(*make(), self._memory, self._types, whole=True))
+            places, rows = pairs_of(*match_encoded(*make(), self._memory, self._types, by_filter=True))
             return places, (self._memory.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows
         finally:
             self._leave()
@@ -354,7 +354,7 @@ class ForwardingTable(Generic[InterfaceT]):
     def _filters_of(self, notifications: Sequence[Mapping[str, object]]) -> list[list[int]]:
         self._lock.enter()
         try:
-            found, ends, rows, late = self._match(notifications, whole=True)
+            found, ends, rows, late = self._match(notifications, by_filter=True)
             ids = self._ids(as_ints(found))
             answers = [ids[start:end] for start, end in runs(ends)]
             if rows:
@@ -383,11 +383,11 @@ class ForwardingTable(Generic[InterfaceT]):
                 self._lock.written()
 
     def _match(
-        self, notifications: Sequence[Mapping[str, object]], *, whole: bool
+        self, notifications: Sequence[Mapping[str, object]], *, by_filter: bool
     ) -> tuple[list[int], list[int], list[int], Ints]:
         if self._degrees:
             notifications = [notification_in_degrees(each) for each in notifications]
-        return match_notifications(notifications, self._names.numbers, self._memory, self._types, whole=whole)
+        return match_notifications(notifications, self._names.numbers, self._memory, self._types, by_filter=by_filter)
 
     def explain(self, notification: Mapping[str, object], id: int) -> Explanation:
         """Constraint by constraint, whether the filter of that id holds and why; `str()` of it is readable."""

@@ -30,12 +30,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contrada.forwarding.segments.manifest import FOLDERS, KINDS, ROADS
+from contrada.forwarding.segments.manifest import FOLDERS, ROADS, SEGMENT_KINDS
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import is_url, join, shown
 from contrada.spark_jobs.build.building import build_segments
-from contrada.spark_jobs.build.cover.cover_groups import COVERERS, CoverGroups
+from contrada.spark_jobs.build.cover.cover_groups import COVERER_COLUMNS, CoverGroups
 from contrada.spark_jobs.build.first_pass import first_pass
 from contrada.spark_jobs.build.messages import Covered, PartCounted, PartParsed, RepeatedIds, TokensCounted
 from contrada.spark_jobs.build.partitioning import plan_segments, share_of
@@ -247,7 +247,7 @@ class _First(NamedTuple):
         parts = sorted((each for each in told if isinstance(each, PartParsed)), key=lambda part: part.number)
         repeated = [each for each in told if isinstance(each, RepeatedIds)]
         covered = [each for each in told if isinstance(each, Covered)]
-        none = pa.table({name: pa.array([], pa.int64()) for name in COVERERS})
+        none = pa.table({name: pa.array([], pa.int64()) for name in COVERER_COLUMNS})
         coverers = pa.concat_tables([each.pairs for each in covered]) if covered else none
         refs, faults = (
             np.concatenate([np.zeros(0, np.int64), *(getattr(each, name) for each in repeated)])
@@ -358,9 +358,9 @@ def _attributes(uses: Counter[tuple[str, str]], subscriptions: int) -> pa.Table:
 def _write_places(counted: Mapping[int, int], path: Path) -> None:
     """Write the spatial histogram: how many places, or their coverers, have their centre in each cell of the grid."""
     cells = sorted((*bucket_parts(bucket), n) for bucket, n in counted.items())
-    held = [(KINDS[kind], x, y, n) for kind, _, x, y, n in cells if KINDS[kind] != "hash"]
+    placed = [(SEGMENT_KINDS[kind], x, y, n) for kind, _, x, y, n in cells if SEGMENT_KINDS[kind] != "hash"]
     names = {"kind": pa.string(), "x": pa.int32(), "y": pa.int32(), "subscriptions": pa.int64()}
-    columns = {name: pa.array([row[k] for row in held], kind) for k, (name, kind) in enumerate(names.items())}
+    columns = {name: pa.array([row[k] for row in placed], kind) for k, (name, kind) in enumerate(names.items())}
     _write_table(pa.table(columns), path)
 
 

@@ -143,16 +143,16 @@ def _by_hash(tables: list[pa.Table], column: str, parts: int) -> Iterator[tuple[
 
 def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in larger batches."""
-    held: list[pa.RecordBatch] = []
+    gathered: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
-        held.append(batch)
+        gathered.append(batch)
         size += batch.num_rows
         if size >= _ROWS:
-            yield pa.concat_batches(held) if len(held) > 1 else held[0]
-            held, size = [], 0
+            yield pa.concat_batches(gathered) if len(gathered) > 1 else gathered[0]
+            gathered, size = [], 0
     if size:
-        yield pa.concat_batches(held)
+        yield pa.concat_batches(gathered)
 
 
 def write_quarantine(directory: str, rows: pa.Table) -> str | None:

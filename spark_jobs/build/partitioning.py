@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contrada.forwarding.segments.manifest import KINDS
+from contrada.forwarding.segments.manifest import SEGMENT_KINDS
 from contrada.spark_jobs.build.statistics import GRID, bucket_parts
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def plan_segments(histogram: Mapping[int, int], segments: int | None = None) -> 
     share = share_of(sum(histogram.values()), segments)
     buckets: dict[int, tuple[int, int]] = {}
     kinds: list[str] = []
-    for number, kind in enumerate(KINDS):
+    for number, kind in enumerate(SEGMENT_KINDS):
         size, open = 0, False  # of the segment that is being filled
         for bucket in sorted((b for b in histogram if bucket_parts(b)[0] == number), key=_along):
             count = histogram[bucket]

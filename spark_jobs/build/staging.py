@@ -2,7 +2,7 @@
 
     source, row, id, interface      where a subscription came from, and whose it is
     shape                           what its filter is: one of the four below
-    kind                            which kind of segment it goes to: a place in KINDS
+    kind                            which kind of segment it goes to: a place in SEGMENT_KINDS
     name, x1, y1, x2, y2            its anchor (forwarding/segments/gate.py); NaN where that has no box
     tokens                          its keywords, ascending, each once
     op, ring                        of a relation: place in RELATIONS, and vertices x y x y …, canonical, not closed

@@ -50,12 +50,12 @@ def split_parquet(files: Iterable[tuple[str, Sequence[int]]], tasks: int) -> lis
     enough = _between(_ROWS, sum(sum(sizes) for _, sizes in listed) // tasks)
     weighed: list[tuple[Split, int]] = []
     for path, sizes in listed:
-        start = held = 0
+        start = rows = 0
         for number, size in enumerate(sizes):
-            held += size
-            if held >= enough or number == len(sizes) - 1:
-                weighed.append((Split(path, start, number + 1), held + _FILE_ROWS))
-                start, held = number + 1, 0
+            rows += size
+            if rows >= enough or number == len(sizes) - 1:
+                weighed.append((Split(path, start, number + 1), rows + _FILE_ROWS))
+                start, rows = number + 1, 0
     return _joined(weighed, enough)
 
 
@@ -81,16 +81,16 @@ def _joined(weighed: Iterable[tuple[Split, int]], enough: int) -> list[Task]:
     """Small splits together, in their order; one that is enough is alone."""
     tasks: list[Task] = []
     some: list[Split] = []
-    held = 0
+    rows = 0
     for split, size in weighed:
         if size >= enough:
             tasks.append((split,))
             continue
         some.append(split)
-        held += size
-        if held >= enough:
+        rows += size
+        if rows >= enough:
             tasks.append(tuple(some))
-            some, held = [], 0
+            some, rows = [], 0
     return [*tasks, tuple(some)] if some else tasks
 
 

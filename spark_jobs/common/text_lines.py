@@ -82,12 +82,12 @@ def _unpacked(path: str) -> Iterator[bytes]:
 
 
 def _packed_lines(path: str) -> Iterator[pa.Array]:
-    held: list[bytes] = []
+    gathered: list[bytes] = []
     for block in _unpacked(path):
         end = block.rfind(b"\n") + 1
-        held.append(block[:end] if end else block)
+        gathered.append(block[:end] if end else block)
         if end:
-            yield pa.array(b"".join(held).splitlines(), pa.binary())
-            held = [block[end:]]
-    if lines := b"".join(held).splitlines():
+            yield pa.array(b"".join(gathered).splitlines(), pa.binary())
+            gathered = [block[end:]]
+    if lines := b"".join(gathered).splitlines():
         yield pa.array(lines, pa.binary())

@@ -1,6 +1,6 @@
 """One pass over a log: all its events against one index, on Spark.
 
-Source      an index, when it was in force, and whether events have to travel to its segments
+ReplayedIndex      an index, when it was in force, and whether events have to travel to its segments
 Outcome     the files that the tasks of a pass have written, and what they have counted
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ReplayedIndex:
     """An index to match against, and when it was in force."""
 
     index: IndexFiles
@@ -42,12 +42,12 @@ class Source:
     gone: tuple[tuple[str, int, int], ...] = ()
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str], memory: int | None = None, *, as_of: bool = False) -> Source:
+    def of(cls, path: str | os.PathLike[str], memory: int | None = None, *, as_of: bool = False) -> ReplayedIndex:
         """The index in a directory, for workers that may hold so many bytes of it; None: all."""
         return cls(*_files(path, memory, ""), as_of=as_of)
 
     @classmethod
-    def stood(cls, periods: Sequence[Period], memory: int | None = None) -> Source:
+    def stood(cls, periods: Sequence[Period], memory: int | None = None) -> ReplayedIndex:
         """The index that a broker had loaded in some periods, all of the same one."""
         path, shard = periods[0].path, periods[0].shard
         index, routed = _files(path, memory, shard)
@@ -71,7 +71,7 @@ def _files(path: str | os.PathLike[str], memory: int | None, shard: str) -> tupl
 class Outcome:
     """What a pass has written."""
 
-    source: Source
+    source: ReplayedIndex
     tally: Tally
     deliveries: tuple[str, ...]
     quarantine: tuple[str, ...]
@@ -81,7 +81,7 @@ class Outcome:
 def run_pass(
     spark: SparkSession,
     logs: Sequence[Log],
-    source: Source,
+    source: ReplayedIndex,
     place: str,
     *,
     first: bool = True,

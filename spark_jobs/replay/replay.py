@@ -50,7 +50,7 @@ from contrada.spark_jobs.replay.logs.event_logs import (
     is_recording,
     read_log,
 )
-from contrada.spark_jobs.replay.passes import Outcome, Source, run_pass
+from contrada.spark_jobs.replay.passes import Outcome, ReplayedIndex, run_pass
 from contrada.spark_jobs.replay.report.counting import add_up, write_counts
 from contrada.spark_jobs.replay.report.outlines import outlines_of
 from contrada.spark_jobs.replay.report.report import write_report
@@ -234,18 +234,18 @@ def _see(spark: SparkSession, planned: Planned, stage: Staging, say: Callable[[s
     return replace(planned, index=target)
 
 
-def _sources(planned: Planned, history: History | None, stage: Staging) -> list[Source]:
+def _sources(planned: Planned, history: History | None, stage: Staging) -> list[ReplayedIndex]:
     memory = planned.job.worker_memory
     if history is None:
-        return [Source.of(planned.index, memory)]
+        return [ReplayedIndex.of(planned.index, memory)]
     lived = join(stage.shared, ".history")
     with writing_into(lived) as scratch:
         write_history(scratch, history)
-    found = [Source.of(lived, memory, as_of=True)]
+    found = [ReplayedIndex.of(lived, memory, as_of=True)]
     same: dict[tuple[str, str, str], list[Period]] = {}
     for period in history.periods:
         same.setdefault((period.path, period.shard, period.digest), []).append(period)
-    return found + [Source.stood(periods, memory) for periods in same.values()]
+    return found + [ReplayedIndex.stood(periods, memory) for periods in same.values()]
 
 
 # -- what is written -------------------------------------------------------------------------------------------
@@ -295,7 +295,7 @@ def _try_out(spark: SparkSession, logs: Sequence[Log], planned: Planned, what_if
             allow_empty=True,
         )
         rejected = built.quarantined
-    source = Source.of(index, planned.job.worker_memory)
+    source = ReplayedIndex.of(index, planned.job.worker_memory)
     outcome = run_pass(
         spark, logs, source, join(stage.shared, ".what-if"), first=False, geometry=planned.job.geoparquet
     )

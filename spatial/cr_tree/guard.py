@@ -160,8 +160,8 @@ def _guard_lists(t: Tree, node: Ints, entry: Ints, constraint: Ints) -> None:
     heads = [t.state[c.FREE_CHUNK : c.FREE_CHUNK + 1]]
     for which in range(2):
         head, tail, size = (node[:, column + c.LIST * which] for column in (c.HEAD, c.TAIL, c.SIZE))
-        held = leaf[constraint[used, c.MASK] & c.LIST_BITS[which] != 0]
-        wanted = np.bincount(held, minlength=len(node))
+        leaves = leaf[constraint[used, c.MASK] & c.LIST_BITS[which] != 0]
+        wanted = np.bincount(leaves, minlength=len(node))
         for level in range(int(node[:, c.LEVEL].max(initial=0))):
             rows = np.flatnonzero((node[:, c.LEVEL] == level) & (node[:, c.PARENT] >= 0))
             above = np.bincount(node[rows, c.PARENT], weights=wanted[rows], minlength=len(node))

@@ -39,13 +39,13 @@ def check_id(id: int) -> int:
 
 def check_words(words: Iterable[str], whose: str) -> frozenset[str]:
     """Return the words as a set if they are strings and not one string, else raise `InvalidValue`."""
-    held = None
+    given = None
     if not isinstance(words, (str, bytes)):
         with suppress(TypeError):  # neither iterable nor hashable: refused below
-            held = frozenset(words)
-    if held is None or not all(isinstance(word, str) for word in held):
+            given = frozenset(words)
+    if given is None or not all(isinstance(word, str) for word in given):
         raise InvalidValue(f"{whose}: keywords are a collection of strings, not {words!r}")
-    return held
+    return given
 
 
 def check_runs(
@@ -110,8 +110,8 @@ class SlotIndex(ABC):
     def _check(self) -> None:
         """Assert every invariant of the store, the vocabulary and the structure."""
         self.store._check()
-        held = [self.store.keywords(slot) for slot in self.store.slots.tolist()]
-        counts = np.bincount(np.concatenate([np.empty(0, np.int32), *held]), minlength=self.vocabulary.size)
+        keywords = [self.store.keywords(slot) for slot in self.store.slots.tolist()]
+        counts = np.bincount(np.concatenate([np.empty(0, np.int32), *keywords]), minlength=self.vocabulary.size)
         self.vocabulary._check(counts)
         self._check_structure()
 

@@ -1,4 +1,4 @@
-"""Writes the broker's journal to its recording, and decides what happens when the disk does not take it.
+"""Writes down what the broker did, in its recording, and decides what happens when the disk does not take it.
 
     turn ─▶ commit ─▶ flush
 

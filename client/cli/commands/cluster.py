@@ -150,7 +150,7 @@ def _show(brokers: dict[str, dict[str, Any]]) -> None:
 
 def _has_heard(document: dict[str, Any]) -> bool:
     """Whether every neighbour on the tree has said what it wants."""
-    return all(link["held"] for link in document["overlay"]["links"] if link["in_tree"])
+    return all(link["asked"] for link in document["overlay"]["links"] if link["in_tree"])
 
 
 def _point(x: float, y: float) -> Any:

@@ -48,15 +48,15 @@ def _fits(op: int, kind: int) -> bool:
 
 
 @bare_inline_kernel
-def _hold(held: Ints, uses: Ints, word: int) -> int:
+def _count_holder(holders: Ints, uses: Ints, word: int) -> int:
     """The tag of the operand of a constraint's word, which is one hold less to find; -1 when it is none."""
     o = word_operand(word)
-    if o < 1 or o >= held.shape[0] or low_half(held[o]) == 0:
+    if o < 1 or o >= holders.shape[0] or low_half(holders[o]) == 0:
         return -1
-    tag = high_half(held[o])
+    tag = high_half(holders[o])
     if not _fits(word_operator(word), tag_kind(tag)):
         return -1
-    held[o] -= 1
+    holders[o] -= 1
     kind = value_kind(tag_kind(tag))
     uses[tag_name(tag) * layout.KINDS + kind] += 1
     if kind != layout.ANY:
@@ -91,7 +91,7 @@ def _guard_code(index: Index, f: int, marks: m.Marks) -> bool:
         for i in range(first, at + span):
             if first > at and (word_operator(words[i]) != layout.EQ or (i > first and words[i] <= words[i - 1])):
                 return False
-            tag = _hold(marks.held, marks.uses, words[i])
+            tag = _count_holder(marks.holders, marks.uses, words[i])
             if tag < 0:
                 return False
             if i == first and at < code + active:
@@ -131,11 +131,11 @@ def _claim_several(index: Index, f: int, marks: m.Marks) -> bool:
             if o != word_operand(words[code + 1 + i]):
                 return False
         else:
-            if not m.is_operand(marks.held, o) or low_half(marks.held[o]) == 0:
+            if not m.is_operand(marks.holders, o) or low_half(marks.holders[o]) == 0:
                 return False
-            if tag_kind(high_half(marks.held[o])) != layout.CELL:
+            if tag_kind(high_half(marks.holders[o])) != layout.CELL:
                 return False
-            marks.held[o] -= 1
+            marks.holders[o] -= 1
         if not _claim(marks.owners, marks.sums, words[back + 2 + 2 * i], o):
             return False
     return True
@@ -162,7 +162,7 @@ def _claim_all(index: Index, f: int, constraints: int, marks: m.Marks) -> bool:
             if place != 0:
                 return False
             continue
-        tag = high_half(marks.held[word_operand(word)])
+        tag = high_half(marks.holders[word_operand(word)])
         if layout.LT <= op <= layout.GE:
             marks.sums[m.M_CROSSING] += 1
             if place != 0:
@@ -208,7 +208,7 @@ def _guard_access(index: Index, f: int, marks: m.Marks) -> bool:
         return (spans or (layout.GT <= op <= layout.GE and skip == 0)) and _claim_several(index, f, marks)
     if op == layout.IN:
         return False
-    tag = high_half(marks.held[word_operand(word)])
+    tag = high_half(marks.holders[word_operand(word)])
     field = tag_name(tag) * layout.KINDS + value_kind(tag_kind(tag))
     if access == layout.POSTED_OPERAND:
         wanted = op == layout.EQ or layout.PREFIX <= op <= layout.PLUG

@@ -141,9 +141,9 @@ def _guard_field(index: Index, row: int, marks: m.Marks) -> int:
 def guard_lists(index: Index, names: int, marks: m.Marks) -> int:
     """Every list of postings and thresholds. Operands and filters have been looked at, and tries."""
     for o in range(1, index.state[layout.S_OPERANDS]):
-        if marks.held[o] == 0 or tag_kind(high_half(marks.held[o])) == layout.NODE:
+        if marks.holders[o] == 0 or tag_kind(high_half(marks.holders[o])) == layout.NODE:
             continue
-        if low_half(marks.held[o]) != 0:  # more hold it, as it says, than there are
+        if low_half(marks.holders[o]) != 0:  # more hold it, as it says, than there are
             return m.SUM
         if not _guard_list(index, index.operands[o, layout.O_POSTED], o, marks):
             return m.LIST

@@ -69,7 +69,7 @@ class Marks(NamedTuple):
     postings: Bytes  # rows of blocks
     thresholds: Bytes
     named: Bytes  # nodes of tries, by their parent or the sibling before
-    held: Ints  # by operand: halves(its tag, who has yet to be found of those that hold it), 0 for one that is free
+    holders: Ints  # by operand: halves(its tag, who has yet to be found of those that hold it), 0 for one that is free
     links: Ints  # by operand: halves(1 + bucket, the next of its chain), 0 for one that is free; -1 when met
     owners: Ints  # by posting: the list that a filter says it is in
     crossing: Ints  # by filter: `crossing_of` its threshold
@@ -110,6 +110,6 @@ def crossing_of(field: int, side: int) -> int:
 
 
 @bare_inline_kernel
-def is_operand(held: Ints, o: int) -> bool:
+def is_operand(holders: Ints, o: int) -> bool:
     """Whether it is the row of an operand that is in use. Operands have been looked at, each by itself."""
-    return 1 <= o < held.shape[0] and held[o] != 0
+    return 1 <= o < holders.shape[0] and holders[o] != 0

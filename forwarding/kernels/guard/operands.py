@@ -79,7 +79,7 @@ def guard_operands(index: Index, names: int, handles: Ints, marks: m.Marks) -> i
         fault = _guard_value(index, o, handles, marks)
         if fault != 0:
             return fault
-        marks.held[o] = halves(row[O_TAG], row[O_REFS])
+        marks.holders[o] = halves(row[O_TAG], row[O_REFS])
         marks.links[o] = halves(1 + bucket_of(index, row[O_HASH]), row[O_NEXT])
         marks.sums[m.M_LIVE] += 1
     return 0

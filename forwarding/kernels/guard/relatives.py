@@ -84,19 +84,19 @@ def _guard_kin(filters: Ints, top: int, f: int) -> bool:
 
 
 @bare_inline_kernel
-def _guard_group(index: Index, f: int, held: Ints) -> bool:
+def _guard_group(index: Index, f: int, holders: Ints) -> bool:
     """The chain of a filter's group, or that of ghosts, on both sides of it."""
     filters, top = index.filters, index.state[layout.S_FILTERS]
     group = filters[f, F_GROUP]
     first = index.state[layout.S_GHOST]
     if group != 0:
-        if status_now(filters[f, F_STATE]) != layout.ACTIVE or not m.is_operand(held, group):
+        if status_now(filters[f, F_STATE]) != layout.ACTIVE or not m.is_operand(holders, group):
             return False
-        if high_half(held[group]) != layout.GROUP or low_half(held[group]) == 0:
+        if high_half(holders[group]) != layout.GROUP or low_half(holders[group]) == 0:
             return False
         if index.operands[group, layout.O_LOW] != filters[f, F_INTERFACE]:
             return False
-        held[group] -= 1
+        holders[group] -= 1
         first = index.operands[group, layout.O_LEN]
     elif not _is_ghost(filters, f):
         return True
@@ -120,7 +120,7 @@ def guard_relatives(index: Index, interfaces: Ints, f: int, marks: m.Marks) -> i
             return m.INTERFACE
     if not _guard_kin(filters, top, f):
         return m.FOREST
-    return 0 if _guard_group(index, f, marks.held) else m.GROUPED
+    return 0 if _guard_group(index, f, marks.holders) else m.GROUPED
 
 
 @bare_kernel

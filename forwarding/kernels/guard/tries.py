@@ -25,31 +25,31 @@ def _in_trie(tag: int, length: int) -> bool:
 
 
 @bare_kernel
-def _is_node(held: Ints, o: int, tag: int) -> bool:
-    return 1 <= o < held.shape[0] and high_half(held[o]) == tag
+def _is_node(holders: Ints, o: int, tag: int) -> bool:
+    return 1 <= o < holders.shape[0] and high_half(holders[o]) == tag
 
 
 @bare_kernel
-def _is_kin(operands: Ints, held: Ints, named: Bytes, o: int, tag: int, parent: int) -> bool:
+def _is_kin(operands: Ints, holders: Ints, named: Bytes, o: int, tag: int, parent: int) -> bool:
     """Whether it is a child of that parent, named now for the first time; 0 is nobody."""
     if o == 0:
         return True
-    if not _is_node(held, o, tag) or high_half(operands[o, O_LOW]) != parent or named[o] != 0:
+    if not _is_node(holders, o, tag) or high_half(operands[o, O_LOW]) != parent or named[o] != 0:
         return False
     named[o] = 1
     return True
 
 
 @bare_kernel
-def _pattern_below(operands: Ints, held: Ints, node: int, tag: int) -> int:
+def _pattern_below(operands: Ints, holders: Ints, node: int, tag: int) -> int:
     """A pattern that begins with a node's extent, 0 if there is none."""
     while low_half(operands[node, O_LOW]) == 0:
         child = high_half(operands[node, O_POSTED])
-        if not _is_node(held, child, tag) or operands[child, O_LEN] <= operands[node, O_LEN]:
+        if not _is_node(holders, child, tag) or operands[child, O_LEN] <= operands[node, O_LEN]:
             return 0
         node = child
     pattern = low_half(operands[node, O_LOW])
-    if not m.is_operand(held, pattern) or operands[pattern, O_KEY] != node:
+    if not m.is_operand(holders, pattern) or operands[pattern, O_KEY] != node:
         return 0
     row = operands[pattern]
     fits = row[O_LEN] == operands[node, O_LEN] and tag_name(row[O_TAG]) == tag_name(tag)
@@ -59,16 +59,16 @@ def _pattern_below(operands: Ints, held: Ints, node: int, tag: int) -> int:
 @bare_inline_kernel
 def _guard_node(index: Index, node: int, marks: m.Marks) -> bool:
     """What a node points at; that it is filed under the hash of its handle, and has the fingerprint of its extent."""
-    operands, held, base = index.operands, marks.held, index.state[layout.S_BASE]
+    operands, holders, base = index.operands, marks.holders, index.state[layout.S_BASE]
     row = operands[node]
     tag, length, parent = row[O_TAG], row[O_LEN], high_half(row[O_LOW])
     if parent == 0 and low_half(row[O_POSTED]) != 0:
         return False
-    if not _is_kin(operands, held, marks.named, high_half(row[O_POSTED]), tag, node):
+    if not _is_kin(operands, holders, marks.named, high_half(row[O_POSTED]), tag, node):
         return False
-    if not _is_kin(operands, held, marks.named, low_half(row[O_POSTED]), tag, parent):
+    if not _is_kin(operands, holders, marks.named, low_half(row[O_POSTED]), tag, parent):
         return False
-    below = _pattern_below(operands, held, node, tag)
+    below = _pattern_below(operands, holders, node, tag)
     if below == 0:
         return False
     pattern = operands[below]
@@ -77,7 +77,7 @@ def _guard_node(index: Index, node: int, marks: m.Marks) -> bool:
         first, step = pattern[O_LOW] + pattern[O_LEN] - 1, -1
     handle = 1 << top_power(length)
     if parent != 0:
-        if not _is_node(held, parent, tag) or operands[parent, O_LEN] >= length:
+        if not _is_node(holders, parent, tag) or operands[parent, O_LEN] >= length:
             return False
         handle = fattest(operands[parent, O_LEN], length)
         if row[O_REFS] != 1 + index.text[first + operands[parent, O_LEN] * step]:
@@ -93,7 +93,7 @@ def _guard_pattern(index: Index, o: int, marks: m.Marks) -> bool:
     operands = index.operands
     tag, length, node = operands[o, O_TAG], operands[o, O_LEN], operands[o, O_KEY]
     name = tag_name(tag)
-    if length < 1 or not _is_node(marks.held, node, tag_of(name, layout.NODE)):
+    if length < 1 or not _is_node(marks.holders, node, tag_of(name, layout.NODE)):
         return False
     if low_half(operands[node, O_LOW]) != o:
         return False
@@ -116,7 +116,7 @@ def guard_tries(index: Index, marks: m.Marks) -> int:
     """Every node and every pattern. Operands have been looked at, each by itself."""
     operands = index.operands
     named, children = 0, 0
-    for o in range(1, marks.held.shape[0]):
+    for o in range(1, marks.holders.shape[0]):
         tag = operands[o, O_TAG]
         if tag_kind(tag) < layout.PATTERN_PREFIX or tag_kind(tag) > layout.NODE:
             continue

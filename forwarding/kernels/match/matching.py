@@ -122,7 +122,7 @@ def _meet(
     mask: int,
     payload: int,
     missing: int,
-    whole: bool,
+    by_filter: bool,
     filters: Ints,
     stamps: Ints,
     found: Ints,
@@ -130,8 +130,8 @@ def _meet(
     cursor: Ints,
 ) -> None:
     """A posting: pass it over, count it, take its interface as matched, or keep it as a candidate."""
-    if mask & missing == 0 and (whole or stamps[payload & INTERFACE] != cursor[C_GENERATION]):
-        if payload >> 32 & 1 and not whole:
+    if mask & missing == 0 and (by_filter or stamps[payload & INTERFACE] != cursor[C_GENERATION]):
+        if payload >> 32 & 1 and not by_filter:
             stamps[payload & INTERFACE] = cursor[C_GENERATION]
             cursor[C_LEFT] -= 1
             if cursor[C_FOUND] < found.shape[0]:
@@ -153,7 +153,7 @@ def _walk(
     heads: Ints,
     lists: int,
     missing: int,
-    whole: bool,
+    by_filter: bool,
     filters: Ints,
     stamps: Ints,
     found: Ints,
@@ -171,7 +171,7 @@ def _walk(
                     postings[at, 0],
                     postings[at, 1],
                     missing,
-                    whole,
+                    by_filter,
                     filters,
                     stamps,
                     found,
@@ -187,7 +187,7 @@ def _walk_run(
     start: int,
     end: int,
     missing: int,
-    whole: bool,
+    by_filter: bool,
     filters: Ints,
     stamps: Ints,
     found: Ints,
@@ -203,7 +203,7 @@ def _walk_run(
             thresholds[at, 1],
             thresholds[at, 2],
             missing,
-            whole,
+            by_filter,
             filters,
             stamps,
             found,
@@ -231,19 +231,19 @@ def _matched(scratch: Scratch, interface: int) -> None:
 
 
 @bare_kernel
-def _descend(index: Index, message: Message, scratch: Scratch, n: int, root: int, whole: bool) -> None:
-    """Examine the filters that `root` covers, and those they cover; with `whole` report filters, else the interface."""
+def _descend(index: Index, message: Message, scratch: Scratch, n: int, root: int, by_filter: bool) -> None:
+    """Examine the filters that `root` covers, and those they cover; report filters `by_filter`, else the interface."""
     filters = index.filters
     f = filters[root, F_CHILD]
     while f != 0:
         verdict = examine(index, message, scratch, n, f, 0)
         if verdict == 1:
-            if whole:
+            if by_filter:
                 _report(scratch, f)
             else:
                 _matched(scratch, filters[f, F_INTERFACE])
                 return
-        if verdict != 0 and filters[f, F_CHILD] != 0 and whole:
+        if verdict != 0 and filters[f, F_CHILD] != 0 and by_filter:
             f = filters[f, F_CHILD]
             continue
         while f != root and filters[f, F_YOUNGER] == 0:
@@ -265,7 +265,7 @@ def _suspect(scratch: Scratch, f: int) -> None:
 
 
 @bare_kernel
-def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int, whole: bool) -> None:
+def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int, by_filter: bool) -> None:
     """Decide the filters that the walks over one attribute left."""
     cursor, filters, stamps = scratch.cursor, index.filters, scratch.stamps
     count = cursor[C_CANDIDATES]
@@ -279,7 +279,7 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
             prefetch(index.words, filters[scratch.candidates[i + _AHEAD // 2] >> 33, F_CODE])
         f = payload >> 33
         interface = payload & INTERFACE
-        if not whole and stamps[interface] == cursor[C_GENERATION]:
+        if not by_filter and stamps[interface] == cursor[C_GENERATION]:
             continue
         counted = payload >> COUNTED & 1
         if counted:
@@ -296,12 +296,12 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
                 cursor[C_PENDING] -= 1
                 cursor[C_PAIRS] = scratch.pending[cursor[C_PENDING] - 1, 2] if cursor[C_PENDING] > 0 else 0
         elif verdict == 1:
-            if whole:
+            if by_filter:
                 _report(scratch, f)
             else:
                 _matched(scratch, interface)
-        if (whole or ghost) and filters[f, F_CHILD] != 0:
-            _descend(index, message, scratch, n, f, whole)
+        if (by_filter or ghost) and filters[f, F_CHILD] != 0:
+            _descend(index, message, scratch, n, f, by_filter)
     cursor[C_CANDIDATES] = 0
 
 
@@ -414,7 +414,7 @@ def _match_one(
     hit_ends: Ints,
     scratch: Scratch,
     n: int,
-    whole: bool,
+    by_filter: bool,
 ) -> None:
     missing = ~bits
     fields, postings, thresholds, words = index.fields, index.postings, index.thresholds, index.words
@@ -441,7 +441,7 @@ def _match_one(
             operands,
             hit,
             missing,
-            whole,
+            by_filter,
             index.filters,
             stamps,
             found,
@@ -470,9 +470,9 @@ def _match_one(
                         end = block + place_of_cut
                     else:
                         start = block + place_of_cut
-                _walk_run(thresholds, start, end, missing, whole, index.filters, stamps, found, candidates, cursor)
+                _walk_run(thresholds, start, end, missing, by_filter, index.filters, stamps, found, candidates, cursor)
                 if cursor[C_CANDIDATES] >= _ENOUGH:  # their interfaces may all have matched then
-                    _examine_candidates(index, message, scratch, n, whole)
+                    _examine_candidates(index, message, scratch, n, by_filter)
         lists = 0
         for wide in (number, row[A_NAME] * KINDS + ANY):
             if fields[wide, N_WIDE] != 0:
@@ -484,7 +484,7 @@ def _match_one(
                 operands,
                 lists,
                 missing,
-                whole,
+                by_filter,
                 index.filters,
                 stamps,
                 found,
@@ -492,7 +492,7 @@ def _match_one(
                 cursor,
             )
         if cursor[C_CANDIDATES] != 0:
-            _examine_candidates(index, message, scratch, n, whole)
+            _examine_candidates(index, message, scratch, n, by_filter)
     if index.state[S_ALWAYS] != 0:
         operands[0] = index.state[S_ALWAYS]
         _walk(
@@ -500,7 +500,7 @@ def _match_one(
             operands,
             1,
             missing,
-            whole,
+            by_filter,
             index.filters,
             stamps,
             found,
@@ -508,7 +508,7 @@ def _match_one(
             cursor,
         )
         if cursor[C_CANDIDATES] != 0:
-            _examine_candidates(index, message, scratch, n, whole)
+            _examine_candidates(index, message, scratch, n, by_filter)
 
 
 @bare_kernel
@@ -533,7 +533,7 @@ def match_batch(
     scratch: Scratch,
     ends: Ints,
     first: int,
-    whole: bool,
+    by_filter: bool,
 ) -> int:
     """Match notifications from `first` on; `ends[n]` is set to where notification n's answers end in `found`.
 
@@ -557,11 +557,11 @@ def match_batch(
         bits, start = decode(index, batch, row, batch.ends[n], start, message)
         cursor[C_GENERATION] += 1
         found, pending, pairs = cursor[C_FOUND], cursor[C_PENDING], cursor[C_PAIRS]
-        cursor[C_LEFT] = -1 if whole else index.state[S_INTERFACES]
+        cursor[C_LEFT] = -1 if by_filter else index.state[S_INTERFACES]
         if given_ends.shape[0] != 0:
             for i in range(given_ends[n - 1] if n > 0 else 0, given_ends[n]):
                 _matched(scratch, given[i])
-        _match_one(index, message, batch.ends[n] - row, bits, hits, hit_ends, scratch, n, whole)
+        _match_one(index, message, batch.ends[n] - row, bits, hits, hit_ends, scratch, n, by_filter)
         if cursor[C_FULL] != 0:
             cursor[C_FULL] = 0
             cursor[C_CANDIDATES] = 0

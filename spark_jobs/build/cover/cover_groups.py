@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
 
-COVERERS: Final = ("ref", "coverer", "kind", "group", "x", "y")
+COVERER_COLUMNS: Final = ("ref", "coverer", "kind", "group", "x", "y")
 """The columns of what `find_coverers` finds."""
 
 _STEPS: Final = 3
@@ -37,7 +37,7 @@ class CoverGroups(NamedTuple):
     @classmethod
     def of(cls, pairs: pa.Table, dead: Ints, most: int) -> Self:
         """From what `find_coverers` found, without those that are dead; no group has more than `most` members."""
-        given = {name: pairs.column(name).to_numpy() for name in COVERERS}
+        given = {name: pairs.column(name).to_numpy() for name in COVERER_COLUMNS}
         alive = ~(np.isin(given["ref"], dead) | np.isin(given["coverer"], dead))
         order = np.argsort(given["ref"][alive], kind="stable")
         given = {name: values[alive][order] for name, values in given.items()}

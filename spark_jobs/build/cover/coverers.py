@@ -7,8 +7,9 @@ decides that brings them together in the end: nothing is left out of the index, 
 the segment of their coverer, where the table keeps them aside (answers by subscription still need them, and the coverer
 may be removed one day).
 
-In each bucket a filter is compared with the `COVERERS` of those asking there whose boxes are the largest, and the
-largest that may cover it is taken: of boxes inside one another all are found, however many. O(n log n + n COVERERS).
+In each bucket a filter is compared with the `MOST_COMPARED` of those asking there whose boxes are the largest, and the
+largest that may cover it is taken: of boxes inside one another all are found, however many. O(n log n + n
+MOST_COMPARED).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.spark_jobs.build.rows.parsing import Parsed
 
-COVERERS: Final = 256
+MOST_COMPARED: Final = 256
 """How many a filter is compared with in each bucket, at most."""
 
 
@@ -68,7 +69,18 @@ def find_coverers(records: pa.Table) -> pa.Table:
     whole = records.column("all").to_numpy(zero_copy_only=False)
     kinds = records.column("kind").to_numpy()
     _cover(
-        keys, members, order, areas, refs, kinds, boxes, whole, give_keys, give_ends, best, np.empty(COVERERS, np.int64)
+        keys,
+        members,
+        order,
+        areas,
+        refs,
+        kinds,
+        boxes,
+        whole,
+        give_keys,
+        give_ends,
+        best,
+        np.empty(MOST_COMPARED, np.int64),
     )
     covered = np.flatnonzero(best >= 0)
     by = best[covered]

@@ -28,7 +28,7 @@ from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.segments.gate import anchor_of
 from contrada.forwarding.segments.index_directory import segment_kind
-from contrada.forwarding.segments.manifest import KINDS
+from contrada.forwarding.segments.manifest import SEGMENT_KINDS
 from contrada.forwarding.segments.subscription_ids import MAX_ID, check_id
 from contrada.spark_jobs.build.cover.candidates import asks, gives
 from contrada.spark_jobs.build.rows.fields import filter_of_fields
@@ -155,7 +155,7 @@ def _described(filters: Sequence[Filter], *, roads: bool) -> tuple[Any, ...]:
     anchor = anchor_of(filters[0])
     kind = segment_kind(filters)
     box = anchor.box if kind != "hash" and anchor.box else _NOWHERE
-    place = KINDS.index(kind), anchor.name, *box
+    place = SEGMENT_KINDS.index(kind), anchor.name, *box
     if len(constraints) == 1:
         first = constraints[0]
         if isinstance(first.value, TextMatch) and type(first.value.within) is Box:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from contrada.forwarding.batches.packed_columns import RELATIONS
-from contrada.forwarding.segments.manifest import KINDS
+from contrada.forwarding.segments.manifest import SEGMENT_KINDS
 from contrada.spark_jobs.build.cover.candidates import (
     LEVELS,
     asks_of_places,
@@ -53,8 +53,8 @@ def read_quickly(batch: pa.RecordBatch, sound: np.ndarray) -> tuple[tuple[pa.Rec
     apart = related[_DISJOINT[read.ops[related]]]
     _meet(related, apart, boxes, place_roots(known)[which], known, which, asks, gives)
     boxes[apart] = np.nan
-    kinds = np.where(shapes == BOX_MATCH, KINDS.index("geotext"), KINDS.index("region"))
-    kinds[apart] = KINDS.index("hash")
+    kinds = np.where(shapes == BOX_MATCH, SEGMENT_KINDS.index("geotext"), SEGMENT_KINDS.index("region"))
+    kinds[apart] = SEGMENT_KINDS.index("hash")
     given = batch.select(["source", "row", "id", "interface", *(["raw"] if "raw" in batch.schema.names else [])])
     if count < batch.num_rows:
         given = given.take(pa.array(read.rows))

@@ -97,4 +97,4 @@ class ListedIndex(RoadIndex):
         expected: dict[tuple[int, int], list[int]] = {}
         for key, slot in zip(keys.tolist(), slots.tolist(), strict=True):
             expected.setdefault((key >> 32, key & 0xFFFFFFFF), []).append(slot)
-        assert {key: sorted(held) for key, held in postings.contents(self.lists).items()} == expected
+        assert {key: sorted(listed) for key, listed in postings.contents(self.lists).items()} == expected

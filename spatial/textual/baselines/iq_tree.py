@@ -235,8 +235,8 @@ class IQTree(StoredIndex):
         postings.check_postings(self.lists)
         found = postings.contents(self.lists)
         occupied = np.zeros_like(self.cells.occupied)
-        for (cell, _), held in found.items():
-            occupied[cell] += len(held)
+        for (cell, _), listed in found.items():
+            occupied[cell] += len(listed)
         assert np.array_equal(occupied, self.cells.occupied)
         expected: dict[tuple[int, int], set[int]] = {}
         for slot in self.store.slots.tolist():
@@ -245,7 +245,7 @@ class IQTree(StoredIndex):
             a, b, c, d = _range(self.cells.universe, box, level)
             for cell in (_number(level, column, row) for row in range(c, d + 1) for column in range(a, b + 1)):
                 expected.setdefault((cell, token), set()).add(slot)
-        assert {key: set(held) for key, held in found.items()} == expected
+        assert {key: set(listed) for key, listed in found.items()} == expected
         assert sum(map(len, found.values())) == sum(map(len, expected.values())), "a slot is on a list twice"
 
 

@@ -95,4 +95,4 @@ class KeywordFirst(StoredIndex):
         expected: dict[tuple[int, int], list[int]] = {}
         for slot in self.store.slots.tolist():
             expected.setdefault((0, int(self.store.keywords(slot)[-1])), []).append(slot)
-        assert {key: sorted(held) for key, held in contents(self.lists).items()} == expected
+        assert {key: sorted(listed) for key, listed in contents(self.lists).items()} == expected

@@ -238,8 +238,8 @@ class RtPlusPlusTree(RTreeIndex):
         check_rtree(self.tree, self.store.rows.boxes, self.store.slots)
         check_postings(self.lists)
         places: dict[int, list[tuple[int, int]]] = {}
-        for key, held in contents(self.lists).items():
-            for posting in held:
+        for key, listed in contents(self.lists).items():
+            for posting in listed:
                 places.setdefault(posting >> 1, []).append(key)
                 last = ordered_tokens(self.order, self.store.rows, posting >> 1)[-1]
                 assert (posting & 1) == (key[1] == last), "the mark of the last token is wrong"

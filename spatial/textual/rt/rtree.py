@@ -297,19 +297,19 @@ def check_rtree(tree: RTree, boxes: NDArray[np.float64], slots: NDArray[np.int32
         node = stack.pop()
         seen.append(node)
         count, level = int(tree.filled[node]), int(tree.level[node])
-        held = tree.child[node, :count]
+        children = tree.child[node, :count]
         assert 0 < count <= FANOUT or (node == root and level == 0)
         source = tree.box if level else boxes
         if count:
-            assert np.array_equal(tree.box[node, :2], source[held, :2].min(axis=0)), "box is not the MBR"
-            assert np.array_equal(tree.box[node, 2:], source[held, 2:].max(axis=0)), "box is not the MBR"
+            assert np.array_equal(tree.box[node, :2], source[children, :2].min(axis=0)), "box is not the MBR"
+            assert np.array_equal(tree.box[node, 2:], source[children, 2:].max(axis=0)), "box is not the MBR"
         if level:
-            assert (tree.parent[held] == node).all()
-            assert (tree.level[held] == level - 1).all(), "leaves are not equally deep"
-            stack.extend(held.tolist())
+            assert (tree.parent[children] == node).all()
+            assert (tree.level[children] == level - 1).all(), "leaves are not equally deep"
+            stack.extend(children.tolist())
         else:
-            assert (tree.home[held] == node).all()
-            indexed.extend(held.tolist())
+            assert (tree.home[children] == node).all()
+            indexed.extend(children.tolist())
     freed = []
     while free >= 0:
         freed.append(free)

@@ -191,6 +191,6 @@ class TokenRTreeIndex(RTreeIndex):
                     expected.setdefault((node, token), set()).add(value)
                     value, node = node, int(self.tree.parent[node])
         found = contents(self.lists)
-        assert all(len(held) == len(set(held)) for held in found.values()), "an entry is on a list twice"
-        assert {key: set(held) for key, held in found.items()} == expected
+        assert all(len(listed) == len(set(listed)) for listed in found.values()), "an entry is on a list twice"
+        assert {key: set(listed) for key, listed in found.items()} == expected
         assert {node for node, _ in found} <= set(nodes)

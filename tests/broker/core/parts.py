@@ -22,7 +22,7 @@ from tests.naive.delivery import NaiveTable
 if TYPE_CHECKING:
     from contrada.broker.core.publication import Publication
 
-CLIENT = SessionKind(read=decode, join=deliver_frames, handlers={}, timeout=10.0, counter="delivered")
+CLIENT = SessionKind(decode=decode, encode_batches=deliver_frames, handlers={}, timeout=10.0, counter="delivered")
 
 
 class FakeSource:

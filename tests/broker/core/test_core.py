@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgpack
 import pytest
 
-from contrada.broker.core.matching import HEAVY_BYTES
+from contrada.broker.core.matching import BESIDE_BYTES
 from contrada.broker.core.recent import ENTRY_BYTES, Recent
 from contrada.broker.protocol import messages as msg
 from contrada.broker.protocol import wire
@@ -14,7 +14,7 @@ from contrada.broker.protocol.wire import Code, Policy, Role
 from contrada.broker.sessions.session import Sent
 from contrada.broker.sessions.sessions import Identity
 from tests.broker.table_top import ALL, TableTop, acked, body, delivered, dropped, equals
-from tests.naive.journal import NaiveJournal
+from tests.naive.recording import NaiveRecording
 
 A, B, C = b"alice", b"bob", b"carol"
 
@@ -731,20 +731,20 @@ def test_rates_are_per_second():
     assert top.core.rates == {"published": 5.0, "delivered": 5.0}
 
 
-def test_the_journal_of_a_batch_in_which_a_session_ends():
+def test_the_recording_of_a_batch_in_which_a_session_ends():
     """Two publications of one turn, and a slow consumer that the first of them disconnects."""
     top = TableTop()
-    journal = top.core.delivery.journal = NaiveJournal()
+    recording = top.core.delivery.recording = NaiveRecording()
     top.connect(b"pub", b"slow", b"quick")
     top.subscribe(b"slow", 1, "x", Policy.DISCONNECT, credit=1, queue=1)
     top.subscribe(b"quick", 2, "x")
     top.publish(b"pub", 1, *"xxxx")
     top.publish(b"pub", 2, *"xx")
     top.turn()
-    slow, quick = sorted(journal.routed)
-    assert journal.live.keys() == {quick}
-    assert (len(journal.routed[slow]), len(journal.routed[quick])) == (1, 6)
-    journal._check(top.core)
+    slow, quick = sorted(recording.routed)
+    assert recording.live.keys() == {quick}
+    assert (len(recording.routed[slow]), len(recording.routed[quick])) == (1, 6)
+    recording._check(top.core)
 
 
 def test_explain_says_of_a_subscription_that_it_has_ended():
@@ -774,7 +774,7 @@ def test_who_subscribes_while_another_thread_reads_the_table_does_not_wait():
     for client in (A, B, C):
         top.say(client, msg.Hello(1, 1, client.decode()))
     top.say(C, msg.Subscribe(1, 1, equals("a", "x"), Policy.BLOCK, 10))
-    top.say(A, msg.Publish(1, (body(a="x", padding="x" * HEAVY_BYTES),)))
+    top.say(A, msg.Publish(1, (body(a="x", padding="x" * BESIDE_BYTES),)))
     top.turn()
     (interface,) = top.core.delivery.receivers
     top.heard(B)
@@ -785,7 +785,7 @@ def test_who_subscribes_while_another_thread_reads_the_table_does_not_wait():
     assert interface in top.core.table.match_bodies([body(a="x")])[0][0], "its filters leave the table later"
     top.say(B, msg.Publish(3, (body(a="x"),)))
     assert [type(message) for message in top.heard(B)] == [msg.Deliver, msg.Ack], "newcomers match"
-    top.say(B, msg.Publish(4, (body(a="y", padding="x" * HEAVY_BYTES),)))
+    top.say(B, msg.Publish(4, (body(a="y", padding="x" * BESIDE_BYTES),)))
     top.turn()
     assert len(asked) == 1, "one at a time"
     assert top.core.table.newcomers == 1

@@ -12,7 +12,7 @@ from contrada.broker.protocol.wire import Policy
 from tests.broker.strategies import messages
 from tests.broker.table_top import TableTop, acked, body, delivered, dropped
 from tests.naive.delivery import ModelSubscription
-from tests.naive.journal import NaiveJournal
+from tests.naive.recording import NaiveRecording
 
 CLIENTS = (b"a", b"b", b"c")
 clients = st.sampled_from(CLIENTS)
@@ -26,7 +26,7 @@ class Deliveries(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.top = TableTop(block_timeout=1e5, timeout=1e5)
-        self.journal = self.top.core.delivery.journal = NaiveJournal()
+        self.recording = self.top.core.delivery.recording = NaiveRecording()
         self.model: dict[tuple[bytes, int], ModelSubscription] = {}
         self.got: dict[tuple[bytes, int], list[int]] = {}
         self.reported: dict[tuple[bytes, int], int] = {}
@@ -149,13 +149,13 @@ class Deliveries(RuleBasedStateMachine):
         for client in CLIENTS:
             self.read(client)
         core = self.top.core
-        self.journal._check(core)
+        self.recording._check(core)
         for key, subscription in self.model.items():
             assert self.got[key] == subscription.delivered
             (interface,) = (
                 number for number, s in core.subscriptions.by_interface.items() if (s.session.connection, s.id) == key
             )
-            assert self.journal.routed[interface] == subscription.delivered + subscription.queue
+            assert self.recording.routed[interface] == subscription.delivered + subscription.queue
             assert self.reported[key] == len(subscription.lost)
         for key, held in self.waiting.items():
             assert any(len(self.model[k].queue) > self.model[k].limit for k in held if k in self.model), key
@@ -171,7 +171,7 @@ class AnythingGoes(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.top = TableTop(bad_frames=5, ban=3.0, timeout=1e5)
-        self.journal = self.top.core.delivery.journal = NaiveJournal()
+        self.recording = self.top.core.delivery.recording = NaiveRecording()
         self.top.connect(b"good", b"pub")
         self.top.subscribe(b"good", 1, "x", credit=10**9)
         self.request = 0
@@ -209,7 +209,7 @@ class AnythingGoes(RuleBasedStateMachine):
         self.top.publish(b"pub", self.request, "x")
         assert len(delivered(self.top.heard(b"good"))) == 1
         assert self.request in acked(self.top.heard(b"pub"))
-        self.journal._check(self.top.core)
+        self.recording._check(self.top.core)
 
 
 AnythingGoes.TestCase.settings = settings(max_examples=60, stateful_step_count=30)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import Mock
 
-from contrada.broker.core.matching import HEAVY_BYTES
+from contrada.broker.core.matching import BESIDE_BYTES
 from contrada.broker.core.publication import Publication
 from contrada.broker.core.receiver import Receiver
 from contrada.broker.protocol.messages import Credit, Grant
@@ -100,7 +100,7 @@ def test_an_interface_that_is_leaving_matches_nothing():
     bench = Bench()
     session, publisher = bench.open(b"sub"), bench.open(b"pub")
     one = receiver(bench, session, 1, "x")
-    bench.matching.silent.add(one.interface)
+    bench.matching.muted.add(one.interface)
     submit(bench, FakeSource(publisher), 1, "x")
     bench.matching.match_some()
     assert bench.flush() == {}
@@ -216,14 +216,14 @@ def test_what_is_handed_out_over_turns_is_numbered_and_recorded_when_it_is_match
     ticks = iter(range(10**9))
     bench.matching._now = lambda: next(ticks) / 10
     mine = [receiver(bench, session, id, "x", credit=1000) for id in range(300)]
-    bench.delivery.journal = journal = Mock()
+    bench.delivery.recording = recording = Mock()
     source = FakeSource(publisher)
     submit(bench, source, 1, "x", "x")
     submit(bench, source, 3, "x")
     bench.matching.match_some()
     interfaces = {each.interface for each in mine}
-    assert [call.args[1] for call in journal.accepted.call_args_list] == [1, 3]
-    assert [set(found) for call in journal.accepted.call_args_list for found in call.args[4]] == [interfaces] * 3
+    assert [call.args[1] for call in recording.accepted.call_args_list] == [1, 3]
+    assert [set(found) for call in recording.accepted.call_args_list for found in call.args[4]] == [interfaces] * 3
     assert source.acknowledged == []
     last = max(mine, key=lambda each: [*interfaces].index(each.interface))
     del session.receivers[last.id], bench.delivery.receivers[last.interface]
@@ -232,7 +232,7 @@ def test_what_is_handed_out_over_turns_is_numbered_and_recorded_when_it_is_match
         bench.matching.match_some()
         bench.matching._check()
     assert source.acknowledged == [1, 3]
-    lost = [call.args for call in journal.dropped.call_args_list]
+    lost = [call.args for call in recording.dropped.call_args_list]
     assert [(interface, number) for interface, _, ids in lost for _, number in ids] == [
         (last.interface, number) for number in (1, 2, 3)
     ]
@@ -254,8 +254,8 @@ class Beside(Bench):
         self.matching._check()
 
 
-def heavy(value):
-    return body(a=value, padding="x" * HEAVY_BYTES)
+def large(value):
+    return body(a=value, padding="x" * BESIDE_BYTES)
 
 
 def test_a_heavy_notification_is_matched_beside_and_only_its_own_source_waits():
@@ -263,7 +263,7 @@ def test_a_heavy_notification_is_matched_beside_and_only_its_own_source_waits():
     session, publisher, other = bench.open(b"sub"), bench.open(b"pub"), bench.open(b"other")
     receiver(bench, session, 1, "x", credit=1000)
     mine, others = FakeSource(publisher), FakeSource(other)
-    bodies = (body(a="x"), heavy("x"), heavy("y"), body(a="x"))
+    bodies = (body(a="x"), large("x"), large("y"), body(a="x"))
     bench.matching.submit(Publication(mine, 1, bodies, sum(map(len, bodies))))
     submit(bench, mine, 5, "x")
     submit(bench, others, 100, "x")
@@ -271,7 +271,7 @@ def test_a_heavy_notification_is_matched_beside_and_only_its_own_source_waits():
         bench.matching.match_some()
         bench.matching._check()
     assert (mine.acknowledged, others.acknowledged) == ([], [100])
-    assert bench.table.held
+    assert bench.table.lent
     assert not bench.matching.match_before(publisher)
     assert bench.matching.match_before(other)
     answers = 0
@@ -283,7 +283,7 @@ def test_a_heavy_notification_is_matched_beside_and_only_its_own_source_waits():
             bench.matching._check()
     assert answers == 2
     assert mine.acknowledged == [1, 5]
-    assert not bench.table.held
+    assert not bench.table.lent
     assert bench.matching.pending == 0
     assert [number for number, _ in delivered(bench.flush()[b"sub"])] == [100, 1, 2, 4, 5]
 
@@ -291,13 +291,13 @@ def test_a_heavy_notification_is_matched_beside_and_only_its_own_source_waits():
 def test_what_fails_beside_is_refused_and_the_rest_goes_on():
     bench = Beside()
     source = FakeSource(bench.open(b"pub"))
-    bench.matching.submit(Publication(source, 1, (heavy("x"),), HEAVY_BYTES + 20))
+    bench.matching.submit(Publication(source, 1, (large("x"),), BESIDE_BYTES + 20))
     submit(bench, source, 2, "x")
     bench.matching.match_some()
-    find = bench.table.match_held
-    bench.table.match_held = Mock(side_effect=RuntimeError)
+    find = bench.table.match_lent
+    bench.table.match_lent = Mock(side_effect=RuntimeError)
     bench.answer()
-    bench.table.match_held = find
+    bench.table.match_lent = find
     while bench.matching.pending:
         bench.matching.match_some()
     assert (source.refused, source.acknowledged) == ([1], [2])
@@ -309,9 +309,9 @@ def test_an_interface_that_leaves_meanwhile_gets_nothing():
     session = bench.open(b"sub")
     one = receiver(bench, session, 1, "x")
     source = FakeSource(bench.open(b"pub"))
-    bench.matching.submit(Publication(source, 1, (heavy("x"),), HEAVY_BYTES + 20))
+    bench.matching.submit(Publication(source, 1, (large("x"),), BESIDE_BYTES + 20))
     bench.matching.match_some()
-    bench.matching.silent.add(one.interface)
+    bench.matching.muted.add(one.interface)
     bench.answer()
     while bench.matching.pending:
         bench.matching.match_some()

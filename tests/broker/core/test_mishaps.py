@@ -120,7 +120,7 @@ def test_a_publication_that_cannot_be_matched_is_found_and_refused_alone(top, ca
     assert (refused.request, refused.code) == (5, Code.INTERNAL)
     assert refused.reason.startswith("notification 1 of 3: ")
     assert len(calls) <= 2 * 8 + 2  # by halves, not one by one
-    assert all(session.held == 0 for session in top.core.sessions.by_number.values())
+    assert all(session.unacknowledged == 0 for session in top.core.sessions.by_number.values())
     assert served(top)
 
 
@@ -140,7 +140,9 @@ def test_a_publication_that_cannot_be_handed_out_is_lost_alone(top, together):
     assert len(delivered(top.heard(b"good"))) == 2
     assert sorted(acked(top.heard(b"pub"))) == [1, 2]
     assert {e.code for e in refusals(top.heard(b"evil"))} == {Code.INTERNAL}
-    assert all(session.held == session.held_bytes == 0 for session in top.core.sessions.by_number.values())
+    assert all(
+        session.unacknowledged == session.unacknowledged_bytes == 0 for session in top.core.sessions.by_number.values()
+    )
 
 
 def test_a_session_that_cannot_be_ticked_drained_or_sent_to_ends_alone(top):

@@ -39,37 +39,37 @@ class Changes(RuleBasedStateMachine):
         ids = []
         for some in self.table.adding(interface, predicate):
             ids += some
-            if held and held.pop() and self.table.may_hold:
-                self.table.hold()
+            if held and held.pop() and self.table.may_lend:
+                self.table.lend()
         self.filters.update(zip(ids, self.twin.add(interface, predicate), strict=True))
 
-    @precondition(lambda self: self.table.may_hold)
+    @precondition(lambda self: self.table.may_lend)
     @rule()
     def hold(self):
-        self.table.hold()
+        self.table.lend()
 
-    @precondition(lambda self: self.table.held)
+    @precondition(lambda self: self.table.lent)
     @rule(place=st.integers(0, len(BODIES) - 1))
     def release(self, place):
-        found, refused = self.table.match_held(BODIES[place])
+        found, refused = self.table.match_lent(BODIES[place])
         assert not refused
         assert found[0] <= self.twin.match(NOTIFICATIONS[place])
-        self.table.release()
+        self.table.take_back()
 
     @rule()
     def move(self):
         before = self.table.newcomers
         self.table.move_some(0.0)
-        assert self.table.newcomers == (before if self.table.held else max(0, before - 1))
+        assert self.table.newcomers == (before if self.table.lent else max(0, before - 1))
 
-    @precondition(lambda self: self.filters and not self.table.held)
+    @precondition(lambda self: self.filters and not self.table.lent)
     @rule(data=st.data())
     def remove(self, data):
         id = data.draw(st.sampled_from(sorted(self.filters)))
         self.table.remove(id)
         self.twin.remove(self.filters.pop(id))
 
-    @precondition(lambda self: not self.table.held)
+    @precondition(lambda self: not self.table.lent)
     @rule(interface=st.integers(1, 4))
     def remove_interface(self, interface):
         gone = set(self.twin.interface_filters(interface))

@@ -252,7 +252,7 @@ def test_neighbours_learn_what_is_attached_to(standing: Path, tmp_path: Path) ->
     ):
 
         def held() -> int:
-            return sum(row["held"] for row in near.status(timeout=PATIENCE)["overlay"]["links"])
+            return sum(row["asked"] for row in near.status(timeout=PATIENCE)["overlay"]["links"])
 
         def until_held(count: int) -> None:
             while held() != count:

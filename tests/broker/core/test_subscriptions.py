@@ -64,7 +64,7 @@ def test_what_is_wanted_is_told_as_it_came_and_withdrawn_with_the_subscription()
     assert parts.check() == (1, 1)
     parts.sessions.remove(session)
     assert parts.check() == (0, 0)
-    assert not parts.matching.silent
+    assert not parts.matching.muted
     assert not parts.counters["internal_errors"]
 
 

@@ -88,4 +88,4 @@ def reaches(*brokers: str) -> Callable[[dict[str, Any]], bool]:
 
 
 def holds_filters(count: int) -> Callable[[dict[str, Any]], bool]:
-    return lambda overlay: sum(link["held"] for link in overlay["links"] if link["in_tree"]) == count
+    return lambda overlay: sum(link["asked"] for link in overlay["links"] if link["in_tree"]) == count

@@ -52,7 +52,7 @@ def test_a_broker_without_advertisements_takes_them_and_tells_nobody():
     overlay = line("a", "b")
     overlay.advertise("a", "x > 0")
     assert isinstance(overlay.heard["a", b"client"][-1], Ack)
-    assert len(overlay.cores["b"].overlay.router.flow_state("a", Flow.ADVERTISEMENTS).held) == 0
+    assert len(overlay.cores["b"].overlay.router.flow_state("a", Flow.ADVERTISEMENTS).asked) == 0
     overlay.say("a", b"client", Unadvertise(310, 1))
     assert isinstance(overlay.heard["a", b"client"][-1], Ack)
 

@@ -49,7 +49,7 @@ def test_a_line_of_three_delivers_as_one_broker_would(tmp_path):
             assert values(narrow, 100) == list(range(1, 200, 2))
             assert values(middle, 99) == list(range(101, 200))
             wide.close()
-            await_overlay(at_a, lambda overlay: [link["held"] for link in overlay["links"]] == [2])
+            await_overlay(at_a, lambda overlay: [link["asked"] for link in overlay["links"]] == [2])
             at_a.publish({"x": 1, "place": Point(3, 3)})
             assert values(narrow, 1) == [1]
             (link,) = at_a.status()["overlay"]["links"]

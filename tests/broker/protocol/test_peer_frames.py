@@ -158,14 +158,14 @@ def test_splitting_has_the_same_effect_and_never_a_gap(message, size):
         before = (b"one", b"two", b"three", *getattr(message, "filters", ())[:2])
         for state in (whole, piecewise):
             for encoded in before:
-                state.held.add(peer.filter_key(encoded), encoded)
+                state.asked.add(peer.filter_key(encoded), encoded)
         take(whole, message)
-        kept = set(whole.held) & {peer.filter_key(encoded) for encoded in before}
+        kept = set(whole.asked) & {peer.filter_key(encoded) for encoded in before}
         overlong = isinstance(message, peer.Replace) and any(isinstance(part, peer.Change) for part in parts)
         for part in parts:
             take(piecewise, part)
-            assert kept <= set(piecewise.held) or overlong
-        assert set(piecewise.held) == set(whole.held) or _removes_what_it_adds(message)
+            assert kept <= set(piecewise.asked) or overlong
+        assert set(piecewise.asked) == set(whole.asked) or _removes_what_it_adds(message)
 
 
 def take(state: FlowState, message: peer.Replace | peer.Change) -> None:
@@ -183,7 +183,7 @@ def test_a_bucket_longer_than_a_message_travels_in_pieces():
         assert sum(map(len, encode_peer(part))) < 2 << 20
         take(held, decode_peer(encode_peer(part)))
     assert len(parts) > 2
-    assert set(held.held) == {peer.filter_key(encoded) for encoded in filters}
+    assert set(held.asked) == {peer.filter_key(encoded) for encoded in filters}
 
 
 def _removes_what_it_adds(message) -> bool:
@@ -198,4 +198,4 @@ def test_a_hundred_thousand_filters_travel_in_pieces():
     for part in parts:
         held.take_replace(decode_peer(encode_peer(part)))
     assert len(parts) > 1
-    assert set(held.held) == wanted.keys()
+    assert set(held.asked) == wanted.keys()

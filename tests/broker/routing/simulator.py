@@ -333,11 +333,11 @@ class Simulator:
                 for flow in Flow:
                     sent, held = (
                         router.flow_state(other, flow).sent,
-                        self.brokers[other].router.flow_state(name, flow).held,
+                        self.brokers[other].router.flow_state(name, flow).asked,
                     )
                     assert set(sent) == set(held)
                 installed = self.brokers[other].interests[name]
-                assert set(installed) == set(self.brokers[other].router.flow_state(name).held)
+                assert set(installed) == set(self.brokers[other].router.flow_state(name).asked)
                 if not self.advertisements:
                     self._check_interest(installed, self._behind(tree, name, other))
 

@@ -134,7 +134,7 @@ def test_the_same_filter_of_many_clients_travels_once():
     simulator.check_quiet()
     for broker in simulator.brokers.values():
         for neighbour in broker.router.links:
-            assert len(broker.router.flow_state(neighbour, Flow.SUBSCRIPTIONS).held) == 0
+            assert len(broker.router.flow_state(neighbour, Flow.SUBSCRIPTIONS).asked) == 0
 
 
 GEOTEXT = "post matches {{{words}}} within BOX({box})"
@@ -186,14 +186,14 @@ def test_a_digest_finds_what_differs_and_nothing_else():
         if i % 100:
             ours.want(key, f)
         if i % 100 != 1:
-            theirs.held.add(key, body)
+            theirs.asked.add(key, body)
     ours.heard = theirs.digest()
     (answer,) = ours.tell(1000, encoded.__getitem__)
-    different = {bucket_of(key) for key in set(ours.wanted) ^ set(theirs.held)}
+    different = {bucket_of(key) for key in set(ours.wanted) ^ set(theirs.asked)}
     assert set(answer.buckets) == different
     assert {bucket_of(filter_key(body)) for body in answer.filters} <= different
     change = theirs.take_replace(answer)
-    assert set(theirs.held) == set(ours.wanted)
+    assert set(theirs.asked) == set(ours.wanted)
     assert len(change.added) + len(change.removed) == 6
 
 

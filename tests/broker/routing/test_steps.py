@@ -162,11 +162,11 @@ def test_a_link_that_comes_back_while_it_is_forgotten_is_kept():
     router.receive("a", Change(Flow.SUBSCRIPTIONS, bodies, ()))
     router.link_down("a", 0.0)
     router.tick(1000.0)
-    held = len(router.flow_state("a").held)
+    held = len(router.flow_state("a").asked)
     assert 0 < held < 100
     router.link_up("a")
     finish(router)
-    assert len(router.flow_state("a").held) == held
+    assert len(router.flow_state("a").asked) == held
 
 
 def test_an_advertisement_is_compared_with_a_subscription_at_each_step(monkeypatch):

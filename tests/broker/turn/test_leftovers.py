@@ -85,7 +85,7 @@ def test_a_client_that_leaves_is_gone_at_once_and_its_filters_go_by_and_by():
         turns += 1
     assert 5 <= turns <= 15
     assert len(top.table.interfaces) == 2
-    assert not top.core.matching.silent
+    assert not top.core.matching.muted
 
 
 def _last(top):

@@ -40,11 +40,11 @@ def steps(done, name, count, what=None):
         yield what
 
 
-def test_clients_take_turns_and_held_messages_follow_in_order():
+def test_clients_take_turns_and_postponed_messages_follow_in_order():
     work, done, failed, _ = made(seconds=2.0, clock=Clock())
     work.start("a", "m", steps(done, "a", 3))
     work.start("b", "m", steps(done, "b", 2))
-    assert work.hold("a", "later", 5) == 5
+    assert work.postpone("a", "later", 5) == 5
     turns = 0
     while work:
         work.work()
@@ -164,13 +164,13 @@ def test_a_client_that_leaves_while_its_filter_is_read_leaves_nothing():
     top.read()
     top.turn()
     assert not top.table.interfaces
-    assert not top.core.matching.silent
+    assert not top.core.matching.muted
     assert not top.core.work.tasks
 
 
 def test_more_than_a_client_may_let_wait_ends_its_session():
     top = Costly()
-    top.core._most_held = 2000
+    top.core._most_postponed = 2000
     top.say(b"big", big(1), *(Publish(n, (msgpack.packb({"a": "z" * 100}),)) for n in range(2, 10)))
     top.turn()
     assert b"big" not in top.core.sessions.by_connection

@@ -8,16 +8,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.forwarding.segments.manifest import KINDS
+from contrada.forwarding.segments.manifest import SEGMENT_KINDS
 from contrada.spark_jobs.build.partitioning import hilbert, plan_segments, segments_of
 from contrada.spark_jobs.build.statistics import GRID, NAMES, Grid, bucket_parts, buckets_of
 
-buckets = st.integers(0, len(KINDS) * NAMES * GRID * GRID - 1)
+buckets = st.integers(0, len(SEGMENT_KINDS) * NAMES * GRID * GRID - 1)
 
 
 def bucket(kind: str, x: int, y: int) -> int:
-    (code,) = buckets_of(np.array([KINDS.index(kind)]), np.zeros(1, np.int64), np.array([[x, y]]), UNIT).tolist()
-    assert bucket_parts(code) == (KINDS.index(kind), 0, x, y)
+    (code,) = buckets_of(
+        np.array([SEGMENT_KINDS.index(kind)]), np.zeros(1, np.int64), np.array([[x, y]]), UNIT
+    ).tolist()
+    assert bucket_parts(code) == (SEGMENT_KINDS.index(kind), 0, x, y)
     return code
 
 
@@ -40,7 +42,7 @@ def test_no_segment_is_much_fuller_than_its_share(counts: dict[int, int], segmen
     sizes = [0.0] * len(plan.kinds)
     for code, (first, ways) in plan.buckets.items():
         for segment in range(first, first + ways):
-            assert plan.kinds[segment] == KINDS[bucket_parts(code)[0]]
+            assert plan.kinds[segment] == SEGMENT_KINDS[bucket_parts(code)[0]]
             sizes[segment] += counts[code] / ways
     assert all(0 < size <= 1.5 * share for size in sizes)
     if segments:

@@ -12,7 +12,7 @@ import pytest
 
 from contrada.forwarding.language.filter import Filter, Predicate, as_filters
 from contrada.forwarding.language.text.parse import parse
-from contrada.forwarding.segments.manifest import KINDS
+from contrada.forwarding.segments.manifest import SEGMENT_KINDS
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spark_jobs.build.building import filters_of
 from contrada.spark_jobs.build.rows import column_language
@@ -99,13 +99,13 @@ def test_what_no_stranger_may_send_a_broker_stops_no_job(text: str) -> None:
 def test_regions_of_several_rings_are_others() -> None:
     text = "area inside MULTIPOLYGON(((0 0, 2 0, 0 2)), ((3 3, 4 3, 4 4)))"
     (row,) = table([text])
-    assert (row["shape"], KINDS[row["kind"]], row["x2"]) == (OTHER, "region", 4.0)
+    assert (row["shape"], SEGMENT_KINDS[row["kind"]], row["x2"]) == (OTHER, "region", 4.0)
     assert filter_of_row(row) == parse(text)
 
 
 def test_kinds_boxes_and_rules() -> None:
     rows = [table([text])[0] for text in TEXTS]
-    assert [KINDS[row["kind"]] for row in rows] == ["geotext"] * 3 + ["hash", "region"] + ["hash"] * 4
+    assert [SEGMENT_KINDS[row["kind"]] for row in rows] == ["geotext"] * 3 + ["hash", "region"] + ["hash"] * 4
     assert [row["shape"] for row in rows] == [BOX_MATCH] * 2 + [OTHER] * 3 + [BOX] + [OTHER] * 3
     assert [row["filter"] is None for row in rows] == [row["shape"] != OTHER for row in rows]
     assert [None if isnan(row["x2"]) else row["x2"] for row in rows] == [5.0] * 3 + [None, 5.0] + [None] * 4

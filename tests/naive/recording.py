@@ -1,4 +1,4 @@
-"""A journal that believes nothing: every accepted notification is matched again against what is subscribed by then."""
+"""A recording that believes nothing: what is accepted is matched again against what is subscribed by then."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
 
-class NaiveJournal:
+class NaiveRecording:
     """Who subscribes, and what of all that went to each was not dropped."""
 
     def __init__(self) -> None:
