@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.geotext_memory import peak_of_build
 from benchmarks.geotext_workloads import World, measure_index
-from contrada.spatial.textual.ap_tree.ap_tree import APTree
+from contrada.spatial.textual.partition_tree.ap_tree import APTree
 from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.store import _renumber
 from contrada.spatial.textual.vocabulary import Vocabulary

@@ -2,5 +2,6 @@
 
 Values first: `geotext`. Then what every index is: `protocol`, `slot_index`, `base`; what they keep subscriptions in:
 `store`, `slot_map`, `vocabulary`; what several are made of: `postings`, `tally`; `guard` refuses bad files; `registry`
-has the indexes by name. The indexes: `ap_tree` (with rk-tree, the default), `lfilter`, `rt`, `baselines`.
+has the indexes by name. The indexes: `partition_tree` (rk-tree, the default, and ap-tree), `lfilter`, `rt`,
+`baselines`.
 """

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from contrada.spatial.textual.base import StoredIndex
 
 _HOME: Final = {
-    "rk-tree": ("ap_tree.rk_tree", "RankedKeyTree"),
-    "ap-tree": ("ap_tree.ap_tree", "APTree"),
+    "rk-tree": ("partition_tree.rk_tree", "RankedKeyTree"),
+    "ap-tree": ("partition_tree.ap_tree", "APTree"),
     "mbr-trie": ("lfilter.mbr_trie", "MBRTrie"),
     "pt-quadtree": ("lfilter.pt_quadtree", "PTQuadtree"),
     "lfilter": ("lfilter.lfilter", "LFilter"),

@@ -10,9 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contrada.errors import CorruptFile, InvalidValue
-from contrada.spatial.textual.ap_tree.ap_tree import APTree
-from contrada.spatial.textual.ap_tree.nodes import DIRECTORY, KEYWORD, QUERY, ROOT, SPATIAL, WEIGHT, children, kind_of
-from contrada.spatial.textual.ap_tree.partition import (
+from contrada.spatial.textual.partition_tree.ap_tree import APTree
+from contrada.spatial.textual.partition_tree.nodes import (
+    DIRECTORY,
+    KEYWORD,
+    QUERY,
+    ROOT,
+    SPATIAL,
+    WEIGHT,
+    children,
+    kind_of,
+)
+from contrada.spatial.textual.partition_tree.partition import (
     cut_cost,
     dp_cuts,
     even_cuts,
@@ -21,15 +30,15 @@ from contrada.spatial.textual.ap_tree.partition import (
     heuristic_cuts,
     strip_of,
 )
-from contrada.spatial.textual.ap_tree.rk_tree import RankedKeyTree
-from contrada.spatial.textual.ap_tree.update import divergence
+from contrada.spatial.textual.partition_tree.rk_tree import RankedKeyTree
+from contrada.spatial.textual.partition_tree.update import divergence
 from contrada.spatial.textual.protocol import Subscription
 from tests.naive.keyword_cuts import least_cost
 from tests.naive.textual import NaiveTextual
 from tests.spatial.textual.workloads import messages, subscription_lists, zipf_messages, zipf_subscriptions
 
 if TYPE_CHECKING:
-    from contrada.spatial.textual.ap_tree.engine import PartitionTree
+    from contrada.spatial.textual.partition_tree.tree import PartitionTree
 
 SMALL = {"leaf": 2, "fanout": 9, "rebuild": 60}  # deep trees from few subscriptions
 VARIANTS = [

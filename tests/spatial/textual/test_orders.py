@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contrada.spatial.textual.ap_tree.ap_tree import APTree
-from contrada.spatial.textual.ap_tree.build import SAMPLE, draw_sample
-from contrada.spatial.textual.ap_tree.rk_tree import RankedKeyTree
+from contrada.spatial.textual.partition_tree.ap_tree import APTree
+from contrada.spatial.textual.partition_tree.build import SAMPLE, draw_sample
+from contrada.spatial.textual.partition_tree.rk_tree import RankedKeyTree
 from contrada.spatial.textual.protocol import Subscription
 
 if TYPE_CHECKING:
-    from contrada.spatial.textual.ap_tree.engine import PartitionTree
+    from contrada.spatial.textual.partition_tree.tree import PartitionTree
 
 Boxes = NDArray[np.float64]
 ASKED = 200

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contrada.spatial.storage.jit import kernel
-from contrada.spatial.textual.ap_tree.nodes import (
+from contrada.spatial.textual.partition_tree.nodes import (
     HEADER,
     KEYWORD,
     QUERY,
@@ -43,8 +43,8 @@ from contrada.spatial.textual.ap_tree.nodes import (
     spans,
     word_at,
 )
-from contrada.spatial.textual.ap_tree.partition import dp_cuts, grid_cost, grid_lines, heuristic_cuts
-from contrada.spatial.textual.ap_tree.paths import (
+from contrada.spatial.textual.partition_tree.partition import dp_cuts, grid_cost, grid_lines, heuristic_cuts
+from contrada.spatial.textual.partition_tree.paths import (
     Path,
     buckets_of,
     grow_stack,
@@ -53,7 +53,7 @@ from contrada.spatial.textual.ap_tree.paths import (
     path_below,
     push,
 )
-from contrada.spatial.textual.ap_tree.settings import ADAPTIVE, KEYWORD_FIRST, TRIE, Settings
+from contrada.spatial.textual.partition_tree.settings import ADAPTIVE, KEYWORD_FIRST, TRIE, Settings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

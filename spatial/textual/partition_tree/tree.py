@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from contrada.errors import InvalidValue
-from contrada.spatial.textual.ap_tree.check import check_tree
-from contrada.spatial.textual.ap_tree.guard import guard_arena
-from contrada.spatial.textual.ap_tree.nodes import FIRST_BLOCK, META_SIZE, USED
-from contrada.spatial.textual.ap_tree.paths import Path
-from contrada.spatial.textual.ap_tree.search import search_tree
-from contrada.spatial.textual.ap_tree.settings import ADAPTIVE, KEYWORD_FIRST, SPATIAL_FIRST, TRIE, Settings
-from contrada.spatial.textual.ap_tree.update import insert_slot, remove_slot
 from contrada.spatial.textual.base import StoredIndex
+from contrada.spatial.textual.partition_tree.check import check_tree
+from contrada.spatial.textual.partition_tree.guard import guard_arena
+from contrada.spatial.textual.partition_tree.nodes import FIRST_BLOCK, META_SIZE, USED
+from contrada.spatial.textual.partition_tree.paths import Path
+from contrada.spatial.textual.partition_tree.search import search_tree
+from contrada.spatial.textual.partition_tree.settings import ADAPTIVE, KEYWORD_FIRST, SPATIAL_FIRST, TRIE, Settings
+from contrada.spatial.textual.partition_tree.update import insert_slot, remove_slot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from contrada.spatial.storage.jit import kernel
-from contrada.spatial.textual.ap_tree.build import build_subtree, write_leaf
-from contrada.spatial.textual.ap_tree.engine import PartitionTree
-from contrada.spatial.textual.ap_tree.nodes import (
+from contrada.spatial.textual.partition_tree.build import build_subtree, write_leaf
+from contrada.spatial.textual.partition_tree.nodes import (
     DIRECTORY,
     HEADER,
     ROOT,
@@ -31,12 +30,13 @@ from contrada.spatial.textual.ap_tree.nodes import (
     allocate,
     free,
 )
-from contrada.spatial.textual.ap_tree.paths import Path
+from contrada.spatial.textual.partition_tree.paths import Path
+from contrada.spatial.textual.partition_tree.tree import PartitionTree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from contrada.spatial.textual.ap_tree.settings import Settings
+    from contrada.spatial.textual.partition_tree.settings import Settings
     from contrada.spatial.textual.store import Rows
 
 

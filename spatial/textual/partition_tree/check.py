@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from contrada.spatial.textual.ap_tree.nodes import (
+from contrada.spatial.textual.partition_tree.nodes import (
     BINS,
     DIRECTORY,
     HEADER,
@@ -32,8 +32,8 @@ from contrada.spatial.textual.ap_tree.nodes import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from contrada.spatial.textual.ap_tree.nodes import Arena, Meta
-    from contrada.spatial.textual.ap_tree.settings import Settings
+    from contrada.spatial.textual.partition_tree.nodes import Arena, Meta
+    from contrada.spatial.textual.partition_tree.settings import Settings
     from contrada.spatial.textual.store import SubscriptionStore
 
 

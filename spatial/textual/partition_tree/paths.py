@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contrada.spatial.storage.jit import inline_kernel, kernel
-from contrada.spatial.textual.ap_tree.nodes import (
+from contrada.spatial.textual.partition_tree.nodes import (
     DIRECTORY,
     HEADER,
     KEYWORD,
@@ -30,7 +30,7 @@ from contrada.spatial.textual.ap_tree.nodes import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from contrada.spatial.textual.ap_tree.settings import Settings
+    from contrada.spatial.textual.partition_tree.settings import Settings
     from contrada.spatial.textual.store import Rows
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from contrada.errors import CorruptFile
 from contrada.spatial.storage.row_numbers import check_rows, check_that, spread
-from contrada.spatial.textual.ap_tree.nodes import (
+from contrada.spatial.textual.partition_tree.nodes import (
     BINS,
     DIRECTORY,
     FIRST_BLOCK,
@@ -31,7 +31,7 @@ from contrada.spatial.textual.ap_tree.nodes import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from contrada.spatial.textual.ap_tree.nodes import Arena, Meta
+    from contrada.spatial.textual.partition_tree.nodes import Arena, Meta
 
     Places = NDArray[np.int64]
 

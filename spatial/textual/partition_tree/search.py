@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel, kernel
-from contrada.spatial.textual.ap_tree.nodes import (
+from contrada.spatial.textual.partition_tree.nodes import (
     DIRECTORY,
     HEADER,
     KEYWORD,

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from contrada.spatial.textual.ap_tree.build import build_subtree
-from contrada.spatial.textual.ap_tree.engine import PartitionTree
-from contrada.spatial.textual.ap_tree.nodes import ROOT
+from contrada.spatial.textual.partition_tree.build import build_subtree
+from contrada.spatial.textual.partition_tree.nodes import ROOT
+from contrada.spatial.textual.partition_tree.tree import PartitionTree
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from contrada.spatial.textual.ap_tree.paths import Path
+    from contrada.spatial.textual.partition_tree.paths import Path
 
 
 class APTree(PartitionTree):

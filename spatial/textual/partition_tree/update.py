@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contrada.spatial.storage.jit import kernel
-from contrada.spatial.textual.ap_tree import paths
-from contrada.spatial.textual.ap_tree.build import build_subtree
-from contrada.spatial.textual.ap_tree.nodes import (
+from contrada.spatial.textual.partition_tree import paths
+from contrada.spatial.textual.partition_tree.build import build_subtree
+from contrada.spatial.textual.partition_tree.nodes import (
     DIRECTORY,
     HEADER,
     QUERY,
@@ -43,7 +43,7 @@ from contrada.spatial.textual.ap_tree.nodes import (
 )
 
 if TYPE_CHECKING:
-    from contrada.spatial.textual.ap_tree.settings import Settings
+    from contrada.spatial.textual.partition_tree.settings import Settings
     from contrada.spatial.textual.store import Rows
 
 
