@@ -27,7 +27,8 @@ from contrada.spatial.geometry.compound.survey import (
     starting,
     vertex_rows,
 )
-from contrada.spatial.geometry.sweep import LEVELS, find, height, insert, smaller
+from contrada.spatial.geometry.sweep import LEVELS, find, insert, smaller
+from contrada.spatial.relations.red_blue import around_point
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
@@ -104,24 +105,6 @@ def _beside(
 
 
 @kernel
-def _around(xy: Floats, upper: Ints, lower: int, x: float, y: float, around: Ints) -> int:
-    """Collect the edge next below the point, those that go on from it and the next above; return how many they are."""
-    head = xy.shape[0] - 1
-    count = 0
-    if lower != head:
-        around[0] = lower
-        count = 1
-    edge = upper[0, lower]
-    while edge != head:
-        around[count] = edge
-        count += 1
-        if height(xy, edge, x, y) != 0:
-            break
-        edge = upper[0, edge]
-    return count
-
-
-@kernel
 def _cross(axy: Floats, a_around: Ints, a_count: int, bxy: Floats, b_around: Ints, b_count: int) -> bool:
     """Whether of the edges around the position one of A crosses one of B. Those through it cross none through it."""
     for i in range(a_count):
@@ -173,8 +156,8 @@ def sweep_faces(a_rows: Floats, b_rows: Floats) -> int:
             faces |= _beside(bxy, edge, axy, a_upper, x, y, beside, BOTH | ONLY_A, ONLY_B)
         if faces & ALL_FACES == ALL_FACES:
             return faces
-        near_a = _around(axy, a_upper, a_below[0], x, y, a_around)
-        near_b = _around(bxy, b_upper, b_below[0], x, y, b_around)
+        near_a = around_point(axy, a_upper, a_below[0], x, y, a_around)
+        near_b = around_point(bxy, b_upper, b_below[0], x, y, b_around)
         if _cross(axy, a_around, near_a, bxy, b_around, near_b):
             return faces | ALL_FACES | TOUCH
     return faces

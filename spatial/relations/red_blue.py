@@ -65,7 +65,7 @@ def _finish(xy: Floats, v: int, upper: Ints, levels_of: Ints, below: Ints) -> No
 
 
 @kernel
-def _around(xy: Floats, upper: Ints, lower: int, x: float, y: float, around: Ints) -> int:
+def around_point(xy: Floats, upper: Ints, lower: int, x: float, y: float, around: Ints) -> int:
     """Collect the edge next below the point, those through it and the next above; return how many they are."""
     head = xy.shape[0] - 1
     count = 0
@@ -124,8 +124,8 @@ def sweep_witnesses(axy: Floats, bxy: Floats) -> int:
             _begin(axy, a, a_upper, a_levels, a_below)
         if b >= 0:
             _begin(bxy, b, b_upper, b_levels, b_below)
-        a_count = _around(axy, a_upper, a_lower, x, y, a_around)
-        b_count = _around(bxy, b_upper, b_lower, x, y, b_around)
+        a_count = around_point(axy, a_upper, a_lower, x, y, a_around)
+        b_count = around_point(bxy, b_upper, b_lower, x, y, b_around)
         for i in a_around[:a_count]:
             for j in b_around[:b_count]:
                 if _boxes_meet(axy, i, bxy, j):

@@ -27,7 +27,7 @@ LARGE: Final = 1 << 20
 """Bytes from which an array has a mapping of its own."""
 _MAY_MOVE: Final = 1
 _DONT_UNMAP: Final = 4
-_FAILED: Final = ctypes.c_void_p(-1).value
+FAILED: Final = ctypes.c_void_p(-1).value  # what mmap returns instead of an address
 
 
 class _Memory:
@@ -38,7 +38,7 @@ class _Memory:
         self.size = size
         self.__array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (base, False), "version": 3}
         # Not at exit: a thread may still be reading, and the system will unmap it.
-        weakref.finalize(self, _libc().munmap, base, size).atexit = False
+        weakref.finalize(self, system_library().munmap, base, size).atexit = False
 
 
 def longer(array: NDArray[Any], rows: int) -> NDArray[Any]:
@@ -51,8 +51,10 @@ def longer(array: NDArray[Any], rows: int) -> NDArray[Any]:
     memory = _moved(array, size)
     if memory is not None:
         return _view(memory, array.dtype, shape)
-    base = _libc().mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
-    if base in (None, _FAILED):
+    base = system_library().mmap(
+        None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0
+    )
+    if base in (None, FAILED):
         raise MemoryError(f"no memory for an array of {size} bytes")
     return _copied(array, _view(_Memory(base, size), array.dtype, shape))
 
@@ -65,11 +67,11 @@ def _moved(array: NDArray[Any], size: int) -> _Memory | None:
     if not isinstance(memory, _Memory) or array.ctypes.data != memory.base:
         return None
     # Pages can only be moved as they are, so first as many, then the room behind them.
-    moved = _libc().mremap(memory.base, memory.size, memory.size, _MAY_MOVE | _DONT_UNMAP, None)
-    if moved in (None, _FAILED):
+    moved = system_library().mremap(memory.base, memory.size, memory.size, _MAY_MOVE | _DONT_UNMAP, None)
+    if moved in (None, FAILED):
         return None
-    base = _libc().mremap(moved, memory.size, size, _MAY_MOVE, None)
-    if base in (None, _FAILED):
+    base = system_library().mremap(moved, memory.size, size, _MAY_MOVE, None)
+    if base in (None, FAILED):
         raise MemoryError(f"no memory for an array of {size} bytes")
     return _Memory(base, size)
 
@@ -85,7 +87,8 @@ def _copied(array: NDArray[Any], into: NDArray[Any]) -> NDArray[Any]:
 
 
 @cache
-def _libc() -> Any:
+def system_library() -> Any:
+    """The C library, with the types of what maps memory."""
     libc = ctypes.CDLL(None, use_errno=True)
     address, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
     libc.mmap.restype = libc.mremap.restype = address

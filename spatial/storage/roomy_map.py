@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from contrada.spatial.storage.growing import FAILED, system_library
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PAGE: Final = mmap.PAGESIZE
 _FIXED: Final = 0x10  # of Linux, on every architecture that Python runs on
 _NORESERVE: Final = 0x4000
-_FAILED: Final = ctypes.c_void_p(-1).value
 
 
 def map_with_room(descriptor: int, offset: int, size: int, room: int) -> NDArray[np.uint8] | None:
@@ -34,12 +35,12 @@ def map_with_room(descriptor: int, offset: int, size: int, room: int) -> NDArray
     """
     if sys.platform != "linux" or offset % PAGE or size <= 0:
         return None
-    libc: Any = _libc()
+    libc: Any = system_library()
     kept = -(-size // PAGE) * PAGE
     whole = kept + -(-room // PAGE) * PAGE
     access = mmap.PROT_READ | mmap.PROT_WRITE
     base = libc.mmap(None, whole, access, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NORESERVE, -1, 0)
-    if base in (None, _FAILED):
+    if base in (None, FAILED):
         return None
     if libc.mmap(base, kept, access, mmap.MAP_PRIVATE | _FIXED, descriptor, offset) != base:
         libc.munmap(base, whole)
@@ -48,18 +49,3 @@ def map_with_room(descriptor: int, offset: int, size: int, room: int) -> NDArray
     # When the last array over it is gone. Not at exit: a thread may still be reading, and the system will unmap it.
     weakref.finalize(buffer, libc.munmap, base, whole).atexit = False
     return np.frombuffer(buffer, np.uint8)
-
-
-def _libc() -> Any:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = (
-        ctypes.c_void_p,
-        ctypes.c_size_t,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_int,
-        ctypes.c_long,
-    )
-    libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-    return libc

@@ -240,6 +240,20 @@ def find_long_affixes(
     return count
 
 
+@bare_inline_kernel
+def _hash_windows(
+    hashes: Ints, unshifts: int, first: int, size: int, run: int, salt: int, heads: Ints, mask: int, buckets: int
+) -> None:
+    """Hash a run of windows from `first` on, and look up where their chains begin: both behind `unshifts`."""
+    for i in range(run):
+        h = window(hashes, first + i, first + i + size, hashes[unshifts + i]) ^ salt
+        bucket = h & mask
+        if bucket >= buckets:
+            bucket = h & (mask >> 1)
+        hashes[unshifts + _RUN + i] = h
+        hashes[unshifts + 2 * _RUN + i] = heads[bucket]
+
+
 @bare_kernel
 def find_substrings(
     index: Index,
@@ -289,13 +303,7 @@ def find_substrings(
             run = min(_RUN, length - size + 1 - first)
             if not tries >> power & 1 or run <= 0:
                 continue
-            for i in range(run):
-                h = window(hashes, first + i, first + i + size, hashes[unshifts + i]) ^ salt
-                bucket = h & mask
-                if bucket >= buckets:
-                    bucket = h & (mask >> 1)
-                hashes[handles + i] = h
-                hashes[chains + i] = heads[bucket]
+            _hash_windows(hashes, unshifts, first, size, run, salt, heads, mask, buckets)
             steps += run
             most = (2 << (high_bit(tries) - DIGITS)) - 1 if power == LARGEST_TOP else 2 * size - 1
             for i in range(run):

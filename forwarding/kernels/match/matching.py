@@ -167,17 +167,7 @@ def _walk(
             count = postings[head, 1] & COUNT
             cursor[C_MET] += count
             for at in range(head + 1, head + 1 + count):
-                _meet(
-                    postings[at, 0],
-                    postings[at, 1],
-                    missing,
-                    by_filter,
-                    filters,
-                    stamps,
-                    found,
-                    candidates,
-                    cursor,
-                )
+                _meet(postings[at, 0], postings[at, 1], missing, by_filter, filters, stamps, found, candidates, cursor)
             head = postings[head, 0]
 
 
@@ -199,17 +189,7 @@ def _walk_run(
         return
     cursor[C_MET] += end - start
     for at in range(start, end):
-        _meet(
-            thresholds[at, 1],
-            thresholds[at, 2],
-            missing,
-            by_filter,
-            filters,
-            stamps,
-            found,
-            candidates,
-            cursor,
-        )
+        _meet(thresholds[at, 1], thresholds[at, 2], missing, by_filter, filters, stamps, found, candidates, cursor)
 
 
 @bare_kernel
@@ -436,18 +416,7 @@ def _match_one(
         for i in range(hit):
             operands[i] = index.operands[operands[i], O_POSTED]
         taken = cursor[C_CANDIDATES] + cursor[C_FOUND]
-        _walk(
-            postings,
-            operands,
-            hit,
-            missing,
-            by_filter,
-            index.filters,
-            stamps,
-            found,
-            candidates,
-            cursor,
-        )
+        _walk(postings, operands, hit, missing, by_filter, index.filters, stamps, found, candidates, cursor)
         if row[A_KIND] >= POINT and hit > cursor[C_CANDIDATES] + cursor[C_FOUND] - taken:
             cursor[C_REFUSED] += hit - (cursor[C_CANDIDATES] + cursor[C_FOUND] - taken)
             if cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
@@ -479,34 +448,12 @@ def _match_one(
                 operands[lists] = fields[wide, N_WIDE]
                 lists += 1
         if lists:
-            _walk(
-                postings,
-                operands,
-                lists,
-                missing,
-                by_filter,
-                index.filters,
-                stamps,
-                found,
-                candidates,
-                cursor,
-            )
+            _walk(postings, operands, lists, missing, by_filter, index.filters, stamps, found, candidates, cursor)
         if cursor[C_CANDIDATES] != 0:
             _examine_candidates(index, message, scratch, n, by_filter)
     if index.state[S_ALWAYS] != 0:
         operands[0] = index.state[S_ALWAYS]
-        _walk(
-            postings,
-            operands,
-            1,
-            missing,
-            by_filter,
-            index.filters,
-            stamps,
-            found,
-            candidates,
-            cursor,
-        )
+        _walk(postings, operands, 1, missing, by_filter, index.filters, stamps, found, candidates, cursor)
         if cursor[C_CANDIDATES] != 0:
             _examine_candidates(index, message, scratch, n, by_filter)
 
