@@ -202,12 +202,12 @@ class Interests:
             state.unwant(key)
             return
         link, f = self.links[neighbour], self._known[key].filter
-        advertised = link.flows[Flow.ADVERTISEMENTS].asked
-        if state.flow is Flow.ADVERTISEMENTS or not self._advertisements or len(advertised) > MOST_ADVERTISEMENTS:
+        of_link = link.flows[Flow.ADVERTISEMENTS].asked
+        if state.flow is Flow.ADVERTISEMENTS or not self._advertisements or len(of_link) > MOST_ADVERTISEMENTS:
             state.want(key, f)
             return
         if advertised is None:
-            advertised = [self._known[each].filter for each in advertised]
+            advertised = [self._known[each].filter for each in of_link]
         link.budget.earn()
         link.budget.comparisons = MOST_COMPARISONS
         constraints = 0
