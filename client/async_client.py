@@ -256,17 +256,14 @@ class AsyncClient(BaseClient):
     async def _run(self, operation: Operation[_T], timeout: float | None = None, missing: str = "") -> _T:
         """Run an operation to its end; TimeoutError says what was missing when time was up."""
         self._require_open()
-        if timeout is None:
-            return await self._await(operation)
-        try:
-            async with asyncio.timeout(timeout) as limit:
-                return await self._await(operation)
-        except TimeoutError:
-            if not limit.expired():
-                raise  # the application's own
-            raise TimeoutError(f"{missing or f'{self.url}: no answer'} in {timeout:g} s") from None
-
-    async def _await(self, operation: Operation[_T]) -> _T:
+        if timeout is not None:
+            try:
+                async with asyncio.timeout(timeout) as limit:
+                    return await self._run(operation)
+            except TimeoutError:
+                if not limit.expired():
+                    raise  # the application's own
+                raise TimeoutError(f"{missing or f'{self.url}: no answer'} in {timeout:g} s") from None
         assert self._loop is not None
         try:
             while True:

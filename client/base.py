@@ -28,7 +28,6 @@ from contrada.broker.protocol.messages import (
 )
 from contrada.broker.protocol.wire import ASKED_AT_ONCE, MAX_INTEGER, DurableAction
 from contrada.client.arguments import (
-    VOLATILE,
     check_durable,
     check_id,
     check_name,
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.protocol.messages import Keep, Message, NotificationId
     from contrada.broker.protocol.wire import Policy
-    from contrada.client.arguments import SinceArgument, Storing
+    from contrada.client.arguments import SinceArgument
     from contrada.client.engine.inbox import Inbox
     from contrada.client.engine.kept_requests import KeptAdvertisement
     from contrada.client.engine.outbox import Submission
@@ -166,10 +165,7 @@ class BaseClient(ABC):
         retain: str = "",
         payload: object = None,
     ) -> Operation[NotificationId | None]:
-        body = encode_notification(notification, payload)
-        return self._publish_body(body, ack, check_storing(durable, id, retain))
-
-    def _publish_body(self, body: bytes, ack: bool, storing: Storing = VOLATILE) -> Operation[NotificationId | None]:
+        body, storing = encode_notification(notification, payload), check_storing(durable, id, retain)
         with self._lock:
             self._raise_failure()
             if not self._core.outbox.has_room:

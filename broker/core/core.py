@@ -170,7 +170,7 @@ class Core:
         """What clients may say: who hears it, what it waits for, its role, whether it is refused during shutdown."""
         sessions, subscriptions, index = self.sessions, self.subscriptions, self.index
         return {
-            Publish: Handler(self._publish, Order.OWN, Role.PUBLISH, True),
+            Publish: Handler(self._submit, Order.OWN, Role.PUBLISH, True),
             Store: Handler(self._store, Order.OWN, Role.PUBLISH, True),
             Credit: Handler(self._grant, Order.NONE),
             Acknowledge: Handler(self.durable.acknowledge, Order.NONE),
@@ -432,17 +432,14 @@ class Core:
 
     # -- messages ----------------------------------------------------------------------------------------
 
-    def _publish(self, session: Session, message: Publish) -> None:
-        """PUBLISH: to be matched with everything else of the turn."""
-        self._submit(session, message, None)
-
     def _store(self, session: Session, message: Store) -> None:
         """STORE: the same, and acknowledged when it is on disk."""
         storing = self.durable.publish(session, message)
         if storing is not None:
             self._submit(session, message, storing)
 
-    def _submit(self, session: Session, message: Publish | Store, storing: Storing | None) -> None:
+    def _submit(self, session: Session, message: Publish | Store, storing: Storing | None = None) -> None:
+        """PUBLISH, within the window: to be matched with everything else of the turn."""
         bodies = message.notifications
         size = sum(map(len, bodies))
         limits = self.settings.limits

@@ -113,7 +113,8 @@ class Delivery:
                 matched = publication.source.refuse(publication, wrong, matched)
             start = end
             if publication.bodies:
-                self._hand_out(publication, matched)
+                for batch, interfaces in self._accept(publication, matched):
+                    self._offer(batch, interfaces, publication)
                 if not publication.waiting:
                     publication.source.acknowledge(publication)
 
@@ -137,17 +138,13 @@ class Delivery:
         """Hand out several publications of a source, which no queue will hold back, as if they were one."""
         source = publications[0].source
         whole = Publication(source, 0, bodies, sum([each.size for each in publications]))
-        self._hand_out(whole, matches)
+        for batch, interfaces in self._accept(whole, matches):
+            self._offer(batch, interfaces, whole)
         sequence = whole.sequence
         for publication in publications:
             publication.sequence = sequence
             sequence += len(publication.bodies)
             source.acknowledge(publication)
-
-    def _hand_out(self, publication: Publication, matches: Matched) -> None:
-        """Give the notifications of a publication to whom they matched."""
-        for batch, interfaces in self._accept(publication, matches):
-            self._offer(batch, interfaces, publication)
 
     def hand_out_by_steps(self, publication: Publication, matches: Matched, refused: Refused) -> Iterator[None]:
         """Accept a publication that very many receive, or refuse it, now; hand it out to a few at each step."""

@@ -36,6 +36,7 @@ class OpenTable:
 
     def __init__(self, table: Table, *, clock: Callable[[], float] = time.perf_counter) -> None:
         self.lent = False  # whether another thread matches by the table
+        self.observe: Callable[[float, int], None] | None = None  # told how long matching so many notifications took
         self._table = table
         self._clock = clock
         self._newcomers: Table | None = None  # made when it is first needed
@@ -66,7 +67,11 @@ class OpenTable:
 
     def match_lent(self, body: bytes) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
         """Find the interfaces of one notification, on the thread that it is lent to."""
-        return self._table.match_bodies((body,))
+        began = self._clock()
+        answer = self._table.match_bodies((body,))
+        if self.observe is not None:
+            self.observe(self._clock() - began, 1)
+        return answer
 
     def move_some(self, seconds: float) -> None:
         """Move newcomers into the table for so long, but at least one; none while the table is lent."""
@@ -126,7 +131,10 @@ class OpenTable:
 
     def match_bodies(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
         """Find the matching interfaces of each encoded notification; the places of those that cannot be read."""
+        began = self._clock()
         found, refused = self._table.match_bodies(bodies)
+        if self.observe is not None:
+            self.observe(self._clock() - began, len(bodies))
         if self._waiting:
             assert self._newcomers is not None
             more, _ = self._newcomers.match_bodies(bodies)

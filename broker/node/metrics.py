@@ -6,7 +6,6 @@ match time is observed, once per batch, and that of each turn.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Histogram
@@ -15,14 +14,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from contrada.broker.overlay import report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
+    from collections.abc import Iterator
 
     from prometheus_client.metrics_core import Metric
 
     from contrada.broker.core.core import Core
-    from contrada.broker.core.ports import Table
-    from contrada.errors import ContradaError
 
 COUNTERS = {
     "received": "Messages received, heartbeats included",
@@ -52,31 +48,6 @@ COUNTERS = {
     "record_failures": "Times that the recording could not be written or synced",
     "internal_errors": "Times that the broker failed on something and went on: see its log",
 }
-
-
-class TimedTable:
-    """A forwarding table whose matching is timed."""
-
-    def __init__(self, table: Table, seconds: Histogram, sizes: Histogram) -> None:
-        self.add = table.add
-        self.adding = table.adding
-        self.remove = table.remove
-        self.remove_interface = table.remove_interface
-        self.filter = table.filter
-        self.explain = table.explain
-        self.stats = table.stats
-        self.alike = table.alike
-        self._match_bodies = table.match_bodies
-        self._seconds = seconds.observe
-        self._sizes = sizes.observe
-
-    def match_bodies(self, bodies: Sequence[bytes]) -> tuple[Sequence[AbstractSet[int]], Mapping[int, ContradaError]]:
-        """Match, and observe how long it took."""
-        start = time.perf_counter()
-        matched = self._match_bodies(bodies)
-        self._seconds(time.perf_counter() - start)
-        self._sizes(len(bodies))
-        return matched
 
 
 class Metrics:
@@ -110,14 +81,15 @@ class Metrics:
         )
         self._core: Core | None = None
 
-    def timed(self, table: Table) -> TimedTable:
-        """Wrap a table so that its matching is observed."""
-        return TimedTable(table, self.match_seconds, self.match_batch)
+    def _observe_match(self, seconds: float, notifications: int) -> None:
+        self.match_seconds.observe(seconds)
+        self.match_batch.observe(notifications)
 
     def watch(self, core: Core) -> None:
         """Expose a core's counters and gauges."""
         self._core = core
         core.turns.observe = self.turn_seconds.observe
+        core.table.observe = self._observe_match
         for name in COUNTERS:
             core.counters.setdefault(name, 0)  # so that `status` shows what has not happened, too
         self.registry.register(self)

@@ -86,7 +86,7 @@ class Node:
         self.settings = settings
         self.core = Core(
             settings,
-            metrics.timed(table),
+            table,
             codec,
             keys.identify if keys else lambda _user: _EVERYONE,
             id=listener.id,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from contrada.broker.protocol import frames, wire
 from contrada.broker.protocol.messages import Bye, Error, Hello, Limits, Ping, Pong, Welcome
@@ -21,7 +21,7 @@ from contrada.client.engine.tickets import Waitable
 from contrada.errors import ContradaError, Disconnected, ProtocolError, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from contrada.broker.protocol.messages import Message
     from contrada.client.engine.actions import Action
@@ -58,6 +58,9 @@ class Connection(Waitable, ABC):
 
     # ------------------------------------------------------------------ what the subclass does
 
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], None]]]
+    """What is done with each type of message that is not about the connection itself, and that a broker may send."""
+
     @abstractmethod
     def _opened(self) -> None:
         """Send again what the broker must know."""
@@ -69,10 +72,6 @@ class Connection(Waitable, ABC):
     @abstractmethod
     def _ended(self, reason: ContradaError) -> None:
         """Fail everything that waits; nothing more will be sent."""
-
-    @abstractmethod
-    def _take_in(self, message: Message) -> None:
-        """Act on a message; `ProtocolError` if the broker may not send it."""
 
     # ------------------------------------------------------------------ what a driver takes out
 
@@ -166,7 +165,10 @@ class Connection(Waitable, ABC):
         input = _INPUTS.get(type(message), Input.ANSWER)
         next_phase(self.phase, input, message)  # is it one that may come now?
         if input is Input.ANSWER:
-            self._take_in(message)
+            handler = self._HANDLERS.get(type(message))
+            if handler is None:
+                raise ProtocolError(f"the broker sent {type(message).__name__.upper()}, which only clients send")
+            handler(self, message)
         elif isinstance(message, Ping):
             self._send(Pong(message.nonce))
         elif isinstance(message, Welcome):

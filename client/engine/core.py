@@ -16,7 +16,7 @@ queries, then queued publications, in this order, so that a publication finds th
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.messages import (
@@ -185,12 +185,6 @@ class Core(Connection):
 
     # ------------------------------------------------------------------ messages from the broker
 
-    def _take_in(self, message: Message) -> None:
-        handler = self._HANDLERS.get(type(message))
-        if handler is None:
-            raise ProtocolError(f"the broker sent {type(message).__name__.upper()}, which only clients send")
-        handler(self, message)
-
     def _on_deliver(self, message: Deliver) -> None:
         inboxes = self.inboxes
         ready: dict[int, Inbox] = {}
@@ -279,7 +273,7 @@ class Core(Connection):
                 inbox.dropped += dropped
                 log.warning("subscription %d lost %d notifications: its consumer is too slow", subscription, dropped)
 
-    _HANDLERS: dict[type, Callable[[Core, Any], None]] = {  # noqa: RUF012 (never changed)
+    _HANDLERS: ClassVar[dict[type, Callable[[Any, Any], None]]] = {
         Deliver: _on_deliver,
         DeliverDurable: _on_deliver_durable,
         Ack: _on_ack,

@@ -126,14 +126,14 @@ def test_a_publication_that_cannot_be_matched_is_found_and_refused_alone(top, ca
 
 @pytest.mark.parametrize("together", [True, False])
 def test_a_publication_that_cannot_be_handed_out_is_lost_alone(top, together):
-    hand_out = top.core.delivery._hand_out
+    accept = top.core.delivery._accept
 
     def fragile(publication, matched):
         if any(b"poison" in each for each in publication.bodies):
             raise RuntimeError("half-way")
-        hand_out(publication, matched)
+        return accept(publication, matched)
 
-    top.core.delivery._hand_out = fragile
+    top.core.delivery._accept = fragile
     top.publish(b"pub", 1, "x")
     top.say(b"evil", Publish(1, (body(a="poison"),)), *([Publish(2, (body(a="x"),))] if together else []))
     top.publish(b"pub", 2, "x")
