@@ -24,6 +24,7 @@ class GrowableArray:
     def __init__(self, columns: int, rows: int) -> None:
         self._columns = columns
         self._map: mmap.mmap | None = None
+        self.moves = 0  # how often `array` has become another
         self.array: NDArray[np.int64] = np.zeros((0, columns) if columns else 0, np.int64)
         self._allocate(rows)
 
@@ -33,6 +34,7 @@ class GrowableArray:
         growable = cls.__new__(cls)
         growable._columns = array.shape[1] if array.ndim == 2 else 0
         growable._map = None
+        growable.moves = 0
         growable.array = array
         return growable
 
@@ -45,6 +47,7 @@ class GrowableArray:
 
     def _allocate(self, rows: int) -> None:
         size = -(-rows * max(self._columns, 1) * 8 // mmap.PAGESIZE) * mmap.PAGESIZE
+        self.moves += 1
         kept = self.array
         if self._map is not None:
             del self.array

@@ -15,9 +15,12 @@ class ReadersWriter:
 
     def __init__(self) -> None:
         self._turn = threading.Lock()  # held while entering, and by a writer until it is done
-        self._quiet = threading.Condition(threading.Lock())
+        self._counting = threading.Lock()
+        self._quiet = threading.Condition(self._counting)
         self._entered = 0  # guarded by the turn
-        self._left = 0  # guarded by the condition: a reader takes one lock each way
+        self._left = 0  # guarded by the other lock: a reader takes one each way
+        self._waits = False  # likewise: whether a writer waits for readers to leave
+        self.writes = 0  # how often somebody has begun to write
 
     def enter(self) -> None:
         """Begin reading."""
@@ -26,9 +29,10 @@ class ReadersWriter:
 
     def leave(self) -> None:
         """Stop reading."""
-        with self._quiet:
+        with self._counting:
             self._left += 1
-            self._quiet.notify()
+            if self._waits:
+                self._quiet.notify()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -43,8 +47,9 @@ class ReadersWriter:
         """Begin writing if nobody reads or writes, and end it by `written`; whether it has begun."""
         if not self._turn.acquire(blocking=False):
             return False
-        with self._quiet:
+        with self._counting:
             if self._left == self._entered:
+                self.writes += 1
                 return True
         self._turn.release()
         return False
@@ -57,7 +62,10 @@ class ReadersWriter:
     def writing(self) -> Iterator[None]:
         """Write inside the block."""
         with self._turn:
-            with self._quiet:
+            with self._counting:
+                self._waits = True
                 while self._left < self._entered:
                     self._quiet.wait()
+                self._waits = False
+            self.writes += 1
             yield

@@ -108,6 +108,7 @@ class Memory:
         self.events: Ints = np.zeros((64, 3), np.int64)
         self.index: Index = self._view()
         self._pool: list[Scratch] = []
+        self._cursors: list[Ints] = []  # of all scratch that has been made
         self.suspects = Suspects()
         self.matched = MatchedShare()
         self.trying = Trying()
@@ -179,20 +180,30 @@ class Memory:
         try:
             scratch = self._pool.pop()
         except IndexError:
-            scratch = Scratch(
-                stamps=np.zeros(64, np.int64),
-                found=np.empty(4096, np.int64),
-                candidates=np.empty(4096, np.int64),
-                operands=np.empty(512, np.int64),
-                attributes=np.empty((64, A_COLUMNS), np.int64),
-                slots=np.zeros(256, np.int64),
-                pending=np.empty((1024, 3), np.int64),
-                pairs=np.empty((1024, 3), np.int64),
-                hashes=np.empty(4096, np.int64),
-                marks=np.zeros(0, np.int64),
-                suspects=np.zeros(SUSPECTS + LETTERS, np.int64),
-                cursor=np.zeros(C_SIZE, np.int64),
-            )
+            scratch = self.new_scratch()
+        return self.fitted(scratch, attributes, text)
+
+    def new_scratch(self) -> Scratch:
+        """Scratch that is to be `fitted`."""
+        cursor: Ints = np.zeros(C_SIZE, np.int64)
+        self._cursors.append(cursor)
+        return Scratch(
+            stamps=np.zeros(64, np.int64),
+            found=np.empty(4096, np.int64),
+            candidates=np.empty(4096, np.int64),
+            operands=np.empty(512, np.int64),
+            attributes=np.empty((64, A_COLUMNS), np.int64),
+            slots=np.zeros(256, np.int64),
+            pending=np.empty((1024, 3), np.int64),
+            pairs=np.empty((1024, 3), np.int64),
+            hashes=np.empty(4096, np.int64),
+            marks=np.zeros(0, np.int64),
+            suspects=np.zeros(SUSPECTS + LETTERS, np.int64),
+            cursor=cursor,
+        )
+
+    def fitted(self, scratch: Scratch, attributes: int, text: int) -> Scratch:
+        """The same, or larger where the table or the notifications are."""
         if scratch.attributes.shape[0] < attributes:
             size = 1 << (2 * attributes - 1).bit_length()
             scratch = scratch._replace(
@@ -232,6 +243,17 @@ class Memory:
             pending=doubled(scratch.pending),
             pairs=doubled(scratch.pairs),
         )
+
+    @property
+    def counted(self) -> Ints:
+        """What matching has counted since the table was made, by place in `Scratch.cursor`: for tests."""
+        counted: Ints = np.sum(self._cursors, axis=0, dtype=np.int64)
+        return counted
+
+    @property
+    def moves(self) -> int:
+        """How often an array has become another."""
+        return self.interfaces.moves + sum([growable.moves for growable in self.arrays.values()])
 
     @property
     def nbytes(self) -> int:

@@ -61,7 +61,7 @@ class Changer:
         self._crowds = Crowds()
         self._due = 0  # filters to be reviewed
         self._hand = 1  # the next of them: it goes round and round
-        self._turning = 0  # filters up to this row are to be looked at, see `turn`
+        self.rows_to_turn = 0  # filters up to this row are to be looked at, see `turn`
         self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
         self._waiting: dict[int, dict[int, None]] | None = None  # in bulk: handles to be posted, by kind
 
@@ -213,7 +213,9 @@ class Changer:
         matching = int(self._memory.state[layout.S_MATCHING])
         if matching < layout.AUTO:
             return False
-        return self._turning > 0 or self._memory.matched.is_most(stopping := matching == layout.STOPPING) != stopping
+        return (
+            self.rows_to_turn > 0 or self._memory.matched.is_most(stopping := matching == layout.STOPPING) != stopping
+        )
 
     def turn(self) -> None:
         """Post some filters anew, if there are any, after the share of interfaces that match has become another."""
@@ -221,11 +223,11 @@ class Changer:
         stopping = int(state[layout.S_MATCHING]) == layout.STOPPING
         if self._memory.matched.is_most(stopping) != stopping:
             state[layout.S_MATCHING] = layout.AUTO if stopping else layout.STOPPING
-            self._turning = int(state[layout.S_FILTERS]) - 1
-        first = max(self._turning - _TURNED, 0)
-        reached = self.reconsider(np.arange(first + 1, self._turning + 1), AT_ONCE)[1]
+            self.rows_to_turn = int(state[layout.S_FILTERS]) - 1
+        first = max(self.rows_to_turn - _TURNED, 0)
+        reached = self.reconsider(np.arange(first + 1, self.rows_to_turn + 1), AT_ONCE)[1]
         if not reached:  # else the rest of them once more
-            self._turning = first
+            self.rows_to_turn = first
 
     def _review_all(self) -> None:
         end = int(self._memory.state[layout.S_FILTERS]) if self._types else 0

@@ -77,7 +77,7 @@ def match_by_pieces(
     bodies: Sequence[bytes],
     match_plain: Callable[[Sequence[bytes]], tuple[list[Set[_T]], list[int]]],
     match_many: Callable[[Sequence[Mapping[str, object]]], Sequence[Set[_T]]],
-    few: int,
+    few: int = 0,
 ) -> tuple[list[Set[_T]], dict[int, CodecError]]:
     """Match encoded notifications: by `match_plain`, which says what it left; the rest, and fewer than `few`, decoded.
 

@@ -46,6 +46,7 @@ from contrada.forwarding.table.matcher import (
     match_notifications,
 )
 from contrada.forwarding.table.rebuild import Rebuilder
+from contrada.forwarding.table.single import UNPACKABLE, Single
 from contrada.forwarding.types.plugged import Settings, check_roads
 from contrada.spatial.relations.relate import EXACT, Discretization
 from contrada.spatial.textual.registry import DEFAULT, NAMES
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from contrada.spatial.road.network import RoadNetwork
 
 _ADD: Final = 256  # filters added before others get their turn
-_FEW: Final = 4  # bodies below which entering compiled code once more costs more than it saves
+_FEW: Final = 6  # bodies up to which one entry into compiled code for each costs less than a batch
 PIECE: Final = 64  # filters that one step of `adding` adds, and
 _VERTICES: Final = 256  # vertices that count as one filter more
 _SLOT: Final = (1 << 32) - 1
@@ -112,6 +113,7 @@ class ForwardingTable(Generic[InterfaceT]):
         self._degrees = state.settings.crs == LONLAT
         self._changer = Changer(state)
         self._lock = ReadersWriter()
+        self._singles: list[Single] = []
 
     @property
     def crs(self) -> str:
@@ -250,7 +252,39 @@ class ForwardingTable(Generic[InterfaceT]):
 
     def match(self, notification: Mapping[str, object]) -> set[InterfaceT]:
         """Every interface with at least one filter that matches."""
+        if type(notification) is dict and not self._degrees and "" not in notification:
+            single = self._take_single()
+            try:
+                found = self._match_body(single, single.pack(notification))
+            except UNPACKABLE:
+                found = None
+            finally:
+                self._singles.append(single)
+            if found is not None:
+                return found
         return self._interfaces_of([notification])[0]
+
+    def _take_single(self) -> Single:
+        """What one thread needs for one notification, to be put back among the singles."""
+        try:
+            return self._singles.pop()
+        except IndexError:
+            return Single(self._memory, self._names, self._types)
+
+    def _match_body(self, single: Single, body: bytes) -> set[InterfaceT] | None:
+        """The interfaces of a notification as bytes, or None if it goes the long way."""
+        lock = self._lock
+        lock.enter()
+        try:
+            found = single.match(body, lock.writes)
+            objects: list[Any] = self._interfaces.objects
+            answer = None if found is None else set(map(objects.__getitem__, found))
+        finally:
+            lock.leave()
+        if single.is_due or self._changer.rows_to_turn:
+            single.is_due = False
+            self._reconsider()
+        return answer
 
     def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[InterfaceT]]:
         """As `match` of each, much cheaper per notification."""
@@ -268,7 +302,7 @@ class ForwardingTable(Generic[InterfaceT]):
         """
         if self._degrees:
             return match_in_degrees(bodies, self._interfaces_of)
-        return match_by_pieces(bodies, self._match_plain, self._interfaces_of, _FEW)
+        return match_by_pieces(bodies, self._match_plain, self._interfaces_of)
 
     def match_filters(self, notification: Mapping[str, object]) -> list[int]:
         """The ids of the filters that match, in ascending order."""
@@ -308,6 +342,14 @@ class ForwardingTable(Generic[InterfaceT]):
     def _match_plain(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], list[int]]:
         """The interfaces of the bodies that compiled code reads, and the places of the others."""
         left: list[int] = []
+        if len(bodies) <= _FEW:
+            single = self._take_single()
+            try:
+                answers = [self._match_body(single, body) for body in bodies]
+            finally:
+                self._singles.append(single)
+            left = [place for place, answer in enumerate(answers) if answer is None]
+            return [answer for answer in answers if answer is not None], left
 
         def read() -> Encoded:
             batch, values, widest, others = read_plain(bodies, self._names.names)
@@ -367,8 +409,12 @@ class ForwardingTable(Generic[InterfaceT]):
             self._leave()
 
     def _leave(self) -> None:
-        """Stop matching, and reconsider the filters that were met in vain if they are many and nobody else matches."""
+        """Stop matching, and look at how filters are posted."""
         self._lock.leave()
+        self._reconsider()
+
+    def _reconsider(self) -> None:
+        """Reconsider the filters that were met in vain if they are many and nobody else matches."""
         suspects = self._memory.suspects
         if suspects.noted >= suspects.enough and self._lock.try_write():
             try:

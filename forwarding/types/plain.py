@@ -143,10 +143,14 @@ class PlainType:
     def _learn_pairs(self, handles: Ints, held: NDArray[np.bool_]) -> None:
         """Look at some of the pairs decided."""
         if self._decided.chosen(1 + len(handles) // 1024):  # few of the short calls: a look takes longer than they do
-            step = 1 + len(handles) // _PAIRS
-            some = handles[::step]
-            for handle, guess, so in zip(some.tolist(), self._guesses(some).tolist(), held[::step], strict=True):
-                self._traffic_of(self._records.name(handle)).decide(guess, bool(so))
+            self.note_pairs(handles, held)
+
+    def note_pairs(self, handles: Ints, held: NDArray[np.bool_]) -> None:
+        """Learn from pairs that were decided: from a few of them."""
+        step = 1 + len(handles) // _PAIRS
+        some = handles[::step]
+        for handle, guess, so in zip(some.tolist(), self._guesses(some).tolist(), held[::step], strict=True):
+            self._traffic_of(self._records.name(handle)).decide(guess, bool(so))
 
     def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:
         """Whether the second handle's constraint implies the first's."""

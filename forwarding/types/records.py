@@ -65,6 +65,11 @@ class Records:
         self._gone: NDArray[np.bool_] = np.zeros(0, np.bool_)
 
     @property
+    def marks(self) -> GrowableArray:
+        """What `flags` is the array of."""
+        return self._flags
+
+    @property
     def flags(self) -> Ints:
         """The marks of each handle, under its name."""
         return self._flags.array

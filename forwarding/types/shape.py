@@ -11,7 +11,7 @@ on which the point lies; exact as well.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import numpy as np
 
@@ -61,6 +61,8 @@ _APART: Final = 1 << DISJOINT
 
 class ShapeType(RegionType):
     """Constraints of relations and of distances, on points and regions."""
+
+    MARK_OF_OTHERS: ClassVar = _FAR
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -203,6 +205,10 @@ class ShapeType(RegionType):
             answers[place] = found if before is None else np.concatenate((before, found))
         self._learn_search(names, values, answers)
         return answers
+
+    def trees_of_points(self) -> dict[int, CRTree] | None:
+        """None where distances are asked for, or points are on the Earth."""
+        return None if self._reaches or self._degrees else self._trees
 
     def _search_with_lines(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
         """As `search`, of values some of which are lines: what their boxes meet is decided one by one."""

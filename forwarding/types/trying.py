@@ -86,13 +86,18 @@ class Trying:
 
     def pays(self, notifications: int) -> bool:
         """Whether filters are to be tried on the next notifications, by what searches and tries have cost."""
-        if self.searched < WORTH:
+        if not self.searches_are_dear:
             return False
         self._until -= notifications
         if self._until <= 0:
             self._until = _AGAIN
             return True
         return self.tried < self.searched
+
+    @property
+    def searches_are_dear(self) -> bool:
+        """Whether it may pay to try filters before searching."""
+        return self.searched >= WORTH
 
     def note_search(self, decided: int, values: int) -> None:
         """Be told how many constraints a search for so many values has decided one by one."""

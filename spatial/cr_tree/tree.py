@@ -182,6 +182,14 @@ class CRTree:
         return self._tree
 
     @property
+    def tally(self) -> Ids:
+        """What `counters` counts, for kernels that search: TALLY_SIZE numbers of search.py, and the searches.
+
+        Threads that search at once may lose some.
+        """
+        return self._tally
+
+    @property
     def ids(self) -> Ids:
         """The ids of all constraints."""
         rows = self._tree.constraint[: int(self._tree.state[cr_layout.SLOTS])]

@@ -181,9 +181,8 @@ def test_no_patterns_and_no_text_cost_more_than_a_few_probes_for_each_byte(some:
 
 
 def _steps(table: ForwardingTable) -> int:
-    """What searches for substrings have taken since the table was made, in the scratch of one thread."""
-    (scratch,) = table._memory._pool
-    return int(scratch.cursor[C_STEPS])
+    """What searches for substrings have taken since the table was made."""
+    return int(table._memory.counted[C_STEPS])
 
 
 def test_one_search_serves_all_filters_that_are_verified() -> None:

@@ -78,10 +78,10 @@ def in_box(x: float, y: float, side: float, kind: int) -> Filter:
 
 def verified(table: ForwardingTable, events: Sequence[Any]) -> int:
     """How many filters are looked at, or found by searches in vain, for some events, one by one."""
-    before = sum(int(scratch.cursor[[C_VERIFIED, C_REFUSED]].sum()) for scratch in table._memory._pool)
+    before = table._memory.counted
     for event in events:
         table.match(event)
-    return sum(int(scratch.cursor[[C_VERIFIED, C_REFUSED]].sum()) for scratch in table._memory._pool) - before
+    return int((table._memory.counted - before)[[C_VERIFIED, C_REFUSED]].sum())
 
 
 @pytest.mark.parametrize("way", ["bulk", "packed", "one by one", "sorted"])
@@ -250,6 +250,6 @@ def test_what_a_search_finds_is_refused_by_its_kind_unseen() -> None:
     near = [(i, in_box(i / COUNT, 0, 10, i % 50)) for i in range(COUNT)]
     table = ForwardingTable.packed([*near, *((f"far {i}", in_box(500 + i, 500 + i, 10, i % 50)) for i in range(100))])
     assert table.match({"area": Point(5, 5), "kind": 7}) == {i for i in range(COUNT) if i % 50 == 7}
-    (scratch,) = table._memory._pool
-    assert COUNT // 50 <= scratch.cursor[C_VERIFIED] <= COUNT // 4
-    assert scratch.cursor[C_VERIFIED] + scratch.cursor[C_REFUSED] == COUNT
+    counted = table._memory.counted
+    assert COUNT // 50 <= counted[C_VERIFIED] <= COUNT // 4
+    assert counted[C_VERIFIED] + counted[C_REFUSED] == COUNT

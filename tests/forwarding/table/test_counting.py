@@ -32,10 +32,9 @@ def counting(**settings: Any) -> ForwardingTable[str]:
 def met(table: ForwardingTable[Any], notification: dict[str, Any]) -> int:
     """How many postings one notification meets."""
     table.match(notification)
-    (scratch,) = table._memory._pool
-    before = int(scratch.cursor[C_MET])
+    before = table._memory.counted
     table.match(notification)
-    return int(scratch.cursor[C_MET]) - before
+    return int((table._memory.counted - before)[C_MET])
 
 
 def test_every_constraint_is_posted() -> None:
@@ -75,8 +74,7 @@ def test_what_lacks_a_name_is_not_looked_at() -> None:
     for i in range(50):
         table.add(f"I{i}", f"x > 3 and name{i} exists")
     assert table.match({"x": 4}) == set()
-    (scratch,) = table._memory._pool
-    assert scratch.cursor[C_VERIFIED] == 0
+    assert table._memory.counted[C_VERIFIED] == 0
     assert table.match({"x": 4, "name7": 1}) == {"I7"}
 
 

@@ -1,0 +1,250 @@
+"""One notification in one entry: read, looked up in the trees of points, matched, and what is left over decided.
+
+`match_single` is what `read_bodies`, a search for each point and `match_batch` do for a batch, for the body of one
+notification, without Python in between. All that it reads and writes comes as one array of addresses (`addresses.py`),
+whose rows are numbered here; `forwarding/table/single.py` fills them in.
+
+    rows of `where`    INDEX, SCRATCH, NAMES, READING: the arrays of these tuples, in their order
+                       BODY, HITS, HIT_ENDS, ENDS: the body, handles that points hit, and where those of each end
+                       RINGS: heap, rows and marks of region constraints (types/region.py, types/records.py)
+                       TREES: of the attributes that have one: name and 0, then the arrays of the CR-tree and its tally
+                       and single numbers: HOW_MANY trees, the mark of constraints that are NOT_HERE but left to others,
+                       how many POINTS_LEFT and PENDING_LEFT there are until the caller should learn from them
+
+What it does not know it leaves, and so leaves all of it: the caller goes the long way.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from contrada.forwarding.kernels.match.batch import Batch
+from contrada.forwarding.kernels.match.matching import match_batch
+from contrada.forwarding.kernels.match.reading import (
+    PADDING,
+    T_FLOATS,
+    T_POINTS,
+    T_READ,
+    T_ROWS,
+    T_TEXT,
+    Reading,
+    read_bodies,
+)
+from contrada.forwarding.kernels.match.verifying import (
+    A_COLUMNS,
+    C_FOUND,
+    C_GENERATION,
+    C_PAIRS,
+    C_PENDING,
+    C_SUSPECTS,
+    Scratch,
+)
+from contrada.forwarding.kernels.memory.addresses import (
+    box_rows_at,
+    bytes_at,
+    floats_at,
+    int_blocks_at,
+    int_rows_at,
+    ints_at,
+)
+from contrada.forwarding.kernels.memory.layout import F_INTERFACE, REGION, Index
+from contrada.forwarding.kernels.memory.names import Names
+from contrada.spatial.cr_tree import layout as c
+from contrada.spatial.cr_tree.layout import Tree
+from contrada.spatial.cr_tree.search import EVALUATED, TALLY_SIZE, search_point
+from contrada.spatial.geometry.compound.rows import MARK, locate_in
+from contrada.spatial.geometry.ring_arena import ring_boxes, ring_xy
+from contrada.spatial.geometry.rings import IN, ON, locate
+from contrada.spatial.relations.relation import DISJOINT, INSIDE, MEETS
+from contrada.spatial.storage.jit import kernel
+
+if TYPE_CHECKING:
+    from contrada.forwarding.kernels.memory.layout import Ints
+
+MOST_TREES: Final = 8
+LEFT: Final = -1  # it has something that is not known here
+FULL: Final = -2  # an output ran out of room
+
+# What is behind the number of interfaces found, in the answer.
+HAS_SUSPECTS: Final = 1
+HAS_POINTS: Final = 2  # to learn from: those that were searched for
+HAS_PENDING: Final = 4  # likewise: filters that were decided late
+FLAG_BITS: Final = 3
+_MANY: Final = 64  # regions that a point is related to, from which on the caller hears of all of them
+
+# Rows of `where`.
+INDEX: Final = 0
+SCRATCH: Final = INDEX + len(Index._fields)
+NAMES: Final = SCRATCH + len(Scratch._fields)
+READING: Final = NAMES + len(Names._fields)
+BODY: Final = READING + len(Reading._fields)
+HITS: Final = BODY + 1
+HIT_ENDS: Final = HITS + 1
+ENDS: Final = HIT_ENDS + 1
+RINGS: Final = ENDS + 1
+HOW_MANY: Final = RINGS + 3
+NOT_HERE: Final = HOW_MANY + 1
+POINTS_LEFT: Final = NOT_HERE + 1
+PENDING_LEFT: Final = POINTS_LEFT + 1
+DECIDED: Final = PENDING_LEFT + 1  # written: how many regions the points were related to
+TREES: Final = DECIDED + 1
+TREE_ROWS: Final = 1 + len(Tree._fields) + 1
+ROWS: Final = TREES + MOST_TREES * TREE_ROWS
+
+
+@kernel
+def _index_at(where: Ints) -> Index:
+    return Index(
+        int_rows_at(where, INDEX, 8),
+        int_rows_at(where, INDEX + 1, 16),
+        int_rows_at(where, INDEX + 2, 8),
+        int_rows_at(where, INDEX + 3, 2),
+        int_rows_at(where, INDEX + 4, 4),
+        ints_at(where, INDEX + 5),
+        ints_at(where, INDEX + 6),
+        bytes_at(where, INDEX + 7),
+        ints_at(where, INDEX + 8),
+    )
+
+
+@kernel
+def _scratch_at(where: Ints) -> Scratch:
+    return Scratch(
+        ints_at(where, SCRATCH),
+        ints_at(where, SCRATCH + 1),
+        ints_at(where, SCRATCH + 2),
+        ints_at(where, SCRATCH + 3),
+        int_rows_at(where, SCRATCH + 4, A_COLUMNS),
+        ints_at(where, SCRATCH + 5),
+        int_rows_at(where, SCRATCH + 6, 3),
+        int_rows_at(where, SCRATCH + 7, 3),
+        ints_at(where, SCRATCH + 8),
+        ints_at(where, SCRATCH + 9),
+        ints_at(where, SCRATCH + 10),
+        ints_at(where, SCRATCH + 11),
+    )
+
+
+@kernel
+def _reading_at(where: Ints) -> Reading:
+    return Reading(
+        int_rows_at(where, READING, 2),
+        ints_at(where, READING + 1),
+        ints_at(where, READING + 2),
+        bytes_at(where, READING + 3),
+        int_rows_at(where, READING + 4, 2),
+        ints_at(where, READING + 5),
+        ints_at(where, READING + 6),
+        ints_at(where, READING + 7),
+    )
+
+
+@kernel
+def _tree_at(where: Ints, row: int) -> Tree:
+    return Tree(
+        ints_at(where, row),
+        box_rows_at(where, row + 1, c.CAPACITY),
+        int_rows_at(where, row + 2, c.NODE_SIZE),
+        int_rows_at(where, row + 3, c.CHUNK_SIZE),
+        int_blocks_at(where, row + 4, 1, 2),  # searches read neither this nor the last
+        int_rows_at(where, row + 5, c.ENTRY_SIZE),
+        int_rows_at(where, row + 6, c.CONSTRAINT_SIZE),
+        floats_at(where, row + 7),
+        int_rows_at(where, row + 8, 1),
+    )
+
+
+@kernel
+def _search_points(where: Ints, reading: Reading) -> int:
+    """Search the tree of each point's attribute; how many regions were related."""
+    hits, hit_ends, floats = ints_at(where, HITS), ints_at(where, HIT_ENDS), floats_at(where, READING + 2)
+    count = decided = 0
+    for point in range(reading.cursor[T_POINTS]):
+        for tree in range(where[HOW_MANY, 0]):
+            row = TREES + tree * TREE_ROWS
+            if where[row, 0] == reading.points[point, 0]:
+                at = reading.points[point, 1]
+                tally = ints_at(where, row + TREE_ROWS - 1)
+                before = tally[EVALUATED]
+                count += search_point(_tree_at(where, row + 1), floats[at], floats[at + 1], hits[count:], tally)
+                tally[TALLY_SIZE] += 1
+                decided += tally[EVALUATED] - before
+        hit_ends[point] = count
+    return decided
+
+
+@kernel
+def _decide(where: Ints, reading: Reading, index: Index, scratch: Scratch) -> int:
+    """Decide what is pending, and add the interfaces of those that hold to what was found; or LEFT or FULL.
+
+    Of each pair the kind is overwritten by whether it holds, and of a pending filter its notification.
+    """
+    heap, rows, marks = floats_at(where, RINGS), int_rows_at(where, RINGS + 1, 3), ints_at(where, RINGS + 2)
+    floats = floats_at(where, READING + 2)
+    cursor, pairs, pending = scratch.cursor, scratch.pairs, scratch.pending
+    for i in range(cursor[C_PAIRS]):
+        if pairs[i, 1] != REGION or marks[pairs[i, 2]] & where[NOT_HERE, 0] != 0:
+            return LEFT
+    first = 0
+    for n in range(cursor[C_PENDING]):
+        holds = 1
+        for i in range(first, pending[n, 2]):
+            at = reading.points[pairs[i, 0], 1]
+            x, y, row = floats[at], floats[at + 1], rows[pairs[i, 2]]
+            xy, boxes = ring_xy(heap, row[0], row[1]), ring_boxes(heap, row[0], row[1])
+            place = locate(x, y, xy, boxes) if xy[0, 0] != MARK else locate_in(x, y, xy, boxes)
+            pairs[i, 1] = row[2] >> (INSIDE if place == IN else MEETS if place == ON else DISJOINT) & 1
+            holds &= pairs[i, 1]
+        first = pending[n, 2]
+        pending[n, 0] = holds
+        interface = index.filters[pending[n, 1], F_INTERFACE]
+        if holds and scratch.stamps[interface] != cursor[C_GENERATION]:
+            if cursor[C_FOUND] == scratch.found.shape[0]:
+                return FULL
+            scratch.stamps[interface] = cursor[C_GENERATION]
+            scratch.found[cursor[C_FOUND]] = interface
+            cursor[C_FOUND] += 1
+    return 0
+
+
+@kernel
+def match_single(where: Ints, size: int) -> int:
+    """Match the body of `size` bytes; the interfaces are in the scratch's `found`.
+
+    Returns how many there are, above FLAG_BITS that say what else is to be looked at; or LEFT or FULL.
+    """
+    reading = _reading_at(where)
+    scratch = _scratch_at(where)
+    names = Names(ints_at(where, NAMES), int_rows_at(where, NAMES + 1, 4), bytes_at(where, NAMES + 2))
+    hits, hit_ends, ends = ints_at(where, HITS), ints_at(where, HIT_ENDS), ints_at(where, ENDS)
+    cursor = reading.cursor
+    ends[0] = size
+    read_bodies(bytes_at(where, BODY), ends, names, reading)
+    if cursor[T_READ] == 0 or (cursor[T_POINTS] != 0 and where[HOW_MANY, 0] < 0):
+        return LEFT
+    answer = 0
+    if cursor[T_POINTS] != 0:
+        where[DECIDED, 0] = _search_points(where, reading)
+        where[POINTS_LEFT, 0] -= cursor[T_POINTS]
+        if where[POINTS_LEFT, 0] < 0 or where[DECIDED, 0] > _MANY:
+            answer = HAS_POINTS
+    index = _index_at(where)
+    batch = Batch(
+        reading.rows[: cursor[T_ROWS]],
+        reading.ends[:1],
+        floats_at(where, READING + 2)[: cursor[T_FLOATS]],
+        reading.text[: cursor[T_TEXT] + PADDING],
+    )
+    nobody = ends[:0]
+    if match_batch(index, batch, hits, hit_ends, nobody, nobody, scratch, ends, 0, False) == 0:
+        return FULL
+    if scratch.cursor[C_PENDING] != 0:
+        status = _decide(where, reading, index, scratch)
+        if status != 0:
+            return status
+        where[PENDING_LEFT, 0] -= scratch.cursor[C_PENDING]
+        if where[PENDING_LEFT, 0] < 0:
+            answer |= HAS_PENDING
+    if scratch.cursor[C_SUSPECTS] != 0:
+        answer |= HAS_SUSPECTS
+    return scratch.cursor[C_FOUND] << FLAG_BITS | answer
