@@ -9,38 +9,18 @@ reaches a pole has all longitudes.
 
 from __future__ import annotations
 
-import math
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from contrada.spatial.distance.geodesic import (
-    EQUATOR,
-    SMALLEST_RADIUS,
-    edges_near,
-    position_near_edge,
-    positions_within,
-)
+import numpy as np
+
+from contrada.spatial.distance.geodesic import ALL_AROUND, edges_near, position_near_edge, positions_within, reach
+from contrada.spatial.distance.strips import apart, first_leaves, next_leaves, reach_between, strips_of
 from contrada.spatial.geometry.compound.rows import MARK, locate_in, ring_boxes_at, ring_count, ring_xy_at
 from contrada.spatial.geometry.rings import OUT, RUN, edges_touch, next_run
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
     from contrada.spatial.geometry.rings import Floats
-
-_ALL_AROUND: Final = 1e4  # degrees: more than any longitude
-_OUTWARDS: Final = 1.0 + 1e-9
-_SLACK: Final = 1e-9  # degrees: a tenth of a millimetre, far above rounding
-_POLE: Final = 89.999999  # a latitude from which on a window has all longitudes
-
-
-@kernel
-def reach(low: float, high: float, length: float) -> tuple[float, float]:
-    """How many degrees of longitude and of latitude `length` metres are at most, from latitudes `low` to `high` on."""
-    north = length / SMALLEST_RADIUS * (180.0 / math.pi) * _OUTWARDS + _SLACK
-    furthest = max(abs(low), abs(high)) + north
-    if furthest >= _POLE:
-        return _ALL_AROUND, north
-    east = length / (EQUATOR * math.cos(furthest * (math.pi / 180.0))) * (180.0 / math.pi) * _OUTWARDS + _SLACK
-    return (_ALL_AROUND if east >= 180.0 else east), north
 
 
 def grown_on_earth(bounds: tuple[float, float, float, float], length: float) -> tuple[float, float, float, float]:
@@ -60,7 +40,7 @@ def _position_near_edges(lon: float, lat: float, xy: Floats, boxes: Floats, leng
     east, north = reach(lat, lat, length)
     y1, y2 = lat - north, lat + north
     for turn in range(-1, 2):
-        if east == _ALL_AROUND and turn != 0:
+        if east == ALL_AROUND and turn != 0:
             continue
         x1, x2 = lon + 360.0 * turn - east, lon + 360.0 * turn + east
         run = next_run(boxes, runs, 0, x1, y1, x2, y2)
@@ -98,30 +78,49 @@ def position_near_path(lon: float, lat: float, xy: Floats, boxes: Floats, filled
 
 
 @kernel
-def _edge_near_path(
-    lon1: float, lat1: float, lon2: float, lat2: float, xy: Floats, boxes: Floats, length: float
-) -> bool:
-    edges = xy.shape[0] - 1
-    runs = (edges + RUN - 1) // RUN
-    east, north = reach(lat1, lat2, length)
-    y1, y2 = min(lat1, lat2) - north, max(lat1, lat2) + north
+def _strips_near(axy: Floats, bxy: Floats, length: float) -> bool:
+    """Whether some edge of A comes within `length` metres of one of B, in little more than O(n + m) steps."""
+    a, a_bounds = strips_of(axy)
+    b, b_bounds = strips_of(bxy)
+    mine, theirs = np.empty(8), np.empty(8)
     for turn in range(-1, 2):
-        if east == _ALL_AROUND and turn != 0:
-            continue
-        p, q = lon1 + 360.0 * turn, lon2 + 360.0 * turn
-        x1, x2 = min(p, q) - east, max(p, q) + east
-        run = next_run(boxes, runs, 0, x1, y1, x2, y2)
-        while run < runs:
-            for i in range(run * RUN, min((run + 1) * RUN, edges)):
-                ax, ay, bx, by = xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1]
-                if (ax < x1 and bx < x1) or (ax > x2 and bx > x2) or (ay < y1 and by < y1) or (ay > y2 and by > y2):
-                    continue
-                if edges_touch(p, lat1, q, lat2, ax, ay, bx, by) or edges_near(
-                    p, lat1, q, lat2, ax, ay, bx, by, length
-                ):
-                    return True
-            run = next_run(boxes, runs, run + 1, x1, y1, x2, y2)
+        moved = 360.0 * turn
+        stack = first_leaves(a.shape[0], b.shape[0])
+        row = next_leaves(stack, a_bounds, b_bounds, moved, length, True)
+        while row > 0:
+            for i in range(stack[row, 1], stack[row, 2]):
+                _as_node(a[i], mine)
+                for j in range(stack[row, 4], stack[row, 5]):
+                    _as_node(b[j], theirs)
+                    east, north = reach_between(mine, theirs, length)
+                    if apart(mine, theirs, moved, east, north):
+                        continue
+                    p, q, lat1, lat2 = a[i, 0] + moved, a[i, 2] + moved, a[i, 1], a[i, 3]
+                    if edges_touch(p, lat1, q, lat2, b[j, 0], b[j, 1], b[j, 2], b[j, 3]) or edges_near(
+                        p, lat1, q, lat2, b[j, 0], b[j, 1], b[j, 2], b[j, 3], length
+                    ):
+                        return True
+            row = next_leaves(stack, a_bounds, b_bounds, moved, length, True)
     return False
+
+
+@kernel
+def _as_node(edge: Floats, node: Floats) -> None:
+    """Fill in the bounds of an edge alone."""
+    for k in range(2):
+        node[4 * k] = node[4 * k + 2] = edge[2 * k]
+        node[4 * k + 1] = node[4 * k + 3] = edge[2 * k + 1]
+
+
+@kernel
+def _boxes_apart(a: Floats, b: Floats, length: float) -> bool:
+    """Whether nothing in one box is within `length` metres of anything in another."""
+    mine, theirs = np.empty(8), np.empty(8)
+    mine[:4] = mine[4:] = a
+    theirs[:4] = theirs[4:] = b
+    east, north = reach_between(mine, theirs, length)
+    before = apart(mine, theirs, -360.0, east, north)
+    return before and apart(mine, theirs, 0.0, east, north) and apart(mine, theirs, 360.0, east, north)
 
 
 @kernel
@@ -134,18 +133,23 @@ def paths_near_on_earth(
         return position_near_path(axy[0, 0], axy[0, 1], bxy, bboxes, b_filled, length)
     if bxy.shape[0] == 2 and bxy[0, 0] == bxy[1, 0] and bxy[0, 1] == bxy[1, 1]:
         return position_near_path(bxy[0, 0], bxy[0, 1], axy, aboxes, a_filled, length)
-    for i in range(ring_count(axy)):
-        mine = ring_xy_at(axy, i)
-        if b_filled and _locate_around(mine[0, 0], mine[0, 1], bxy, bboxes):
+    if _boxes_apart(aboxes[aboxes.shape[0] - 1], bboxes[bboxes.shape[0] - 1], length):
+        return False
+    a, b = ring_xy_at(axy, 0), ring_xy_at(bxy, 0)
+    if positions_within(a[0, 0], a[0, 1], b[0, 0], b[0, 1], length):
+        return True
+    if b_filled and _has_ring_in(axy, bxy, bboxes):
+        return True
+    if a_filled and _has_ring_in(bxy, axy, aboxes):
+        return True
+    return _strips_near(axy, bxy, length)
+
+
+@kernel
+def _has_ring_in(axy: Floats, bxy: Floats, bboxes: Floats) -> bool:
+    """Whether the first vertex of some ring of A is in B."""
+    for k in range(ring_count(axy)):
+        ring = ring_xy_at(axy, k)
+        if _locate_around(ring[0, 0], ring[0, 1], bxy, bboxes):
             return True
-        for j in range(ring_count(bxy)):
-            theirs = ring_xy_at(bxy, j)
-            if a_filled and i == 0 and _locate_around(theirs[0, 0], theirs[0, 1], axy, aboxes):
-                return True
-            if positions_within(mine[0, 0], mine[0, 1], theirs[0, 0], theirs[0, 1], length):
-                return True
-            boxes = ring_boxes_at(bxy, bboxes, j)
-            for k in range(mine.shape[0] - 1):
-                if _edge_near_path(mine[k, 0], mine[k, 1], mine[k + 1, 0], mine[k + 1, 1], theirs, boxes, length):
-                    return True
     return False

@@ -35,6 +35,22 @@ _PIECE: Final = 5.0  # degrees
 _SLACK: Final = 1e-6  # metres: far above the rounding of positions in space
 _STEPS: Final = 100
 _FINE: Final = 1e-14  # of an edge
+ALL_AROUND: Final = 1e4
+"""Degrees: more than any longitude."""
+_OUTWARDS: Final = 1.0 + 1e-9
+_DEGREES_SLACK: Final = 1e-9  # a tenth of a millimetre, far above rounding
+_POLE: Final = 89.999999  # a latitude from which on a window has all longitudes
+
+
+@kernel
+def reach(low: float, high: float, length: float) -> tuple[float, float]:
+    """How many degrees of longitude and of latitude `length` metres are at most, from latitudes `low` to `high` on."""
+    north = length / SMALLEST_RADIUS / _DEGREE * _OUTWARDS + _DEGREES_SLACK
+    furthest = max(abs(low), abs(high)) + north
+    if furthest >= _POLE:
+        return ALL_AROUND, north
+    east = length / (EQUATOR * math.cos(furthest * _DEGREE)) / _DEGREE * _OUTWARDS + _DEGREES_SLACK
+    return (ALL_AROUND if east >= 180.0 else east), north
 
 
 @inline_kernel

@@ -11,7 +11,8 @@ Shapes are within d of each other iff a vertex of one lies in the other, where t
 within d of an edge of the other: then one of the four ends does (`comparing`), or the edges cross. Edges are found by
 windows grown by d, rounded outwards, so that none is missed: for paths of n and m edges O(n/16 + m/16) plus the edges
 whose boxes are near one another, most of which one look at the line through the other tells apart. The first pair that
-is near ends the search.
+is near ends the search. Where all boxes are near one another that would be n·m; so the walk has a budget in proportion
+to n + m, and beyond it the edges are looked for by strips (`strips`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contrada.spatial.distance.comparing import points_within, segment_within
-from contrada.spatial.geometry.compound.rows import MARK, locate_in, next_ring, ring_boxes_at, ring_count, ring_xy_at
+from contrada.spatial.distance.strips import first_leaves, next_leaves, strips_of
+from contrada.spatial.geometry.compound.rows import (
+    MARK,
+    edge_count,
+    locate_in,
+    next_ring,
+    ring_boxes_at,
+    ring_count,
+    ring_xy_at,
+)
 from contrada.spatial.geometry.rings import OUT, RUN, edges_touch, locate, next_run
 from contrada.spatial.storage.jit import inline_kernel, kernel
 
@@ -27,6 +37,9 @@ if TYPE_CHECKING:
     from contrada.spatial.geometry.rings import Floats
 
 _SIDE_ERROR: Final = 2.0**-49  # above the roundings of a difference of two products of differences, relative to them
+_WORK_PER_EDGE: Final = 32
+_NEAR: Final = -1
+_SPENT: Final = -2
 _OUTWARDS: Final = 2.0**-50  # above the roundings of a coordinate plus a length, relative to both
 
 
@@ -103,30 +116,56 @@ def _on_one_side(
     return (from_p > least and from_q > least) or (from_p < -least and from_q < -least)
 
 
+@inline_kernel
+def _edges_within(
+    ax: float, ay: float, bx: float, by: float, px: float, py: float, qx: float, qy: float, d: float
+) -> bool:
+    """Whether the edges ab and pq are at most d apart."""
+    if _on_one_side(ax, ay, bx, by, px, py, qx, qy, d) or _on_one_side(px, py, qx, qy, ax, ay, bx, by, d):
+        return False
+    return (
+        segment_within(ax, ay, bx, by, px, py, d)
+        or segment_within(ax, ay, bx, by, qx, qy, d)
+        or segment_within(px, py, qx, qy, ax, ay, d)
+        or segment_within(px, py, qx, qy, bx, by, d)
+        or edges_touch(ax, ay, bx, by, px, py, qx, qy)
+    )
+
+
 @kernel
-def _edge_near_path(ax: float, ay: float, bx: float, by: float, xy: Floats, boxes: Floats, d: float) -> bool:
-    """Whether some edge of a path comes within d of the edge ab."""
+def _edge_near_path(ax: float, ay: float, bx: float, by: float, xy: Floats, boxes: Floats, d: float) -> int:
+    """How many edges of a path are looked at to find none within d of the edge ab; _NEAR when one is."""
     x1, x2 = less(min(ax, bx), d), more(max(ax, bx), d)
     y1, y2 = less(min(ay, by), d), more(max(ay, by), d)
     edges = xy.shape[0] - 1
     runs = (edges + RUN - 1) // RUN
+    looked = 0
     run = next_run(boxes, runs, 0, x1, y1, x2, y2)
     while run < runs:
+        looked += RUN
         for i in range(run * RUN, min((run + 1) * RUN, edges)):
             px, py, qx, qy = xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1]
             if (px < x1 and qx < x1) or (px > x2 and qx > x2) or (py < y1 and qy < y1) or (py > y2 and qy > y2):
                 continue
-            if _on_one_side(ax, ay, bx, by, px, py, qx, qy, d) or _on_one_side(px, py, qx, qy, ax, ay, bx, by, d):
-                continue
-            if (
-                segment_within(ax, ay, bx, by, px, py, d)
-                or segment_within(ax, ay, bx, by, qx, qy, d)
-                or segment_within(px, py, qx, qy, ax, ay, d)
-                or segment_within(px, py, qx, qy, bx, by, d)
-                or edges_touch(ax, ay, bx, by, px, py, qx, qy)
-            ):
-                return True
+            if _edges_within(ax, ay, bx, by, px, py, qx, qy, d):
+                return _NEAR
         run = next_run(boxes, runs, run + 1, x1, y1, x2, y2)
+    return looked
+
+
+@kernel
+def _strips_near(axy: Floats, bxy: Floats, d: float) -> bool:
+    """Whether some edge of A comes within d of one of B, in little more than O(n + m) steps."""
+    a, a_bounds = strips_of(axy)
+    b, b_bounds = strips_of(bxy)
+    stack = first_leaves(a.shape[0], b.shape[0])
+    row = next_leaves(stack, a_bounds, b_bounds, 0.0, d, False)
+    while row > 0:
+        for i in range(stack[row, 1], stack[row, 2]):
+            for j in range(stack[row, 4], stack[row, 5]):
+                if _edges_within(a[i, 0], a[i, 1], a[i, 2], a[i, 3], b[j, 0], b[j, 1], b[j, 2], b[j, 3], d):
+                    return True
+        row = next_leaves(stack, a_bounds, b_bounds, 0.0, d, False)
     return False
 
 
@@ -152,7 +191,9 @@ def paths_near(
         return True
     if b_filled and locate(axy[0, 0], axy[0, 1], bxy, bboxes) != OUT:
         return True
-    return _edges_near(axy, aboxes, bxy, bboxes, x1, y1, x2, y2, d)
+    budget = _WORK_PER_EDGE * (axy.shape[0] + bxy.shape[0])
+    budget = _edges_near(axy, aboxes, bxy, bboxes, x1, y1, x2, y2, d, budget)
+    return budget == _NEAR or (budget == _SPENT and _strips_near(axy, bxy, d))
 
 
 @kernel
@@ -170,6 +211,7 @@ def _has_ring_in(axy: Floats, bxy: Floats, bboxes: Floats, filled: bool) -> bool
 def _rings_near(axy: Floats, aboxes: Floats, a_filled: bool, bxy: Floats, bboxes: Floats, d: float) -> bool:
     if _has_ring_in(bxy, axy, aboxes, a_filled):
         return True
+    budget = _WORK_PER_EDGE * (edge_count(axy) + edge_count(bxy))
     for j in range(ring_count(bxy)):
         ring, boxes = ring_xy_at(bxy, j), ring_boxes_at(bxy, bboxes, j)
         mbr = boxes[boxes.shape[0] - 1]
@@ -177,17 +219,23 @@ def _rings_near(axy: Floats, aboxes: Floats, a_filled: bool, bxy: Floats, bboxes
         rings = ring_count(axy)
         i = next_ring(axy, 0, x1, y1, x2, y2)
         while i < rings:
-            if _edges_near(ring_xy_at(axy, i), ring_boxes_at(axy, aboxes, i), ring, boxes, x1, y1, x2, y2, d):
-                return True
+            mine, own = ring_xy_at(axy, i), ring_boxes_at(axy, aboxes, i)
+            budget = _edges_near(mine, own, ring, boxes, x1, y1, x2, y2, d, budget)
+            if budget < 0:
+                return budget == _NEAR or _strips_near(axy, bxy, d)
             i = next_ring(axy, i + 1, x1, y1, x2, y2)
     return False
 
 
 @kernel
 def _edges_near(
-    axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats, x1: float, y1: float, x2: float, y2: float, d: float
-) -> bool:
-    """Whether some edge of A comes within d of one of B, whose MBR grown by d is the window."""
+    axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats, x1: float, y1: float, x2: float, y2: float, d: float,
+    budget: int,
+) -> int:  # fmt: skip
+    """What is left of a budget of edges to look at when none of A comes within d of B, _NEAR or _SPENT.
+
+    The window is the MBR of B, grown by d.
+    """
     edges = axy.shape[0] - 1
     runs = (edges + RUN - 1) // RUN
     run = next_run(aboxes, runs, 0, x1, y1, x2, y2)
@@ -196,7 +244,11 @@ def _edges_near(
             ax, ay, bx, by = axy[i, 0], axy[i, 1], axy[i + 1, 0], axy[i + 1, 1]
             if (ax < x1 and bx < x1) or (ax > x2 and bx > x2) or (ay < y1 and by < y1) or (ay > y2 and by > y2):
                 continue
-            if _edge_near_path(ax, ay, bx, by, bxy, bboxes, d):
-                return True
+            looked = _edge_near_path(ax, ay, bx, by, bxy, bboxes, d)
+            if looked < 0:
+                return _NEAR
+            budget -= looked
+            if budget < 0:
+                return _SPENT
         run = next_run(aboxes, runs, run + 1, x1, y1, x2, y2)
-    return False
+    return budget

@@ -54,9 +54,10 @@ def rings_by_part(geometry: Geometry) -> list[list[object]]:
         listed = _listed(part)
         if listed is None:
             raise InvalidRegion(f"{kind}: coordinates are not a list of rings but {_name(part)}")
-        rings.append(listed)
-    if not rings or not all(rings):
-        raise InvalidRegion(f"an empty {kind} is not a region" if not any(rings) else f"{kind}: a part without rings")
+        if listed:  # a part without rings has no points
+            rings.append(listed)
+    if not rings:
+        raise InvalidRegion(f"an empty {kind} is not a region")
     return rings
 
 

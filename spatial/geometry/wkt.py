@@ -2,8 +2,8 @@
 
 Text becomes a `Geometry`, the same intermediate form that GeoJSON becomes, so that holes, parts and dimensions are
 judged in one place whatever a shape was written in. Numbers are written in the shortest form that reads back as the
-same double. Rings need not be closed. Reading is linear in the text; nothing is evaluated before its characters are
-known to be numbers' characters.
+same double. Rings need not be closed; of several shapes, what is EMPTY has no points and is left out. Reading is linear
+in the text; nothing is evaluated before its characters are known to be numbers' characters.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ _HEAD = re.compile(r"\s*([A-Za-z]+)(?:\s+(ZM|Z|M))?\s*(EMPTY\b|\()", re.IGNORECA
 _NUMBERS = re.compile(r"[-+0-9.eE\s]+")
 _GROUP = re.compile(r"\(([^()]*)\)")
 _KINDS = {kind.upper(): kind for kind in ("Point", "Polygon", "MultiPolygon", "LineString", "MultiLineString", "Box")}
+_SKELETONS = {
+    "Polygon": re.compile(r"\(r(,r)*\)"),
+    "MultiLineString": re.compile(r"\((r|EMPTY)(,(r|EMPTY))*\)"),
+    "MultiPolygon": re.compile(r"\((\(r(,r)*\)|EMPTY)(,(\(r(,r)*\)|EMPTY))*\)"),
+}
+_PARTS = re.compile(r"\(r(?:,r)*\)")
 _SHOWN = 40
 
 
@@ -32,6 +38,8 @@ def parse_wkt(text: str) -> Geometry:
     """Read one geometry. Raises `InvalidValue` that says what was expected and shows what was found."""
     head = _HEAD.match(text)
     if head is None:
+        if text.lstrip().upper().startswith("SRID="):
+            raise InvalidValue(f"not well-known text: {_show(text)}; leave out SRID, coordinates are the table's (crs)")
         raise InvalidValue(f"not well-known text: {_show(text)}; expected for example POLYGON((0 0, 4 0, 4 3))")
     word = head[1].upper()
     if word not in _KINDS:
@@ -61,15 +69,15 @@ def parse_wkt(text: str) -> Geometry:
         return Geometry(kind, points)
     # Innermost groups are rings. What is left when each is replaced by a letter shows the nesting.
     rings = [_positions(ring, word) for ring in _GROUP.findall(rest)]
-    skeleton = re.sub(r"\s+", "", _GROUP.sub("r", rest))
-    if kind in ("Polygon", "MultiLineString"):
-        if not re.fullmatch(r"\(r(,r)*\)", skeleton):
-            raise InvalidValue(f"{word} is not a list of rings, {word}((x y, x y, x y)): {_show(rest)}")
+    skeleton = re.sub(r"\s+", "", _GROUP.sub("r", rest)).replace("empty", "EMPTY")
+    if not _SKELETONS[kind].fullmatch(skeleton):
+        if kind == "MultiPolygon":
+            raise InvalidValue(f"MULTIPOLYGON is not a list of polygons: {_show(rest)}")
+        raise InvalidValue(f"{word} is not a list of rings, {word}((x y, x y, x y)): {_show(rest)}")
+    if kind != "MultiPolygon":
         return Geometry(kind, rings)
-    if not re.fullmatch(r"\(\(r(,r)*\)(,\(r(,r)*\))*\)", skeleton):
-        raise InvalidValue(f"MULTIPOLYGON is not a list of polygons: {_show(rest)}")
     supply = iter(rings)
-    return Geometry(kind, [[next(supply) for _ in range(part.count("r"))] for part in skeleton[2:-2].split("),(")])
+    return Geometry(kind, [[next(supply) for _ in range(part.count("r"))] for part in _PARTS.findall(skeleton)])
 
 
 def format_number(value: float) -> str:

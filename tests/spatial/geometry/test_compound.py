@@ -12,7 +12,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada import InvalidRegion, InvalidValue, Point, Region, Relation, relate
+from contrada import InvalidRegion, InvalidValue, Line, Point, Region, Relation, relate
 from contrada.spatial.geometry.compound.rows import part_count, ring_count, ring_mbrs, ring_role, touch_points
 from contrada.spatial.geometry.region import MAX_VERTICES, ring_of
 from tests import strategies
@@ -52,7 +52,9 @@ FAULTS = {
     "hole that crosses itself": (f"POLYGON({SQUARE}, (1 1, 3 3, 3 1, 1 3))", "hole 0: self-intersection: .* crosses"),
     "part that is a line": (f"MULTIPOLYGON(({SQUARE}), ((20 20, 21 21, 22 22)))", "part 1: zero area"),
     "hole of a part": (f"MULTIPOLYGON(({SQUARE}), ((20 20, 29 20, 29 29), (1 1, 2 2)))", "part 1: hole 0: 2 distinct"),
-    "part without rings": ({"type": "MultiPolygon", "coordinates": [[], [[(0, 0), (1, 0), (1, 1)]]]}, "without rings"),
+    "parts without rings": ({"type": "MultiPolygon", "coordinates": [[], []]}, "an empty MultiPolygon"),
+    "empty parts": ("MULTIPOLYGON(EMPTY, EMPTY)", "an empty MultiPolygon"),
+    "empty shell": ("MULTIPOLYGON((EMPTY, (0 0, 1 0, 1 1)))", "not a list of polygons"),
     "a hole that is no ring": ({"type": "Polygon", "coordinates": [[(0, 0), (1, 0), (1, 1)], 5]}, "hole 0: expected"),
 }
 
@@ -235,3 +237,10 @@ def test_pictures_of_the_very_large_and_the_very_thin():
     for region in (Region([(0, 0), (1e100, 0), (1e100, 1e-100)]), Region([(1e-90, 0), (2e-90, 0), (2e-90, 1e-90)])):
         assert "nan" not in region.svg
         assert "inf" not in region.svg
+
+
+def test_parts_without_points_are_left_out():
+    triangle = Region([(0, 0), (1, 0), (1, 1)])
+    assert Region.of("MULTIPOLYGON(EMPTY, ((0 0, 1 0, 1 1)), empty)") == triangle
+    assert Region.of({"type": "MultiPolygon", "coordinates": [[], [[(0, 0), (1, 0), (1, 1)]]]}) == triangle
+    assert Line("MULTILINESTRING(EMPTY, (0 0, 1 1))") == Line([(0, 0), (1, 1)])

@@ -202,7 +202,7 @@ FAULTS = {
     "WKT trailing": ("POLYGON((0 0, 1 0, 1 1)) x", "POLYGON"),
     "WKT line": ("LINESTRING(0 0, 1 1)", "a region is a polygon, not a LineString"),
     "WKT point": ("POINT(0 0)", "a region is a polygon, not a Point"),
-    "WKT SRID": ("SRID=4326;POLYGON((0 0, 1 0, 1 1))", "not well-known text"),
+    "WKT SRID": ("SRID=4326;POLYGON((0 0, 1 0, 1 1))", "leave out SRID"),
     "not WKT": ("a square", "not well-known text"),
     "no text": ("", "not well-known text"),
     "box": ("BOX(0 0, 0 1)", "x1 < x2"),
