@@ -111,8 +111,8 @@ def strips_of(xy: Floats) -> tuple[Floats, Floats]:
 @inline_kernel
 def _furthest(x: float, node: Floats, side: int) -> float:
     """How far the corners of a node's boxes are from x, or y by side."""
-    first = max(abs(node[side] - x), abs(node[side + 2] - x))
-    return max(first, max(abs(node[side + 4] - x), abs(node[side + 6] - x)))
+    far = max(abs(node[side] - x), abs(node[side + 2] - x))
+    return float(max(far, max(abs(node[side + 4] - x), abs(node[side + 6] - x))))
 
 
 @inline_kernel

@@ -30,6 +30,7 @@ _SKELETONS = {
     "MultiLineString": re.compile(r"\((r|EMPTY)(,(r|EMPTY))*\)"),
     "MultiPolygon": re.compile(r"\((\(r(,r)*\)|EMPTY)(,(\(r(,r)*\)|EMPTY))*\)"),
 }
+_NOTHING = re.compile(r"\(\s*EMPTY\s*(,\s*EMPTY\s*)*\)", re.IGNORECASE)
 _PARTS = re.compile(r"\(r(?:,r)*\)")
 _SHOWN = 40
 
@@ -67,6 +68,8 @@ def parse_wkt(text: str) -> Geometry:
         if len(points) != 2:
             raise InvalidValue(f"BOX has {len(points)} corners, not two: BOX(x1 y1, x2 y2)")
         return Geometry(kind, points)
+    if kind != "Polygon" and _NOTHING.fullmatch(rest):
+        return Geometry(kind, [])
     # Innermost groups are rings. What is left when each is replaced by a letter shows the nesting.
     rings = [_positions(ring, word) for ring in _GROUP.findall(rest)]
     skeleton = re.sub(r"\s+", "", _GROUP.sub("r", rest)).replace("empty", "EMPTY")
