@@ -64,7 +64,10 @@ coverage: setup java
 soak: setup
 	$(BIN)/python -m tests.soak --workers $(WORKERS) $(ARGS)
 
-test: check interpreters pytest
+# What needs one core runs beside what waits, then the tests.
+test: setup
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target check interpreters
+	@$(MAKE) --no-print-directory pytest
 
 format: setup
 	$(BIN)/ruff check --fix-only .

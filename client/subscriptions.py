@@ -85,42 +85,43 @@ class AsyncKept(Generic[_K]):
 class _Subscribed:
     """What both kinds of subscriptions tell of themselves."""
 
-    _state: Any  # an Inbox: an attribute of one kind, a property of the other
+    _state: Any  # an attribute of one kind, a property of the other
+
+    @property
+    def _inbox(self) -> Inbox:
+        inbox: Inbox = self._state
+        return inbox
 
     @property
     def id(self) -> int:
         """The subscription's number in its session."""
-        inbox: Inbox = self._state
-        return inbox.id
+        return self._inbox.id
 
     @property
     def known(self) -> bool:
         """Whether the broker's index had the name that was attached to. Another index may bring it, or take it away."""
-        inbox: Inbox = self._state
-        return inbox.known
+        return self._inbox.known
 
     @property
     def pending(self) -> int:
         """Notifications that have arrived and were not taken."""
-        inbox: Inbox = self._state
-        return len(inbox.buffer)
+        return len(self._inbox.buffer)
 
     @property
     def dropped(self) -> int:
         """Notifications that the broker dropped because this subscriber was too slow."""
-        inbox: Inbox = self._state
-        return inbox.dropped
+        return self._inbox.dropped
 
     @property
     def interruptions(self) -> int:
         """How often the subscription was restored on a new connection; what was published in between is missing."""
-        inbox: Inbox = self._state
-        return inbox.interruptions
+        return self._inbox.interruptions
 
     def _ended(self) -> ContradaError:
         """Why `get` will return nothing more."""
-        inbox: Inbox = self._state
-        return inbox.error or Disconnected("the subscription is closed, and everything it received has been taken")
+        return self._inbox.error or Disconnected(
+            "the subscription is closed, and everything it received has been taken"
+        )
 
 
 class Subscription(_Subscribed, Kept[Inbox]):

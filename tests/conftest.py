@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 # A shell that starts the suite in the background has it ignore Ctrl-C, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# JVMs of a few seconds: compiling thoroughly, and collecting garbage by several threads, takes longer than it saves.
+_SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+os.environ.setdefault("SPARK_SUBMIT_OPTS", f"{_SHORT_LIVED} -Dspark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1")
+os.environ.setdefault("SPARK_DAEMON_JAVA_OPTS", _SHORT_LIVED)
+
 # No wall-clock assertions: the first example may compile a kernel. CI draws the same examples every time; a longer
 # search is `HYPOTHESIS_PROFILE=thorough make pytest`.
 _quiet = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
@@ -30,15 +35,24 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say for `--dist loadgroup` what stays on one worker: a file's tests, and all that use the Spark session.
+    """Say for `--dist loadgroup` what stays on one worker: a file's tests, and those of one Spark session or cluster.
 
     Names of tests with addresses of objects in them are refused: no two workers have the same.
     """
     for item in items:
         if " at 0x" in item.nodeid:
             raise pytest.UsageError(f"{item.nodeid}: give the parameters ids that are the same in every process")
-        shares_session = "spark" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("spark" if shares_session else str(item.path)))
+        shared = {"spark", "cluster"}.intersection(getattr(item, "fixturenames", ()))
+        item.add_marker(pytest.mark.xdist_group(min(shared) if shared else str(item.path)))
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Spark cluster, started once."""
+    from tests.spark_jobs.cluster import spark_cluster
+
+    with spark_cluster(tmp_path_factory.mktemp("cluster")) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

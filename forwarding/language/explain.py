@@ -94,7 +94,7 @@ def _verdict(
     if constraint.at_point:
         return Verdict(constraint, held, f"the {_word(kind)} {'does' if held else 'does not'}")
     if wanted is Kind.REGION:
-        from contrada.spatial.relations.deciding import decided_by
+        from contrada.spatial.relations.compound.deciding import decided_by
         from contrada.spatial.relations.relate import relate
 
         shape, region = cast("Point | Line | Region", value), cast("Region", constraint.value)

@@ -23,7 +23,7 @@ from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region, ring_of
 from contrada.spatial.geometry.ring_arena import in_one_part, ring_boxes, ring_xy
 from contrada.spatial.geometry.rings import IN, ON, locate
-from contrada.spatial.relations.compound import relate_regions
+from contrada.spatial.relations.compound.relating import relate_regions
 from contrada.spatial.relations.exact import relate_rings
 from contrada.spatial.relations.mbr import POSSIBLE, POSSIBLE_OF_PARTS, relate_boxes
 from contrada.spatial.relations.rcc8 import COMPOSITION, covering_relations

@@ -44,7 +44,7 @@ from contrada.spatial.geometry.compound.rows import MARK, edge_count, edge_rows,
 from contrada.spatial.geometry.predicates import orient
 from contrada.spatial.geometry.ring_arena import in_one_part, ring_boxes, ring_xy
 from contrada.spatial.geometry.rings import IN, ON, RUN, locate, next_run
-from contrada.spatial.relations.compound import relate_regions
+from contrada.spatial.relations.compound.relating import relate_regions
 from contrada.spatial.relations.exact import relate_rings
 from contrada.spatial.relations.mbr import POSSIBLE, POSSIBLE_OF_PARTS, boxes_cross, relate_boxes
 from contrada.spatial.relations.relation import CONTAINS, DISJOINT, INSIDE, MEETS, OVERLAPS

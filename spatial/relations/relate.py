@@ -26,7 +26,7 @@ from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region, ring_of
 from contrada.spatial.geometry.rings import IN, ON, locate
-from contrada.spatial.relations.compound import relate_regions
+from contrada.spatial.relations.compound.relating import relate_regions
 from contrada.spatial.relations.discretization import EXACT, Discretization, Exact, Uniform
 from contrada.spatial.relations.exact import relate_rings
 from contrada.spatial.relations.relation import CONVERSE_CODE, DISJOINT, INSIDE, MEETS, RELATIONS, Relation

@@ -44,8 +44,8 @@ from contrada.spatial.geometry.compound.rows import (
 )
 from contrada.spatial.geometry.predicates import MIN_MAGNITUDE, orient
 from contrada.spatial.geometry.rings import IN, ON, OUT, RUN, next_run
-from contrada.spatial.relations.compound import relate_regions, relation_of_faces
-from contrada.spatial.relations.faces import BOTH, ONLY_A, ONLY_B, TOUCH
+from contrada.spatial.relations.compound.faces import BOTH, ONLY_A, ONLY_B, TOUCH
+from contrada.spatial.relations.compound.relating import relate_regions, relation_of_faces
 from contrada.spatial.relations.mbr import boxes_cross, relate_boxes
 from contrada.spatial.relations.relation import (
     CONTAINS,

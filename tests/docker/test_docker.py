@@ -19,7 +19,6 @@ import yaml
 from contrada.client.cli import main as cli
 from contrada.client.cli.local import broker_process
 from contrada.forwarding.recording.reader import Accepted, Recording, Stopped
-from tests.spark_jobs.cluster import spark_cluster
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docker"
@@ -146,7 +145,7 @@ def test_prometheus_scrapes_every_broker() -> None:
     assert set(job["static_configs"][0]["targets"]) == {f"{name}:9464" for name in brokers}
 
 
-def test_the_same_commands_as_processes(tmp_path: Path) -> None:
+def test_the_same_commands_as_processes(cluster: str, tmp_path: Path) -> None:
     """Three brokers, a subscriber at one end, storms at the other, the health check, a replay without a surprise."""
     urls: dict[str, str] = {}
     with ExitStack() as running:
@@ -170,9 +169,7 @@ def test_the_same_commands_as_processes(tmp_path: Path) -> None:
     south, north = Recording(tmp_path / "south"), Recording(tmp_path / "north")
     assert {record.broker for record in north if isinstance(record, Accepted)} == {"south"}
     assert all(isinstance(list(recording)[-1], Stopped) for recording in (south, north))
-    (tmp_path / "cluster").mkdir()
-    with spark_cluster(tmp_path / "cluster") as urls["spark"]:
-        told = json.loads(contrada([*here("replay", tmp_path, urls), "--json", "--quiet"]).stdout)
+    told = json.loads(contrada([*here("replay", tmp_path, {**urls, "spark": cluster}), "--json", "--quiet"]).stdout)
     assert told["deliveries"] > 0
     assert (told["compare"]["missing"], told["compare"]["extra"], told["problems"]) == (0, 0, [])
 

@@ -8,25 +8,15 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from contrada.errors import InvalidValue
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.common.session import check_brought
-from tests.spark_jobs.cluster import spark_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PROGRAM = Path(__file__).with_name("cluster_program.py")
-
-
-@pytest.fixture(scope="module")
-def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with spark_cluster(tmp_path_factory.mktemp("cluster")) as url:
-        yield url
 
 
 def run(home: Path, master: str, *arguments: object) -> dict[str, Any]:
@@ -45,7 +35,7 @@ def run(home: Path, master: str, *arguments: object) -> dict[str, Any]:
     return told
 
 
-def test_build_replay_and_compare_with_executors_killed(master: str, tmp_path: Path) -> None:
+def test_build_replay_and_compare_with_executors_killed(cluster: str, tmp_path: Path) -> None:
     rows = [{"id": f"s{n}", "interface": f"I{n % 7}", "filter": f"price > {n} and kind = {n % 5}"} for n in range(400)]
     events = [
         {"id": f"e{n}", "time": "2026-11-16T12:00:00Z", "attributes": {"price": n, "kind": n % 5}} for n in range(300)
@@ -58,7 +48,7 @@ def test_build_replay_and_compare_with_executors_killed(master: str, tmp_path: P
     wheel = tmp_path / "contrada.whl"
     with zipfile.ZipFile(wheel, "w") as file:
         file.writestr("brought.py", "here = True\n")
-    told = run(tmp_path, master, wheel)
+    told = run(tmp_path, cluster, wheel)
     assert told["brought"] is True
     build_index(tmp_path / "in", tmp_path / "alone")
     segments = sorted(each.name for each in (tmp_path / "alone").glob("segment-*"))

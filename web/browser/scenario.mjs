@@ -8,11 +8,12 @@ import path from 'node:path';
 import { chromium } from 'playwright-core';
 
 const [url, executablePath, out, ...wanted] = process.argv.slice(2);
+const kept = Boolean(process.env.CONTRADA_SCREENSHOTS); // pictures to be looked at: else half the pixels, and no time for tracks to grow
 const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', '--use-angle=swiftshader', '--enable-unsafe-swiftshader', '--ignore-gpu-blocklist'] });
 
 /** A page, and all that it asked for and complained of. */
 async function open(options = {}, token = '') {
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, deviceScaleFactor: kept ? 1 : 0.5, ...options });
   const page = await context.newPage();
   page.setDefaultTimeout(60000);
   const seen = { requests: [], faults: [] };
@@ -80,7 +81,7 @@ const scenarios = {
     assert.match(await page.locator('#overlay').textContent(), /this one/);
     await page.click('#tab-live');
     await page.click('#fit');
-    await page.waitForTimeout(6000); // tracks and storms to look at
+    if (kept) await page.waitForTimeout(6000); // tracks and storms to look at
     await shot(page, 'live-map');
     await checkManners(opened);
   },
@@ -156,7 +157,7 @@ const scenarios = {
     await alive(page);
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark');
     assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'no sideways scrolling on a phone');
-    await page.waitForTimeout(3000);
+    if (kept) await page.waitForTimeout(3000);
     await shot(page, 'phone-dark');
     await page.click('#theme');
     assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'light');

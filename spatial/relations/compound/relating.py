@@ -42,6 +42,8 @@ from contrada.spatial.geometry.compound.rows import (
 )
 from contrada.spatial.geometry.rings import IN, ON
 from contrada.spatial.relations import relation as codes
+from contrada.spatial.relations.compound.faces import ALL_FACES, BOTH, ONLY_A, ONLY_B, TOUCH, sweep_faces
+from contrada.spatial.relations.compound.rays import faces_around
 from contrada.spatial.relations.contacts import (
     A_IN_B,
     A_OUT_OF_B,
@@ -53,8 +55,6 @@ from contrada.spatial.relations.contacts import (
     proves_overlap,
 )
 from contrada.spatial.relations.exact import WORK_PER_EDGE, contacts_between, relate_rings, same_rows
-from contrada.spatial.relations.faces import ALL_FACES, BOTH, ONLY_A, ONLY_B, TOUCH, sweep_faces
-from contrada.spatial.relations.rays import faces_around
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:

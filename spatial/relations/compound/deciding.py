@@ -1,6 +1,6 @@
 """Which parts and holes of regions made their relation what it is: for people to read.
 
-A relation is of the whole regions (`compound`). What people ask is where: in which hole the point lies, which part
+A relation is of the whole regions (`relating`). What people ask is where: in which hole the point lies, which part
 sticks out. Each part is related by itself; of many, the first few are named.
 """
 

@@ -8,7 +8,7 @@ the edge below it tells whether it runs inside or outside of the other region, u
 it.
 
 A stretch of a boundary between contacts and vertices has a left end, and is seen there. So every stretch is seen, which
-decides (`compound`). Proper crossings are looked for among the edges next to the position, and the first of all is
+decides (`relating`). Proper crossings are looked for among the edges next to the position, and the first of all is
 found, as in `red_blue`.
 """
 

@@ -15,8 +15,8 @@ import numpy as np
 from contrada.spatial.geometry.compound.rows import next_ring, ring_boxes_at, ring_count, ring_xy_at
 from contrada.spatial.geometry.predicates import orient
 from contrada.spatial.geometry.rings import RUN, next_run
+from contrada.spatial.relations.compound.faces import BOTH, ONLY_A, ONLY_B, TOUCH
 from contrada.spatial.relations.contacts import same_direction
-from contrada.spatial.relations.faces import BOTH, ONLY_A, ONLY_B, TOUCH
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:

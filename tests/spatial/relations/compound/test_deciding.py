@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from contrada import Box, ForwardingTable, Point, Region, relate
-from contrada.spatial.relations.deciding import decided_by
+from contrada.spatial.relations.compound.deciding import decided_by
 from tests import strategies
 
 LAKE = Region([(0, 0), (9, 0), (9, 9), (0, 9)], holes=[[(1, 1), (2, 1), (2, 2)], [(3, 3), (6, 3), (6, 6), (3, 6)]])

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from contrada import Box, Point, Region, Relation, relate, relate_many
 from contrada.spatial.geometry.region import ring_of
-from contrada.spatial.relations.compound import relation_of_faces
-from contrada.spatial.relations.faces import sweep_faces
+from contrada.spatial.relations.compound.faces import sweep_faces
+from contrada.spatial.relations.compound.relating import relation_of_faces
 from contrada.spatial.relations.relation import RELATIONS
 from tests import strategies
 from tests.naive import faces as naive
