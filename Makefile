@@ -15,7 +15,8 @@ BIN    := $(VENV)/bin
 RUNS   := $(VENV)/.runs
 STAMP  := $(VENV)/.installed
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt
-WORKERS ?= 2
+# On two cores: tests of processes wait for a third of their time.
+WORKERS ?= 3
 # Containers often forbid bytecode. Without it every process of the tests compiles everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -56,10 +57,10 @@ java: setup
 	@$(BIN)/python -c 'import sys; from contrada.spark_jobs.common.session import java_problem; sys.exit(java_problem())'
 
 pytest: setup java
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --durations=15
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --durations=15
 
 coverage: setup java
-	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --cov --cov-report=term:skip-covered
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder --cov --cov-report=term:skip-covered
 
 soak: setup
 	$(BIN)/python -m tests.soak --workers $(WORKERS) $(ARGS)

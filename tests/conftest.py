@@ -34,16 +34,28 @@ settings.register_profile("thorough", max_examples=5_000, **_quiet)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
+_LONGEST = ("cluster", "tests/client/gateway/test_live_map.py", "spark", "tests/client/cli/test_processes.py")
+"""Groups that begin first, so that no worker is left with one of them when the others are done."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say for `--dist loadgroup` what stays on one worker: a file's tests, and those of one Spark session or cluster.
 
-    Names of tests with addresses of objects in them are refused: no two workers have the same.
+    Groups are put in order, which `--no-loadscope-reorder` leaves alone: the longest, then those of most tests. Names
+    of tests with addresses of objects in them are refused: no two workers have the same.
     """
+    groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         if " at 0x" in item.nodeid:
             raise pytest.UsageError(f"{item.nodeid}: give the parameters ids that are the same in every process")
         shared = {"spark", "cluster"}.intersection(getattr(item, "fixturenames", ()))
-        item.add_marker(pytest.mark.xdist_group(min(shared) if shared else str(item.path)))
+        group = min(shared) if shared else item.nodeid.split("::")[0]
+        item.add_marker(pytest.mark.xdist_group(group))
+        groups.setdefault(group, []).append(item)
+    order = sorted(
+        groups, key=lambda group: (_LONGEST.index(group) if group in _LONGEST else len(_LONGEST), -len(groups[group]))
+    )
+    items[:] = [item for group in order for item in groups[group]]
 
 
 @pytest.fixture(scope="session")
