@@ -108,6 +108,7 @@ def load_table(path: str | os.PathLike[str], roads: RoadNetwork | None, verify: 
             state.types[kind] = make_type(kind, state.settings)
             state.types[kind].restore(within(f"type.{kind}", arrays))
         guard_table(state.memory, state.names.objects, state.interfaces.objects, state.types)
+        state.memory.posted.restore(state.memory.index, state.types)
     except (KeyError, TypeError, ValueError, msgpack.UnpackException, CorruptFile) as error:
         raise CorruptFile(f"{path}: not a whole forwarding table: {error}") from error
     return state

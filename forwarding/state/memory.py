@@ -13,6 +13,7 @@ from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.kernels.memory.layout import Index
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME
 from contrada.forwarding.state.growable import GrowableArray
+from contrada.forwarding.state.posted import PostedOperands
 from contrada.forwarding.types.shares import Sampler
 from contrada.forwarding.types.trying import Trying
 
@@ -112,6 +113,7 @@ class Memory:
         self.suspects = Suspects()
         self.matched = MatchedShare()
         self.trying = Trying()
+        self.posted = PostedOperands()
         self.late = Sampler(256)  # of filters decided late
         # What earlier calls of `reserve` made room for and changes have not taken since.
         self._rows_left = self._filters_left = self._text_left = 0

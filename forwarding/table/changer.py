@@ -363,17 +363,20 @@ class Changer:
         count = int(self._memory.state[layout.S_EVENTS])
         if self._waiting is not None and (self._memory.events[:count, 0] == layout.EVENT_POSTED).all():
             for kind in np.unique(self._memory.events[:count, 1] & 255).tolist():
-                mine = self._memory.events[:count, 1] & 255 == kind
-                self._waiting.setdefault(kind, {}).update(dict.fromkeys(self._memory.events[:count, 2][mine].tolist()))
+                mine = self._memory.events[:count, 2][self._memory.events[:count, 1] & 255 == kind]
+                self._memory.posted.note(kind, mine & _LOW_HALF, mine >> 32)
+                self._waiting.setdefault(kind, {}).update(dict.fromkeys((mine & _LOW_HALF).tolist()))
             return
         for what, tag, value in self._memory.events[:count].tolist():
             if what == layout.EVENT_NAME_FREE:
                 self._names.release(tag)
             elif what == layout.EVENT_POSTED:
+                handle = value & _LOW_HALF
+                self._memory.posted.note(tag & 255, as_ints([handle]), as_ints([value >> 32]))
                 if self._waiting is None:
-                    self._types[tag & 255].post(value)
+                    self._types[tag & 255].post(handle)
                 else:
-                    self._waiting.setdefault(tag & 255, {})[value] = None
+                    self._waiting.setdefault(tag & 255, {})[handle] = None
             elif what == layout.EVENT_UNPOSTED:
                 if self._waiting is None or value not in self._waiting.get(tag & 255, ()):
                     self._types[tag & 255].unpost(value)

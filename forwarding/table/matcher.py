@@ -164,7 +164,7 @@ def _late(scratch: Scratch, values: Values, types: Types, memory: Memory, by_fil
 
 
 def _search(batch: Batch, values: Values, types: Types, given: Given, memory: Memory) -> tuple[Ints, Ints]:
-    """The posted handles that each plugged-in value hits; none of what is decided already."""
+    """The operands that each plugged-in value hits; none of what is decided already."""
     found: list[Ints | None] = [None] * len(values.values)
     done = given.of_values(batch) if given.done.any() else None
     for kind, plugged in types.items():
@@ -177,7 +177,16 @@ def _search(batch: Batch, values: Values, types: Types, given: Given, memory: Me
             memory.trying.note_search(plugged.decided - before, len(mine))
     ends = np.cumsum([0 if each is None else len(each) for each in found])
     some = [each for each in found if each is not None]
-    return np.concatenate(some) if some else _NO_HITS, ends
+    if not some:
+        return _NO_HITS, ends
+    handles = np.concatenate(some)
+    if len(types) == 1:
+        return memory.posted.find(next(iter(types)), handles), ends
+    operands = np.zeros_like(handles)
+    kinds = np.repeat([_type_of(kind) for kind in values.kinds], np.diff(ends, prepend=0))
+    for kind in types:
+        operands[kinds == kind] = memory.posted.find(kind, handles[kinds == kind])
+    return operands, ends
 
 
 def _decide(pairs: Ints, values: Values, types: Types) -> np.ndarray[Any, np.dtype[np.bool_]]:

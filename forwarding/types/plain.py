@@ -106,12 +106,12 @@ class PlainType:
             mine = flags >> NAME_BITS == name
             posted = flags[mine] & POSTED != 0
             traffic = self._traffic_of(name)
-            shares[mine] = traffic.corrected(handles[mine], shares[mine], posted) * self._work(handles[mine], traffic)
+            shares[mine] = traffic.corrected(handles[mine], shares[mine], posted) + self._work(handles[mine], traffic)
         return shares
 
     def _work(self, handles: Ints, traffic: Traffic) -> Floats:
-        """How much dearer than another constraint each is to decide for a value that may satisfy it."""
-        return np.ones(len(handles))
+        """What a search spends on each constraint for a value, whether or not it satisfies it, beside what it finds."""
+        return np.zeros(len(handles))
 
     def _guesses(self, handles: Ints) -> Floats:
         """Shares judged by the constraints alone; 0 where nothing can be said."""

@@ -28,7 +28,17 @@ from contrada.spatial.relations.exact import relate_rings
 from contrada.spatial.relations.mbr import POSSIBLE, POSSIBLE_OF_PARTS, relate_boxes
 from contrada.spatial.relations.rcc8 import COMPOSITION, covering_relations
 from contrada.spatial.relations.relate import EXACT, Uniform, pack
-from contrada.spatial.relations.relation import ALL, DISJOINT, INSIDE, INTERSECTS, MEETS
+from contrada.spatial.relations.relation import (
+    ALL,
+    CONTAINS,
+    COVERED_BY,
+    COVERS,
+    DISJOINT,
+    EQUALS,
+    INSIDE,
+    MEETS,
+    OVERLAPS,
+)
 from contrada.spatial.relations.uniform import relate_uniform
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes
@@ -52,6 +62,11 @@ _EDGES = 1
 _MASK = 2
 _SHAPES = {"heap": (np.int64, ()), "rows": (np.int64, (3,)), "rings": (np.int64, ())}
 _MEMO = 1024  # pairs remembered: filters that share a region ask about it one after another
+
+_BY_CHANCE: Final = 1 / 64  # how much rarer boundaries that touch are than the relation without that
+_IN: Final = 1 << INSIDE | 1 << COVERED_BY
+_AROUND: Final = 1 << CONTAINS | 1 << COVERS
+_SIDE_BY_SIDE: Final = ALL & ~(_IN | _AROUND | 1 << EQUALS)
 
 _NO_RINGS: Final = pack(())
 
@@ -233,10 +248,13 @@ class RegionType(PlainType):
             traffic.meet(value.bounds, found, len(ring_of(value)[0]) - 1)
 
     def _work(self, handles: Ints, traffic: Traffic) -> Floats:
-        """A search relates all that touches, whatever else a filter asks: the edges of one with those of the other."""
+        """A search relates the edges of one with those of the other, for all whose relation the MBRs leave open."""
         edges: Floats = self._rows.array[handles, _EDGES].astype(np.float64)
-        work: Floats = 1.0 + (edges - 4.0) / 16.0 + edges * (traffic.value()[2] / 64.0)
-        return work
+        masks, boxes = self._rows.array[handles, _MASK], self.boxes(handles)
+        related = (masks & _IN != 0) * traffic.within(boxes)
+        related += (masks & _AROUND != 0) * traffic.within(boxes, around=True)
+        related = np.where(masks & _SIDE_BY_SIDE != 0, traffic.touching(boxes), related)
+        return related * ((edges - 4.0) / 16.0 + edges * (traffic.value()[2] / 64.0))
 
     def boxes(self, handles: Ints) -> Floats:
         """The MBRs of the regions."""
@@ -245,7 +263,7 @@ class RegionType(PlainType):
         return boxes
 
     def _guesses(self, handles: Ints) -> Floats:
-        """What touches a region touches the box around it, mostly; what is apart from it does not."""
+        """What touches a region touches the box around it, mostly; what is apart from it does not; and so on."""
         boxes, names = self.boxes(handles), self._records.flags[handles] >> NAME_BITS
         masks = self._rows.array[handles, _MASK]
         shares = np.empty(len(handles))
@@ -254,8 +272,19 @@ class RegionType(PlainType):
             traffic = self._traffic_of(name)
             traffic.ask(boxes[mine], self._rows.array[handles[mine], _EDGES])
             touching = traffic.touching(boxes[mine])
+            within, around = traffic.within(boxes[mine]), traffic.within(boxes[mine], around=True)
+            wanted = np.zeros(len(touching))
+            for relation, share in (
+                (OVERLAPS, np.maximum(touching - within - around, 0.0)),
+                (INSIDE, within),
+                (CONTAINS, around),
+                (COVERED_BY, within * _BY_CHANCE),
+                (COVERS, around * _BY_CHANCE),
+                (MEETS, touching * _BY_CHANCE),
+            ):
+                wanted += (masks[mine] >> relation & 1) * share
             apart = masks[mine] >> DISJOINT & 1
-            shares[mine] = (masks[mine] & INTERSECTS != 0) * touching + apart * (1.0 - touching)
+            shares[mine] = np.minimum(wanted, touching) + apart * (1.0 - touching)
         return shares
 
     def covers(self, first: int, second: int, budget: CoveringBudget) -> bool:

@@ -99,6 +99,14 @@ class Traffic:
         along = _part(boxes[:, 3] - boxes[:, 1] + height, y2 - y1 + height)
         return across * along
 
+    def within(self, boxes: Floats, *, around: bool = False) -> Floats:
+        """The share of values expected to lie within each box, or around it, as `touching` says; some are larger."""
+        x1, y1, x2, y2 = self.universe
+        width, height, _ = self.value()
+        across = _part(_beyond(boxes[:, 2] - boxes[:, 0], width, around), x2 - x1 + width)
+        along = _part(_beyond(boxes[:, 3] - boxes[:, 1], height, around), y2 - y1 + height)
+        return across * along
+
     def meet(self, box: Box, found: Iterable[int], edges: int = 0) -> None:
         """Learn from a value: the box around it, the handles that a search for it found, how many edges it has."""
         x1, y1, x2, y2 = box
@@ -158,6 +166,19 @@ class Traffic:
         others = guesses * ((_ENOUGH + self._held) / (_ENOUGH + self._expected))
         known = np.maximum(hits, guesses * counted) >= _ENOUGH
         return np.minimum(np.where(posted, np.where(known, seen, guesses), others), 1.0)
+
+
+def _beyond(sides: Floats, extent: float, around: bool) -> Floats:
+    """By how much each side is longer than those of values, on average, or with `around` shorter; at least 0.
+
+    Values are of any size up to twice the extent that they have on average.
+    """
+    if extent <= 0.0:
+        return np.zeros(len(sides)) if around else sides
+    least = np.minimum(sides, 2.0 * extent)
+    if around:
+        return (2.0 * extent - least) ** 2 / (4.0 * extent)
+    return least**2 / (4.0 * extent) + (sides - least)
 
 
 def _part(part: Floats, whole: float) -> Floats:

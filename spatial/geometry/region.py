@@ -85,8 +85,17 @@ class Region:
             return
         self._take_in([[shape, *holes]] if geometry is None else rings_by_part(geometry))
 
+    @classmethod
+    def through(cls, numbers: list[float]) -> Region:
+        """Make a region of a ring given as x, y, x, y, …: what the constructor does of pairs, sooner."""
+        region = object.__new__(Region)
+        region._take_in_points(np.array(numbers).reshape(-1, 2))
+        return region
+
     def _take_in_ring(self, ring: object) -> None:
-        points = positions(ring)
+        self._take_in_points(positions(ring))
+
+    def _take_in_points(self, points: Floats) -> None:
         if len(points) > MAX_VERTICES:
             _check_count(_vertex_count(points))
         fault, i, i2, j, j2, xy, boxes = canonical_ring(points)
@@ -329,9 +338,14 @@ def ring_of(region: Region) -> tuple[Floats, Floats]:
 
 
 class Box(Region):
-    """An axis-parallel rectangle, x1 < x2 and y1 < y2: a region like any other, equal to the polygon of its corners."""
+    """An axis-parallel rectangle, x1 < x2 and y1 < y2: a region like any other, equal to the polygon of its corners.
 
-    __slots__ = ()
+    It is kept as its corners; the arrays of a region are made when somebody first asks for them.
+    """
+
+    __slots__ = ("_corners",)
+
+    _corners: tuple[float, float, float, float]
 
     def __init__(self, x1: float, y1: float, x2: float, y2: float) -> None:
         x1, y1, x2, y2 = coordinate(x1, "x1"), coordinate(y1, "y1"), coordinate(x2, "x2"), coordinate(y2, "y2")
@@ -341,11 +355,24 @@ class Box(Region):
         self._span(x1, y1, x2, y2)
 
     def _span(self, x1: float, y1: float, x2: float, y2: float) -> None:
+        object.__setattr__(self, "_corners", (x1, y1, x2, y2))
+        object.__setattr__(self, "_hash", None)
+
+    def __getattr__(self, name: str) -> Any:
+        """The arrays, which are not there yet: Python asks here for what it does not find otherwise."""
+        if name not in ("_xy", "_boxes"):
+            raise AttributeError(f"a {type(self).__name__} has no {name}")
+        x1, y1, x2, y2 = self._corners
         # Counter-clockwise from the smallest corner: canonical as it stands. Four edges have one run box, the MBR.
-        self._adopt(
-            np.array((x1, y1, x2, y1, x2, y2, x1, y2, x1, y1)).reshape(5, 2),  # half the time that nested lists take
-            np.array((x1, y1, x2, y2)).reshape(1, 4),
-        )
+        object.__setattr__(self, "_boxes", np.array(self._corners).reshape(1, 4))
+        ring = np.array((x1, y1, x2, y1, x2, y2, x1, y2, x1, y1)).reshape(5, 2)  # half the time of nested lists
+        object.__setattr__(self, "_xy", ring)
+        return object.__getattribute__(self, name)
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """The corners: (x1, y1, x2, y2)."""
+        return self._corners
 
     @classmethod
     def trusted_corners(cls, x1: float, y1: float, x2: float, y2: float) -> Box:

@@ -53,7 +53,6 @@ from contrada.forwarding.kernels.match.verifying import (
     Scratch,
     examine,
     finish,
-    plug_of,
     search_substrings,
 )
 from contrada.forwarding.kernels.memory.bits import COUNTED, INTERFACE
@@ -362,12 +361,10 @@ def _hit_operands(index: Index, message: Message, scratch: Scratch, a: int, hits
     elif kind >= POINT:
         value = row[A_VALUE]
         for i in range(hit_ends[value - 1] if value > 0 else 0, hit_ends[value]):
-            found = find_scalar(index, name << 8 | plug_of(kind), hits[i], 0)
-            if found != 0:
-                if count == room.shape[0]:
-                    return -1
-                room[count] = found
-                count += 1
+            if count == room.shape[0]:
+                return -1
+            room[count] = hits[i]
+            count += 1
     return count
 
 
@@ -484,7 +481,7 @@ def match_batch(
 ) -> int:
     """Match notifications from `first` on; `ends[n]` is set to where notification n's answers end in `found`.
 
-    `hits[hit_ends[v - 1] : hit_ends[v]]` are the handles that plugged-in value v hits; `given`, with ends likewise for
+    `hits[hit_ends[v - 1] : hit_ends[v]]` are the operands that plugged-in value v hits; `given`, with ends likewise for
     each notification if there are any, are interfaces that are known to match. Returns the notification to go on with
     when an output is full, the number of notifications when all are done.
     """

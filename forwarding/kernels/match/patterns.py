@@ -135,7 +135,11 @@ def _count_posted(index: Index, operand: int, events: Ints, change: int) -> None
     elif kind == PATTERN_SUFFIX:
         _count_bit(index, field, N_TRIES, POSTED_SUFFIXES, change)
     elif PLUGGED <= kind < KINDS:
-        say(index, events, EVENT_POSTED if change > 0 else EVENT_UNPOSTED, tag, index.operands[operand, O_KEY])
+        handle = index.operands[operand, O_KEY]
+        if change > 0:
+            say(index, events, EVENT_POSTED, tag, operand << 32 | handle)
+        else:
+            say(index, events, EVENT_UNPOSTED, tag, handle)
 
 
 @bare_kernel

@@ -188,5 +188,5 @@ STATE_SIZE: Final = 64
 # Events tell the Python side what a change did to names and to plugged-in types.
 EVENT_NAME_FREE: Final = 1  # name
 EVENT_HANDLE_FREE: Final = 2  # tag, handle: no constraint holds it any more
-EVENT_POSTED: Final = 3  # tag, handle: searches must find it
+EVENT_POSTED: Final = 3  # tag, operand << 32 | handle: searches must find it
 EVENT_UNPOSTED: Final = 4

@@ -253,3 +253,28 @@ def test_what_a_search_finds_is_refused_by_its_kind_unseen() -> None:
     counted = table._memory.counted
     assert COUNT // 50 <= counted[C_VERIFIED] <= COUNT // 4
     assert counted[C_VERIFIED] + counted[C_REFUSED] == COUNT
+
+
+
+def test_filters_are_posted_under_the_rarer_relation() -> None:
+    """Of two large regions each: hardly a value equals one, lies in it or has it inside, and most overlap it."""
+    rng = np.random.default_rng(3)
+
+    def large() -> Box:
+        x, y = (rng.random(2) * 400).tolist()
+        width, height = (400 + rng.random(2) * 200).tolist()
+        return Box(x, y, x + width, y + height)
+
+    table = ForwardingTable[int](matching="selective")
+    rare = ("equals", "inside", "contains")
+    table.add_many(
+        (i, Filter([Constraint("area", "overlaps", large()), Constraint("area", rare[i % 3], large())]))
+        for i in range(300)
+    )
+    index = table._memory.index
+    words = [int(index.words[index.filters[row, layout.F_CODE]]) >> 4 for row in range(1, 301)]
+    handles = index.operands[words, layout.O_KEY]
+    operators = [table._types[layout.REGION].constraint(handle, "area").op for handle in handles.tolist()]
+    assert operators.count(Operator.OVERLAPS) < 30
+    query = {"area": large()}
+    assert table.match(query) == {i for i in range(300) if table.filter(i + 1).matches(query)}

@@ -480,3 +480,20 @@ def test_parts_of_a_partition_are_accepted():
 def test_what_has_no_order_or_is_masked_is_no_ring(unordered):
     with pytest.raises(InvalidRegion):
         Region(unordered)
+
+
+def test_a_box_has_its_arrays_when_they_are_asked_for() -> None:
+    box = Box(0, 1, 4, 3)
+    assert box.bounds == (0, 1, 4, 3)
+    assert hash(box) == hash(Region([(4, 3), (0, 3), (0, 1), (4, 1)]))
+    assert box.coords.tolist() == [[0, 1], [4, 1], [4, 3], [0, 3]]
+    assert Box(0, 1, 4, 3).ring[1].tolist() == [[0, 1, 4, 3]]
+    assert pickle.loads(pickle.dumps(Box(0, 1, 4, 3))) == box
+    with pytest.raises(AttributeError, match="a Box has no shell"):
+        box.shell  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_ring_of_plain_numbers_is_judged_as_any_other() -> None:
+    assert Region.through([0.0, 0.0, 4.0, 0.0, 4.0, 3.0]) == Region([(0, 0), (4, 0), (4, 3)])
+    with pytest.raises(InvalidRegion, match="crosses"):
+        Region.through([0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0])
