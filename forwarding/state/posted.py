@@ -40,9 +40,13 @@ class PostedOperands:
             self._by_kind[kind] = known = more
         known[handles] = operands
 
+    def of(self, kind: int) -> Ints:
+        """By handle, the operands of one kind."""
+        return self._by_kind.get(kind, _NOTHING)
+
     def find(self, kind: int, handles: Ints) -> Ints:
         """The operand of each of the handles that a search has found."""
-        found: Ints = self._by_kind.get(kind, _NOTHING)[handles]
+        found: Ints = self.of(kind)[handles]
         return found
 
     def restore(self, index: Index, types: Mapping[int, PluggedType]) -> None:

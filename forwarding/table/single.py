@@ -153,9 +153,10 @@ class Single:
             if self._regions is not None:
                 place = self._random.randrange(len(points))
                 name, at = points[place]
-                found = self._hits[self._hit_ends[place - 1] if place else 0 : self._hit_ends[place]].tolist()
+                found = self._hits[self._hit_ends[place - 1] if place else 0 : self._hit_ends[place]]
+                handles = self._memory.index.operands[found, layout.O_KEY].tolist()
                 x, y = self._reading.floats[at : at + 2].view(np.float64).tolist()
-                self._regions.note_point(name, Point.unchecked(x, y), found)
+                self._regions.note_point(name, Point.unchecked(x, y), handles)
 
     # -- addresses ----------------------------------------------------------------------------------------
 
@@ -186,6 +187,7 @@ class Single:
         if room > len(self._hits):
             self._hits = np.empty(2 * room, np.int64)
             self._write(k.HITS, self._hits)
+        self._write(k.POSTED, self._memory.posted.of(layout.REGION))
         rings = regions.rings_of_points()
         if sum([each.moves for each in rings]) != self._ring_moves:
             self._ring_moves = sum([each.moves for each in rings])

@@ -5,7 +5,8 @@ notification, without Python in between. All that it reads and writes comes as o
 whose rows are numbered here; `forwarding/table/single.py` fills them in.
 
     rows of `where`    INDEX, SCRATCH, NAMES, READING: the arrays of these tuples, in their order
-                       BODY, HITS, HIT_ENDS, ENDS: the body, handles that points hit, and where those of each end
+                       BODY, HITS, HIT_ENDS, ENDS: the body, operands that points hit, and where those of each end
+                       POSTED: the operand of each handle (state/posted.py)
                        RINGS: heap, rows and marks of region constraints (types/region.py, types/records.py)
                        TREES: of the attributes that have one: name and 0, then the arrays of the CR-tree and its tally
                        and single numbers: HOW_MANY trees, the mark of constraints that are NOT_HERE but left to others,
@@ -81,7 +82,8 @@ BODY: Final = READING + len(Reading._fields)
 HITS: Final = BODY + 1
 HIT_ENDS: Final = HITS + 1
 ENDS: Final = HIT_ENDS + 1
-RINGS: Final = ENDS + 1
+POSTED: Final = ENDS + 1
+RINGS: Final = POSTED + 1
 HOW_MANY: Final = RINGS + 3
 NOT_HERE: Final = HOW_MANY + 1
 POINTS_LEFT: Final = NOT_HERE + 1
@@ -170,6 +172,9 @@ def _search_points(where: Ints, reading: Reading) -> int:
                 tally[TALLY_SIZE] += 1
                 decided += tally[EVALUATED] - before
         hit_ends[point] = count
+    operands = ints_at(where, POSTED)
+    for i in range(count):
+        hits[i] = operands[hits[i]]
     return decided
 
 

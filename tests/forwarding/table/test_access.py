@@ -255,7 +255,6 @@ def test_what_a_search_finds_is_refused_by_its_kind_unseen() -> None:
     assert counted[C_VERIFIED] + counted[C_REFUSED] == COUNT
 
 
-
 def test_filters_are_posted_under_the_rarer_relation() -> None:
     """Of two large regions each: hardly a value equals one, lies in it or has it inside, and most overlap it."""
     rng = np.random.default_rng(3)
