@@ -15,6 +15,7 @@ from contrada.broker.protocol.wire import (
     Full,
     Policy,
 )
+from contrada.client.notification import Draft, Notification
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -43,9 +44,14 @@ _FILTER_BYTES: Final = 4 << 20  # of one request: with its head it fits into a m
 
 
 def encode_notification(notification: Mapping[str, object], payload: object = None) -> bytes:
-    """Check a notification and encode it, with its payload; `InvalidValue` names the attribute at fault."""
+    """Check a notification and encode it, with its payload; `InvalidValue` names the attribute at fault.
+
+    One that was received has its payload with it, as a `Draft` has.
+    """
     from contrada.forwarding.codec.msgpack import encode_notification
 
+    if payload is None and isinstance(notification, (Notification, Draft)):
+        payload = notification.payload
     return encode_notification(notification, payload)
 
 

@@ -246,13 +246,18 @@ class Client(BaseClient):
         """List the durable subscriptions that are this client's (role admin: all), by name, behind a name."""
         return self._run(self._durable_query(DurableAction.LIST, after), timeout)
 
-    def durable_remove(self, name: str, timeout: float | None = None) -> dict[str, Any]:
-        """End a durable subscription, with everything that waits for it."""
-        return self._run(self._durable_query(DurableAction.REMOVE, name), timeout)
+    def durable_remove(self, name: str, *, unused: bool = False, timeout: float | None = None) -> dict[str, Any]:
+        """End a durable subscription, with everything that waits for it; with `unused`, only if nobody uses it."""
+        return self._run(self._durable_query(DurableAction.REMOVE, name, int(unused)), timeout)
 
     def durable_dead(self, name: str, behind: int = 0, timeout: float | None = None) -> dict[str, Any]:
         """Read the dead letters of a durable subscription, behind a position."""
         return self._run(self._durable_query(DurableAction.DEAD, name, behind), timeout)
+
+    def forget(self, key: str, timeout: float | None = None) -> bool:
+        """Let a key have no last value any more; whether it had one."""
+        document = self._run(self._durable_query(DurableAction.FORGET, key), timeout)
+        return bool(document["forgotten"])
 
     # ------------------------------------------------------------------ running operations
 

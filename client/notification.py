@@ -82,6 +82,16 @@ class Notification(Mapping[str, Any]):
         return Acknowledged()
 
 
+class Draft(dict[str, Any]):
+    """Attributes to be published with a payload: what `publish` and `publish_many` take like any mapping."""
+
+    __slots__ = ("payload",)
+
+    def __init__(self, attributes: Mapping[str, object], payload: object) -> None:
+        super().__init__(attributes)
+        self.payload = payload
+
+
 class Acknowledged:
     """What `ack` returns, so that it can be awaited: there is nothing to wait for."""
 

@@ -86,6 +86,7 @@ class _Subscribed:
     """What both kinds of subscriptions tell of themselves."""
 
     _state: Any  # an attribute of one kind, a property of the other
+    _client: Any
 
     @property
     def _inbox(self) -> Inbox:
@@ -101,6 +102,15 @@ class _Subscribed:
     def known(self) -> bool:
         """Whether the broker's index had the name that was attached to. Another index may bring it, or take it away."""
         return self._inbox.known
+
+    @property
+    def first(self) -> int:
+        """The number of the broker's next notification when it began; 1 of a durable one that was there before."""
+        return self._inbox.first
+
+    def is_last_value(self, notification: Notification) -> bool:
+        """Whether a notification was there before the subscription: the last value of a key (`publish(retain=…)`)."""
+        return notification.id.sequence < self._inbox.first and notification.id.broker == self._client.broker
 
     @property
     def pending(self) -> int:

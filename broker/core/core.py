@@ -179,7 +179,7 @@ class Core:
             Subscribe: Handler(subscriptions.subscribe, Order.MATCHED, Role.SUBSCRIBE, True),
             SubscribeDurable: Handler(self.durable.subscribe, Order.MATCHED, Role.SUBSCRIBE, True),
             Unsubscribe: Handler(self._unsubscribe),
-            DurableQuery: Handler(self.durable.query, Order.MATCHED, Role.SUBSCRIBE),
+            DurableQuery: Handler(self.durable.query, Order.MATCHED),
             Attach: Handler(index.attach, Order.MATCHED, Role.SUBSCRIBE, True),
             Advertise: Handler(self.advertisements.advertise, Order.OWN, Role.PUBLISH, True),
             Unadvertise: Handler(self.advertisements.unadvertise),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from contrada.broker.core.ports import EncodedFilter, Refusal
 from contrada.broker.core.receiver import Receiver
 from contrada.broker.protocol.messages import Ack, Acked, Attach, Subscribe, Unsubscribe
-from contrada.broker.protocol.wire import Code
+from contrada.broker.protocol.wire import FIRST_VERSION, Code
 from contrada.errors import ContradaError
 from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.filter import as_filters
@@ -138,7 +138,8 @@ class Subscriptions:
             yield from self._tell(subscription, filters)
             if self.greet is not None:
                 yield from self.greet(subscription, partial(self._finds, interface))
-        self._sessions.answer(session, Ack((Acked(message.request),)))
+        first = subscription.since if session.version >= FIRST_VERSION else 0
+        self._sessions.answer(session, Ack((Acked(message.request, first),)))
 
     def _finds(self, interface: int, bodies: Sequence[bytes]) -> list[bool]:
         """Which of some notifications an interface matches."""

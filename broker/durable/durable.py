@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from contrada.broker.core.ports import Refusal
 from contrada.broker.core.subscriptions import encoded_filters, read_filters
 from contrada.broker.durable.delivering import Delivering
-from contrada.broker.durable.greeting import Greeting, last_values
+from contrada.broker.durable.greeting import Greeting, forget_last_value, last_values
 from contrada.broker.durable.publishing import Publishing, code_of, owner_of
 from contrada.broker.durable.query import answer_query
 from contrada.broker.durable.replay import Replay, first_position
 from contrada.broker.durable.upkeep import Upkeep
 from contrada.broker.protocol.messages import Ack, Acked, Error, Reply
-from contrada.broker.protocol.wire import Code
+from contrada.broker.protocol.wire import FIRST_VERSION, Code, DurableAction, Role
 from contrada.broker.stored.recovery import recover
 from contrada.broker.stored.rows import Row
 from contrada.broker.stored.state import waiting_bytes
@@ -147,6 +147,11 @@ class Durable:
                 self.store.begin()
             self.delivering.deliver()
 
+    def write(self) -> None:
+        """Have everything that waits written, also what nobody waits for."""
+        if self.store is not None:
+            self.store.begin()
+
     def tick(self) -> None:
         """What is to be done from time to time."""
         if self.store is not None:
@@ -220,6 +225,8 @@ class Durable:
         made.left = self.store.wall()
         if message.since is not None:
             made.later = []
+        else:
+            made.first = self._delivery.sequence
         numbers = (made.number,)
         rows = [(Row.GIVEN, *each.id, each.publisher, each.body, numbers, "", "", "") for each in given]
         self.store.put([made.subscribed, *rows], partial(self._made, made, session, message, given))
@@ -260,7 +267,8 @@ class Durable:
     def _attach_all(self, made: DurableSubscription, session: Session, message: SubscribeDurable) -> None:
         """Deliver to who made it, then to those who asked for it meanwhile: the one that asked last has it."""
         newcomers, made.newcomers = made.newcomers, []
-        for asking, asked in ((session, message), *newcomers):
+        self._attach(made, session, message, made.first if session.version >= FIRST_VERSION else 1)
+        for asking, asked in newcomers:
             self._attach(made, asking, asked)
 
     def _unmake(
@@ -279,8 +287,10 @@ class Durable:
             return self._index.names_match(made.interface_name, bodies)
         return [made.interface in matched for matched in self._table.match_bodies(bodies)[0]]
 
-    def _attach(self, subscription: DurableSubscription, session: Session, message: SubscribeDurable) -> None:
-        """Deliver to this session from here on."""
+    def _attach(
+        self, subscription: DurableSubscription, session: Session, message: SubscribeDurable, first: int = 1
+    ) -> None:
+        """Deliver to this session from here on; of a new one, notifications before `first` are last values."""
         if not session.open or self._by_name.get(subscription.name) is not subscription:
             return
         if subscription.receiver is not None:
@@ -293,7 +303,7 @@ class Durable:
         subscription.left = None
         subscription.queue.rewind()
         self._attached.setdefault(session, {})[message.subscription] = subscription
-        self._sessions.answer(session, Ack((Acked(message.request, 1),)))
+        self._sessions.answer(session, Ack((Acked(message.request, first),)))
         self.delivering.flag(subscription)
 
     # -- what others learn of it -------------------------------------------------------------------------
@@ -354,9 +364,14 @@ class Durable:
         self.store.put([(Row.LEFT, subscription.number, subscription.left)], urgent=False)
 
     def query(self, session: Session, message: DurableQuery) -> None:
-        """DURABLE_QUERY: list subscriptions, remove one, or read its dead letters."""
+        """DURABLE_QUERY: list subscriptions, remove one, or read its dead letters; forget a last value."""
+        forget = message.action is DurableAction.FORGET
+        self._sessions.require(session, Role.PUBLISH if forget else Role.SUBSCRIBE)
         if self.store is None:
             self._no_disk()
+        if forget:
+            forget_last_value(self.store, self.state, self._sessions, session, message)
+            return
         document = answer_query(self._by_name, session, message, self._codec, self.store.wall(), self.end)
         self._sessions.answer(session, Reply(message.request, document))
 

@@ -1,7 +1,8 @@
 """A new subscription first gets the last values that match it.
 
 Whatever was accepted before the subscription was in the table is on disk, and so among the last values, before they are
-looked at; a key that changes meanwhile is passed over, because the subscription gets the change.
+looked at; a key that changes meanwhile is passed over, because the subscription gets the change. Who publishes may also
+have the value of a key forgotten.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from contrada.broker.core.batch import Batch
+from contrada.broker.durable.publishing import code_of
+from contrada.broker.protocol.messages import Error, Reply
+from contrada.broker.stored.rows import Row
 from contrada.broker.turn.work import LATER
 
 if TYPE_CHECKING:
@@ -16,9 +20,12 @@ if TYPE_CHECKING:
 
     from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.receiver import Receiver
+    from contrada.broker.protocol.messages import DurableQuery
+    from contrada.broker.sessions.session import Session
+    from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.stored.retained import LastValue
     from contrada.broker.stored.state import State
-    from contrada.broker.stored.store import Store
+    from contrada.broker.stored.store import Commit, Store
     from contrada.broker.turn.work import Steps
 
 _AT_ONCE: Final = 256  # last values looked at in one step
@@ -65,3 +72,22 @@ def last_values(
             looked[key] = value, wanted
         if len(new) > _AT_ONCE:
             yield
+
+
+def forget_last_value(store: Store, state: State, sessions: Sessions, session: Session, message: DurableQuery) -> None:
+    """Let a key have no last value any more, as soon as the disk has that."""
+    key = message.name
+
+    def done(commit: Commit) -> None:
+        known = state.retained.get(key) is not None
+        state.retained.left(key, forgotten=commit.failure is None)
+        if not session.open:
+            return
+        if commit.failure is None:
+            sessions.answer(session, Reply(message.request, {"key": key, "forgotten": known}))
+        else:
+            reason = f"not stored: {commit.failure}"
+            sessions.answer(session, Error(message.request, code_of(commit.failure), reason))
+
+    state.retained.leave(key)
+    store.put([(Row.FORGOTTEN, key)], done, marked=True)

@@ -41,6 +41,8 @@ def answer_query(
     if found is None or not _may(session, found):
         raise Refusal(Code.UNKNOWN, f"there is no durable subscription {message.name!r}")
     if message.action is DurableAction.REMOVE:
+        if message.behind and found.receiver is not None:
+            raise Refusal(Code.DUPLICATE, f"the durable subscription {message.name!r} is in use")
         document = found.document(now)
         end(found, "was removed")
         return document

@@ -288,6 +288,7 @@ class Node:
             if self._disk is not None:
                 self._disk.collect()
             core.turn(time.monotonic())
+            core.durable.write()
             self._flush()
         core.goodbye()
         self._flush()

@@ -395,7 +395,10 @@ class DeliverDurable:
 
 @dataclass(frozen=True, slots=True)
 class DurableQuery:
-    """C: list durable subscriptions, remove one, or read its dead letters behind a position. Answered by a REPLY."""
+    """C: list durable subscriptions, remove one, or read its dead letters behind a position. Answered by a REPLY.
+
+    With FORGET, the name is a key that shall have no last value any more; REMOVE behind 1 removes what nobody uses.
+    """
 
     request: int
     action: DurableAction

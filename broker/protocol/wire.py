@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 MAGIC: Final = "contrada"
-VERSION: Final = 2  # the newest this package speaks: 2 has durable publishing and subscriptions
+VERSION: Final = 3  # the newest this package speaks: 2 has durable publishing and subscriptions, 3 forgets last values
 OLDEST_VERSION: Final = 1  # the oldest it still understands
 
 PLANE: Final = "plane"  # what coordinates are, where nothing is said
@@ -61,7 +61,8 @@ ASKED_AT_ONCE: Final = 256  # notifications in one LIST_RECEIVERS
 PEER_LIST_LENGTH: Final = 65_536  # filters, keys, or elements of a FORWARD's head, between brokers
 INDEX_NAME_BYTES: Final = 1024  # ids of subscriptions, and interfaces, of an index
 REASON_BYTES: Final = 4096  # longer reasons are cut by the sender
-DURABLE_VERSION: Final = 2  # of the protocol, from which on there is anything durable
+DURABLE_VERSION: Final = 2  # of the protocol, from which on there is anything durable,
+FIRST_VERSION: Final = 3  # and from which on the ACK of a subscription says which notification is the first behind it
 
 
 class Policy(StrEnum):
@@ -86,6 +87,7 @@ class DurableAction(StrEnum):
     LIST = "ls"
     REMOVE = "rm"
     DEAD = "dead"
+    FORGET = "forget"  # the last value of a key
 
 
 class Sync(StrEnum):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from contrada.broker.core.batch import BATCH_BYTES
 from contrada.broker.protocol.frames import ack_frames, encode
 from contrada.broker.protocol.messages import Drop, Dropped
-from contrada.broker.protocol.wire import LIST_LENGTH
+from contrada.broker.protocol.wire import LIST_LENGTH, OLDEST_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -123,6 +123,7 @@ class Session:
         "unacknowledged_bytes",
         "unsent",
         "user",
+        "version",
         "waiting",
     )
 
@@ -144,6 +145,7 @@ class Session:
         self.roles = roles
         self.user = user
         self.open = True
+        self.version = OLDEST_VERSION  # of the protocol, as WELCOME says
         self.source: Source | None = None  # of what it publishes
         self.heard = now
         self.pinged = now

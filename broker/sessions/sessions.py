@@ -120,6 +120,7 @@ class Sessions:
             refusal = Code.LIMIT, f"the broker has its {self._settings.sessions} sessions"
         else:
             session = self.open(connection, message.name, identity.name or message.name, identity.roles, user, kind)
+            session.version = version
             number, publisher = session.number, session.publisher
             log.info("session opened", extra={"session": number, "client": message.name, "publisher": publisher})
             timing = (self._settings.heartbeat, self._settings.timeout)

@@ -5,7 +5,7 @@ Bounded in count and in bytes, the one that changed longest ago goes first, and 
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ class Retained:
         self.age = age  # seconds
         self.bytes = 0
         self._values: OrderedDict[str, LastValue] = OrderedDict()
+        self._leaving: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._values)
@@ -60,6 +61,29 @@ class Retained:
         """A key had a value before; if it has one already, that is newer."""
         if key not in self._values:
             self.put(key, value)
+
+    def leave(self, key: str) -> None:
+        """A key is to be forgotten as soon as the disk has that: no checkpoint says its value again."""
+        self._leaving[key] += 1
+
+    def left(self, key: str, *, forgotten: bool) -> None:
+        """The disk has it that a key is forgotten, or does not take it."""
+        self._leaving[key] -= 1
+        if not self._leaving[key]:
+            del self._leaving[key]
+        if forgotten:
+            self.forget(key)
+
+    def forget(self, key: str) -> None:
+        """A key has no value any more."""
+        if key in self._values:
+            self._forget(key)
+
+    def restated(self) -> Iterator[tuple[str, LastValue]]:
+        """All of them, for a checkpoint; they may change between two steps."""
+        for key in list(self._values):
+            if (value := self._values.get(key)) is not None and key not in self._leaving:
+                yield key, value
 
     def expire(self, now: float) -> None:
         """Forget what is too old."""

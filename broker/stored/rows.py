@@ -47,6 +47,7 @@ class Row(IntEnum):
     RETAINED = 14  # key, broker, sequence, publisher, body, time
     COMPLETE = 15  # [number, …] of all subscriptions, the next number, the last sequence of a notification
     GIVEN = 16  # as PUBLISHED: a copy, for these subscriptions alone
+    FORGOTTEN = 17  # key: it has no last value any more
 
 
 _PUBLISHED: Final = int(Row.PUBLISHED)

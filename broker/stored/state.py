@@ -54,6 +54,7 @@ class State:
             Row.STATE: self._state,
             Row.KEYS: self._keys,
             Row.RETAINED: self._retained,
+            Row.FORGOTTEN: self.retained.forget,
             Row.COMPLETE: self._complete,
         }
 
@@ -208,9 +209,8 @@ class State:
         keys = list(self.keys.rows())
         for start in range(0, len(keys), _KEYS):
             yield [(Row.KEYS, tuple(keys[start : start + _KEYS]))]
-        for key in list(self.retained):
-            if (value := self.retained.get(key)) is not None:
-                yield [(Row.RETAINED, key, *value.id, value.publisher, value.body, value.time)]
+        for key, value in self.retained.restated():
+            yield [(Row.RETAINED, key, *value.id, value.publisher, value.body, value.time)]
         self.restated = True
         yield [(Row.COMPLETE, tuple(self.by_number), self.next_number, self.last_sequence)]
 

@@ -65,6 +65,7 @@ class DurableSubscription:
         self.interface_name = interface_name  # of the index; empty if it has filters
         self.keep = keep
         self.interface = 0  # its number in the table of now
+        self.first = 1  # when it was made, the number of the next notification: those before it are last values
         self.filter_ids: list[int] = []
         self.interest_keys: list[bytes] = []
         self.queue = DiskQueue()

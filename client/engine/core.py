@@ -232,8 +232,11 @@ class Core(Connection):
                 raise ProtocolError(f"an ACK for request {number}, which was not made or takes a REPLY")
             if waiting.stage is Stage.WAITING:
                 waiting.stage = Stage.LIVE
-                if isinstance(waiting, Inbox) and waiting.name is not None:
-                    waiting.known = bool(sequence)
+                if isinstance(waiting, Inbox):
+                    if waiting.name is None:
+                        waiting.first = sequence
+                    else:
+                        waiting.known = bool(sequence)
                 if not waiting.accepted.done:
                     self._finish(waiting.accepted, waiting)
                 if isinstance(waiting, Inbox) and (grant := waiting.grant()) is not None:

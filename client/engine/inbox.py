@@ -34,6 +34,7 @@ class Inbox(KeptRequest):
         "buffer",
         "credit",
         "dropped",
+        "first",
         "handed",
         "interruptions",
         "known",
@@ -48,6 +49,7 @@ class Inbox(KeptRequest):
         super().__init__(id, () if isinstance(wanted, str) else wanted)
         self.name = wanted if isinstance(wanted, str) else None  # of the standing interface that it is attached to
         self.known = True  # whether the broker's index has that name, or had it when it was attached
+        self.first = 0  # of the broker's numbers when it took this up: notifications before it are last values
         self.policy = policy
         self.window = window
         self.queue = queue

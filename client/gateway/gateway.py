@@ -8,14 +8,15 @@ import ssl
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from contrada.broker.protocol.messages import Keep
 from contrada.broker.protocol.wire import Policy
 from contrada.client.async_client import AsyncClient
+from contrada.client.gateway.forms.rendering import Renderer
+from contrada.client.gateway.forms.shapes import shapes_of
 from contrada.client.gateway.metrics import GatewayMetrics
 from contrada.client.gateway.problems import Problem
 from contrada.client.gateway.recordings import Recordings
-from contrada.client.gateway.rendering import Renderer
-from contrada.client.gateway.shapes import shapes_of
-from contrada.client.gateway.streams import Stream
+from contrada.client.gateway.streaming.stream import Stream
 from contrada.client.gateway.tokens import ANYBODY, STRANGER, TokenDirectory
 from contrada.errors import ContradaError, Disconnected, Refused
 from contrada.forwarding.language.text.parse import parse
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.protocol.messages import NotificationId
     from contrada.client.gateway.settings import GatewaySettings
-    from contrada.client.gateway.streams import Wish
+    from contrada.client.gateway.streaming.stream import Wish
     from contrada.client.gateway.tokens import Visitor
     from contrada.client.options import OptionNames
 
@@ -73,7 +74,7 @@ class Gateway:
                 self._doors.append(mqtt)
                 self.mqtt_url = await mqtt.open(self.settings.mqtt)
             if self.settings.webhooks:
-                from contrada.client.gateway.webhooks import Webhooks
+                from contrada.client.gateway.streaming.webhooks import Webhooks
 
                 hooks = Webhooks(self, self.settings.webhooks)
                 self._doors.append(hooks)
@@ -148,14 +149,16 @@ class Gateway:
         self.metrics.published.inc(len(ids))
         return ids
 
-    async def retain(self, notification: Mapping[str, object], key: str) -> None:
-        """Publish what becomes the last value of a key, once it is on disk."""
+    async def retain(self, notification: Mapping[str, object], key: str) -> NotificationId:
+        """Publish what becomes the last value of a key; its id, once it is on disk."""
         try:
-            await self.publisher.publish(notification, durable=True, retain=key, timeout=self.settings.timeout)
+            id = await self.publisher.publish(notification, durable=True, retain=key, timeout=self.settings.timeout)
         except (ContradaError, TimeoutError):
             self.metrics.refused.inc()
             raise
         self.metrics.published.inc()
+        assert id is not None
+        return id
 
     async def stores(self) -> bool:
         """Whether the broker keeps what is durable; asked again after a reconnect, since it may be another one."""
@@ -167,8 +170,12 @@ class Gateway:
                 self._stores = self.publisher.reconnects, False
         return self._stores[1]
 
-    async def open_stream(self, wish: Wish, visitor: Visitor, door: str) -> Stream:
-        """Subscribe; close the stream with `close_stream`."""
+    async def open_stream(
+        self, wish: Wish, visitor: Visitor, door: str, *, durable: str | None = None, keep: Keep | None = None
+    ) -> Stream:
+        """Subscribe; close the stream with `close_stream`. `durable` is a name at the broker, of MQTT's sessions."""
+        if wish.durable:
+            durable = f"gateway/{visitor.name}/{wish.durable}"
         policy = (
             Policy.DROP_OLDEST if wish.policy is Policy.DISCONNECT else wish.policy
         )  # ours to cut off, not the session
@@ -179,9 +186,10 @@ class Gateway:
             policy=policy,
             window=wish.window,
             queue=wish.queue,
-            durable=f"gateway/{visitor.name}/{wish.durable}" if wish.durable else None,
+            durable=durable,
             since=wish.since,
-            ack="manual" if wish.durable else "auto",
+            ack="auto" if durable is None else "manual",
+            keep=keep or Keep(),
             timeout=self.settings.timeout,
         )
         stream = Stream(subscription, wish, visitor.name, door)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
     from contrada.client.gateway.gateway import Gateway
-    from contrada.client.gateway.streams import Stream
+    from contrada.client.gateway.streaming.stream import Stream
 
 
 class GatewayMetrics:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contrada.client.gateway.rendering import attributes_text
-from contrada.client.gateway.views import touches
+from contrada.client.gateway.forms.rendering import attributes_text
+from contrada.client.gateway.streaming.views import touches
 from contrada.errors import CorruptFile
 from contrada.forwarding.codec.msgpack import decode_notification
 from contrada.forwarding.recording.timeline import Timeline
@@ -13,7 +13,7 @@ from contrada.forwarding.recording.timeline import Timeline
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from contrada.client.gateway.views import Bounds
+    from contrada.client.gateway.streaming.views import Bounds
 
 MOST: Final = 5000  # notifications in one answer
 _READ: Final = 20 * MOST  # and looked at for it

@@ -31,6 +31,7 @@ class GatewaySettings:
     batch: int = 10_000  # notifications of one request whose ids are answered
     connections: int = 10_000  # streams, WebSockets and MQTT connections together
     subscriptions: int = 100  # of one WebSocket or MQTT connection
+    session_expiry: float = 604_800.0  # for which an MQTT session outlives its connection, at most
     window: int = 10_000  # the largest window that a subscriber may ask for
     timeout: float = 10.0  # how long the broker may take to answer
     heartbeat: float = 15.0  # between signs of life in a stream
@@ -41,7 +42,7 @@ class GatewaySettings:
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value < 2**31:
                 raise InvalidValue(f"gateway.{name} must be a whole number of at least 1, not {value!r}")
-        for name in ("timeout", "heartbeat", "shutdown_timeout"):
+        for name in ("timeout", "heartbeat", "shutdown_timeout", "session_expiry"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e6:
                 raise InvalidValue(f"gateway.{name} must be a positive number of seconds, not {value!r}")

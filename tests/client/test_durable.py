@@ -153,6 +153,29 @@ def test_last_values_come_first(tmp_path: Path) -> None:
             assert desk.get(timeout=PATIENCE)["speed"] == 5
 
 
+def test_last_values_are_told_from_news_and_can_be_forgotten(tmp_path: Path) -> None:
+    with Broker(data=tmp_path) as broker, Client(broker.url) as c:
+        c.publish({"vehicle": 17, "speed": 1}, retain="vehicle-17")
+        for durable in (None, "desk"):
+            with c.subscribe("vehicle = 17", durable=durable) as road:
+                last = road.get(timeout=PATIENCE)
+                assert (last["speed"], road.is_last_value(last)) == (1, True)
+                c.publish({"vehicle": 17, "speed": 2}, durable=True)
+                news = road.get(timeout=PATIENCE)
+                assert (news["speed"], road.is_last_value(news)) == (2, False)
+        with c.subscribe("vehicle = 17", durable="desk") as road:  # it was there before
+            c.publish({"vehicle": 17, "speed": 3}, durable=True)
+            assert not road.is_last_value(road.get(timeout=PATIENCE))
+            with pytest.raises(Refused, match="in use"):
+                c.durable_remove("desk", unused=True)
+        assert c.forget("vehicle-17")
+        assert not c.forget("vehicle-17")
+        c.publish({"vehicle": 18}, retain="vehicle-18")
+    with Broker(data=tmp_path) as broker, Client(broker.url) as c, c.subscribe("vehicle exists") as road:
+        assert road.get(timeout=PATIENCE)["vehicle"] == 18
+        assert c.durable_remove("desk", unused=True)["name"] == "desk"
+
+
 def test_an_index_has_durable_subscribers_too(tmp_path: Path) -> None:
     from contrada.forwarding.segments.index_directory import write_index
 

@@ -12,7 +12,7 @@ from contrada.broker.protocol.wire import ASKED_AT_ONCE, Role
 from contrada.client.gateway.http import documents
 from contrada.client.gateway.problems import TITLES, Problem
 from contrada.client.gateway.recordings import MOST
-from contrada.client.gateway.views import View
+from contrada.client.gateway.streaming.views import View
 
 if TYPE_CHECKING:
     from contrada.client.gateway.gateway import Gateway

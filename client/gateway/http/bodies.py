@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from contrada.client.gateway.attributes import (
+from contrada.client.gateway.forms.attributes import (
     notification_of_event,
     notification_of_headers,
     notifications_of,

@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from contrada.broker.protocol.wire import ASKED_AT_ONCE, Role
-from contrada.client.gateway.attributes import notifications_of
+from contrada.client.gateway.forms.attributes import notifications_of
 from contrada.client.gateway.problems import Problem, problem_of
-from contrada.client.gateway.streams import Wish
-from contrada.client.gateway.views import View
+from contrada.client.gateway.streaming.stream import Wish
+from contrada.client.gateway.streaming.views import View
 from contrada.errors import ContradaError
 from contrada.forwarding.codec.json import load_json
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Any
+from typing import Any, NamedTuple
 
 from contrada.broker.protocol.wire import Policy
 from contrada.client.gateway.http.bodies import MEDIA_TYPES
@@ -23,106 +23,106 @@ _DELIVERED = {
 }
 
 
+class _Asked(NamedTuple):
+    """One operation of the HTTP interface."""
+
+    path: str
+    summary: str
+    role: str
+    answer: dict[str, Any]
+    parameters: tuple[dict[str, Any], ...] = ()
+
+
+def _parameter(name: str, type: str = "string", *, required: bool = False, enum: list[str] | None = None) -> Any:
+    schema = {"type": type, **({"enum": enum} if enum else {})}
+    return {"name": name, "in": "query", "required": required, "schema": schema}
+
+
+def _integers(*names: str, required: bool = False) -> tuple[dict[str, Any], ...]:
+    return tuple(_parameter(name, "integer", required=required) for name in names)
+
+
+_JSON = {"application/json": {"schema": {"type": "object"}}}
+_TEXT = {"text/plain": {"schema": {"type": "string"}}}
+_STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
+_ID = _parameter("notification", required=True)
+_GOT = (
+    _Asked(
+        "/v1/subscribe",
+        "Subscribe: Server-Sent Events",
+        "subscribe",
+        _STREAM,
+        (
+            _parameter("filter", required=True),
+            _parameter("policy", enum=list(Policy)),
+            *_integers("window", "queue", "rate"),
+            *(_parameter(name) for name in ("bounds", "durable", "since", "last-event-id")),
+        ),
+    ),
+    _Asked("/v1/socket", "WebSocket: see /v1/asyncapi.json", "", _JSON),
+    _Asked("/v1/status", "What broker and gateway are doing", "admin", _JSON),
+    _Asked(
+        "/v1/subscriptions",
+        "The gateway's subscriptions, or a page of the broker's with their shapes",
+        "admin",
+        _JSON,
+        (_parameter("of", enum=["gateway", "broker"]), *_integers("after")),
+    ),
+    _Asked("/v1/receivers", "Which interfaces notifications of late went to", "admin", _JSON, (_ID,)),
+    _Asked("/v1/recording", "How far the recording goes", "admin", _JSON),
+    _Asked(
+        "/v1/recording/notifications",
+        "What was accepted between two times, in µs since 1970",
+        "admin",
+        _JSON,
+        (*_integers("from", "to", required=True), *_integers("limit"), _parameter("bounds")),
+    ),
+    _Asked(
+        "/v1/explain",
+        "Why a notification did or did not reach a subscription",
+        "admin",
+        _JSON,
+        (_ID, *_integers("subscription", required=True), *_integers("session")),
+    ),
+    _Asked("/healthz", "Whether the broker is there", "", _TEXT),
+    _Asked("/metrics", "Prometheus metrics", "admin", _TEXT),
+    _Asked("/v1/openapi.json", "This document", "", _JSON),
+    _Asked("/v1/asyncapi.json", "The WebSocket's messages", "", _JSON),
+    _Asked("/docs/problems", "The types of problems", "", _TEXT),
+)
+_PUBLISHED = {
+    "type": "object",
+    "required": ["published"],
+    "properties": {"published": {"type": "integer"}, "ids": {"type": "array", "items": {"type": "string"}}},
+}
+_PUBLISH = _Asked(
+    "/v1/notifications",
+    "Publish",
+    "publish",
+    {"application/json": {"schema": _PUBLISHED}},
+    (_parameter("geometry"), *(_parameter(name, enum=["true", "false"]) for name in ("ids", "durable", "envelope"))),
+)
+
+
 def openapi() -> dict[str, Any]:
     """The HTTP interface, as OpenAPI 3.1."""
-
-    def operation(
-        summary: str, role: str, parameters: list[dict[str, Any]], answer: dict[str, Any], **more: Any
-    ) -> Any:
-        problems = {"description": "A problem (RFC 9457)", "content": {MEDIA_TYPE: {"schema": _problem_schema()}}}
-        return {
-            "summary": f"{summary}{f' (role {role})' if role else ''}",
-            **({"security": [{"token": []}]} if role else {"security": []}),
-            "parameters": parameters,
-            "responses": {"200": {"description": "OK", "content": answer}, "default": problems},
-            **more,
-        }
-
-    json = {"application/json": {"schema": {"type": "object"}}}
-    text = {"text/plain": {"schema": {"type": "string"}}}
-    published = {
-        "type": "object",
-        "required": ["published"],
-        "properties": {"published": {"type": "integer"}, "ids": {"type": "array", "items": {"type": "string"}}},
-    }
     bodies = {kind: {"schema": _NOTIFICATION} for kind in MEDIA_TYPES}
-    subscribe = [_parameter("filter", required=True), _parameter("policy", enum=list(Policy))]
-    paths = {
-        "/v1/notifications": {
-            "post": operation(
-                "Publish",
-                "publish",
-                [_parameter("geometry"), *(_parameter(name, enum=["true", "false"]) for name in ("ids", "durable"))],
-                {"application/json": {"schema": published}},
-                requestBody={"required": True, "content": bodies},
-            )
-        },
-        "/v1/subscribe": {
-            "get": operation(
-                "Subscribe: Server-Sent Events",
-                "subscribe",
-                [
-                    *subscribe,
-                    *(_parameter(name, "integer") for name in ("window", "queue", "rate")),
-                    *(_parameter(name) for name in ("bounds", "durable", "since")),
-                ],
-                {"text/event-stream": {"schema": {"type": "string"}}},
-            )
-        },
-        "/v1/socket": {"get": operation("WebSocket: see /v1/asyncapi.json", "", [], json)},
-        "/v1/status": {"get": operation("What broker and gateway are doing", "admin", [], json)},
-        "/v1/subscriptions": {
-            "get": operation(
-                "The gateway's subscriptions, or a page of the broker's with their shapes",
-                "admin",
-                [_parameter("of", enum=["gateway", "broker"]), _parameter("after", "integer")],
-                json,
-            )
-        },
-        "/v1/receivers": {
-            "get": operation(
-                "Which interfaces notifications of late went to",
-                "admin",
-                [_parameter("notification", required=True)],
-                json,
-            )
-        },
-        "/v1/recording": {"get": operation("How far the recording goes", "admin", [], json)},
-        "/v1/recording/notifications": {
-            "get": operation(
-                "What was accepted between two times, in µs since 1970",
-                "admin",
-                [
-                    *(_parameter(name, "integer", required=True) for name in ("from", "to")),
-                    _parameter("limit", "integer"),
-                    _parameter("bounds"),
-                ],
-                json,
-            )
-        },
-        "/v1/explain": {
-            "get": operation(
-                "Why a notification did or did not reach a subscription",
-                "admin",
-                [
-                    _parameter("notification", required=True),
-                    _parameter("subscription", "integer", required=True),
-                    _parameter("session", "integer"),
-                ],
-                json,
-            )
-        },
-        "/healthz": {"get": operation("Whether the broker is there", "", [], text)},
-        "/metrics": {"get": operation("Prometheus metrics", "admin", [], text)},
-        "/v1/openapi.json": {"get": operation("This document", "", [], json)},
-        "/docs/problems": {"get": operation("The types of problems", "", [], text)},
-        "/v1/asyncapi.json": {"get": operation("The WebSocket's messages", "", [], json)},
-    }
+    publish = _operation(_PUBLISH) | {"requestBody": {"required": True, "content": bodies}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Contrada gateway", "version": version("contrada")},
-        "paths": paths,
+        "paths": {_PUBLISH.path: {"post": publish}} | {each.path: {"get": _operation(each)} for each in _GOT},
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
+    }
+
+
+def _operation(asked: _Asked) -> dict[str, Any]:
+    problems = {"description": "A problem (RFC 9457)", "content": {MEDIA_TYPE: {"schema": _problem_schema()}}}
+    return {
+        "summary": f"{asked.summary} (role {asked.role})" if asked.role else asked.summary,
+        "security": [{"token": []}] if asked.role else [],
+        "parameters": list(asked.parameters),
+        "responses": {"200": {"description": "OK", "content": asked.answer}, "default": problems},
     }
 
 
@@ -179,8 +179,3 @@ def _problem_schema() -> dict[str, Any]:
             "published": {"type": "integer", "description": "Of JSON lines: notifications accepted before it"},
         },
     }
-
-
-def _parameter(name: str, type: str = "string", *, required: bool = False, enum: list[str] | None = None) -> Any:
-    schema = {"type": type, **({"enum": enum} if enum else {})}
-    return {"name": name, "in": "query", "required": required, "schema": schema}

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import web
 
 from contrada.broker.protocol.wire import Role
+from contrada.client.gateway.forms.rendering import event, notification_event
 from contrada.client.gateway.http import page
 from contrada.client.gateway.http.asking import VISITOR, Asking, visitor_of
 from contrada.client.gateway.http.bodies import Form, LineReader, form_of, read_body
 from contrada.client.gateway.http.guard import SECURITY_HEADERS, bearer, check_host, check_origin
 from contrada.client.gateway.http.websocket import WebSocketConnection
 from contrada.client.gateway.problems import MEDIA_TYPE, Problem, problem_of
-from contrada.client.gateway.rendering import event, notification_event
-from contrada.client.gateway.resuming import Resuming
 from contrada.client.gateway.settings import host_and_port
-from contrada.client.gateway.streams import Wish
+from contrada.client.gateway.streaming.resuming import Resuming
+from contrada.client.gateway.streaming.stream import Wish
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:

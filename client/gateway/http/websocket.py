@@ -26,7 +26,7 @@ from contrada.errors import ContradaError
 if TYPE_CHECKING:
     from contrada.client.gateway.gateway import Gateway
     from contrada.client.gateway.http.conversation import Action
-    from contrada.client.gateway.streams import Stream
+    from contrada.client.gateway.streaming.stream import Stream
     from contrada.client.gateway.tokens import Visitor
 
 _LARGE: Final = 1 << 15  # bytes of a message that another thread reads

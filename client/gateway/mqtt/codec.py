@@ -20,7 +20,7 @@ from contrada.client.gateway.mqtt.texts import check_texts
 from contrada.errors import ProtocolError
 
 CONNECT, CONNACK, PUBLISH, SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK, DISCONNECT = 1, 2, 3, 8, 9, 10, 11, 14
-_OLD_CODES: Final = {0: 0, 132: 1, 133: 2, 136: 3, 134: 4, 135: 5}  # CONNACK; everything else is 5, not authorised
+_OLD_CODES: Final = {0: 0, 132: 1, 133: 2, 136: 3, 137: 3, 134: 4, 135: 5}  # CONNACK; all else is 5, not authorised
 _WILL: Final = 0x04
 _PLAIN: Final = 0x30  # the first byte of a PUBLISH without flags
 
@@ -33,6 +33,10 @@ class PlainPublish(NamedTuple):
 
 
 Incoming: TypeAlias = mqtt5.Packet | PlainPublish
+
+
+class PacketTooLarge(ProtocolError):
+    """A packet that is longer than the settings allow."""
 
 
 class Reader:
@@ -120,7 +124,7 @@ def _frame(buffer: bytearray, start: int, largest: int) -> tuple[int, int] | Non
         length |= (byte & 0x7F) << shift
         if not byte & 0x80:
             if length > largest:
-                raise ProtocolError(f"an MQTT packet of {length} bytes; at most {largest} are taken")
+                raise PacketTooLarge(f"an MQTT packet of {length} bytes; at most {largest} are taken")
             end = at + 1 + length
             return (at + 1, end) if end <= len(buffer) else None
         shift += 7

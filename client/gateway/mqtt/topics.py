@@ -7,7 +7,10 @@
     a/#, user property filter=…      both
 
 A payload that is a JSON object is attributes; any other text is the attribute `payload` (a JSON number or boolean as
-such), so that `mosquitto_pub -m hello` arrives as `hello`. The topic is the attribute `topic`.
+such), so that `mosquitto_pub -m hello` arrives as `hello`; bytes that are no text travel beside the attributes, unread.
+The topic is the attribute `topic`. With the user property `attributes`, a JSON object, that has the attributes, and the
+message's payload travels beside them whatever it is. The same way they come to subscribers of version 5; those of 3.1.1
+get the attributes with such a payload as the member `payload`.
 """
 
 from __future__ import annotations
@@ -16,17 +19,22 @@ import json
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from contrada.client.gateway.attributes import notification_of
-from contrada.client.gateway.rendering import attributes_text
-from contrada.errors import CodecError, InvalidValue
+from contrada.client.gateway.forms.attributes import notification_of
+from contrada.client.gateway.forms.rendering import attributes_text, payload_text
+from contrada.client.gateway.problems import Problem
+from contrada.client.notification import Draft
+from contrada.errors import InvalidValue
 from contrada.forwarding.codec.json import load_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from contrada.client.notification import Notification
 
 PREFIX: Final = "$filter/"
+ATTRIBUTES: Final = "attributes"
+"""The user property that has the attributes of a message whose payload travels unread."""
+_LONGEST: Final = 65_535  # bytes of a user property
 _FORBIDDEN: Final = frozenset("+#\0")
 NO_TOPIC: Final = "contrada"
 """The topic of what was published without one."""
@@ -49,7 +57,7 @@ def topic_query(pattern: str, properties: list[tuple[str, str]] | None = None) -
     if len(texts) > 1:
         raise InvalidValue("the user property `filter` is there twice")
     if pattern.startswith("$share/"):
-        raise InvalidValue("shared subscriptions are not supported")
+        raise Problem("not-available", "shared subscriptions are not carried")
     if pattern.startswith(PREFIX):
         text = pattern.removeprefix(PREFIX)
         return TopicQuery(_both(text, texts[0]) if texts else text, ())
@@ -114,14 +122,20 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def notification_of_message(topic: str, payload: bytes) -> dict[str, Any]:
-    """The notification that a message is; `CodecError` says why it is none."""
+def notification_of_message(
+    topic: str, payload: bytes, properties: Sequence[tuple[str, str]] | None = None
+) -> dict[str, Any]:
+    """The notification that a message is; a `Problem` or `CodecError` says why it is none."""
     if _topic_bytes(topic) is None:
-        raise CodecError(f"{topic!r:.80} is no topic to publish to: it is empty, very long, or has + or # in it")
+        shown = f"{topic!r:.80}"
+        raise Problem("bad-request", f"{shown} is no topic to publish to: it is empty, very long, or has + or # in it")
+    for name, text in properties or ():
+        if name == ATTRIBUTES:
+            return Draft({**notification_of(load_json(text)), "topic": topic}, payload or None)
     try:
         text = payload.decode()
     except UnicodeDecodeError:
-        raise CodecError("a payload that is no text (UTF-8): bytes are not attributes") from None
+        return Draft({"topic": topic}, payload)
     if text[:1] in ("{", " ", "\n", "\r", "\t") and text.lstrip()[:1] == "{":
         notification = notification_of(load_json(text))
     else:
@@ -141,26 +155,49 @@ def _scalar(text: str) -> object:
     return value if sane else text
 
 
-def message_of_notification(notification: Notification) -> tuple[bytes, bytes]:
-    """The topic and payload of a message."""
-    return message_of_values(notification.values_by_name)
+class Message(NamedTuple):
+    """What a notification is for a subscriber: its topic and payload, and attributes that go as a user property."""
+
+    topic: bytes
+    payload: bytes
+    attributes: str = ""
 
 
-def message_of_values(values: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """The topic and payload of attributes."""
+def message_of_notification(notification: Notification, version: int) -> Message:
+    """A notification as a message of a version."""
+    payload = notification.payload
+    if payload is None:
+        return message_of_values(notification.values_by_name)
+    topic, rest = _split(notification.values_by_name)
+    data = payload if isinstance(payload, bytes) else json.dumps(payload, ensure_ascii=False).encode()
+    if not rest:
+        return Message(topic, data)
+    text = attributes_text(rest)
+    if version == 5 and len(text.encode()) <= _LONGEST:
+        return Message(topic, data, text)
+    return Message(topic, f"{text[:-1]}{payload_text(payload)}}}".encode())
+
+
+def message_of_values(values: Mapping[str, Any]) -> Message:
+    """Attributes without a payload beside them as a message."""
+    topic, rest = _split(values)
+    if not rest:
+        return Message(topic, b"")
+    if len(rest) == 1 and "payload" in rest and type(rest["payload"]) in (str, int, float, bool):
+        value = rest["payload"]
+        return Message(topic, (value if type(value) is str else json.dumps(value)).encode())
+    return Message(topic, attributes_text(rest).encode())
+
+
+def _split(values: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
+    """The topic, and the other attributes."""
     given = values.get("topic")
     topic = _topic_bytes(given) if type(given) is str else None
     rest = dict(values)
     if topic is None:
-        topic = NO_TOPIC.encode()
-    else:
-        del rest["topic"]
-    if not rest:
-        return topic, b""
-    if len(rest) == 1 and "payload" in rest and type(rest["payload"]) in (str, int, float, bool):
-        value = rest["payload"]
-        return topic, (value if type(value) is str else json.dumps(value)).encode()
-    return topic, attributes_text(rest).encode()
+        return NO_TOPIC.encode(), rest
+    del rest["topic"]
+    return topic, rest
 
 
 @lru_cache(maxsize=4096)

@@ -24,6 +24,7 @@ from contrada.broker.protocol.messages import (
 from contrada.broker.protocol.wire import Code, DurableAction, Full, Policy
 from contrada.broker.sessions.sessions import Identity
 from contrada.broker.stored.limits import DurableLimits
+from contrada.broker.stored.rows import Row
 from tests.broker.durable.fake_journal import DurableTop, answers, stored
 from tests.broker.table_top import ALL, TableTop, body, delivered, equals
 
@@ -443,3 +444,31 @@ def test_a_new_subscription_first_gets_the_last_values_that_match_it():
     top.wall += 200
     top.tick(1.0)
     assert len(top.core.durable.state.retained) == 0
+
+
+def test_a_last_value_that_is_forgotten_stays_so_whatever_the_disk_does_meanwhile():
+    top = DurableTop()
+    top.connect(A, B)
+    top.store(A, 1, 5, retain="x")
+    top.turn()
+    top.hold()
+    top.store(A, 2, 6, retain="x")  # on its way to the disk,
+    top.say(A, DurableQuery(3, DurableAction.FORGET, "x"))  # and so is this, behind it
+    top.turn()
+    rows = [row for step in top.core.durable.state.checkpoint() for row in step]
+    assert not [row for row in rows if row[0] == Row.RETAINED]  # no checkpoint says again what is being forgotten
+    top.commit()
+    assert "x" not in top.core.durable.state.retained
+    after = top.restart()
+    assert "x" not in after.core.durable.state.retained
+    after.connect(A)
+    after.store(A, 4, 7, retain="x")
+    after.turn()
+    assert "x" in after.restart().core.durable.state.retained
+    after.heard(A)
+    after.journal.failing = "no room"
+    after.say(A, DurableQuery(5, DurableAction.FORGET, "x"))
+    after.turn()
+    assert answers(after.heard(A)) == {5: Code.STORAGE}
+    assert "x" in after.core.durable.state.retained
+    assert "x" in dict(after.core.durable.state.retained.restated())

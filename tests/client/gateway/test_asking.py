@@ -10,9 +10,9 @@ import pytest
 
 from contrada import Client, Region
 from contrada.broker.protocol.messages import NotificationId
+from contrada.client.gateway.forms.rendering import Renderer
 from contrada.client.gateway.http.bodies import LineReader
 from contrada.client.gateway.problems import TITLES
-from contrada.client.gateway.rendering import Renderer
 from contrada.client.gateway.tokens import make_token
 from contrada.client.notification import Notification
 from contrada.forwarding.codec.msgpack import encode_notification

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada import Point
-from contrada.client.gateway.attributes import (
+from contrada.client.gateway.forms.attributes import (
     flatten,
     notification_of,
     notification_of_event,

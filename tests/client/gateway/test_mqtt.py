@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrada.client.gateway.problems import Problem
 from contrada.client.gateway.settings import GatewaySettings
 from contrada.client.gateway.tokens import ANYBODY, make_token
 from contrada.errors import ProtocolError
@@ -156,16 +157,57 @@ def test_too_large_a_packet_is_refused_before_it_has_come():
 def test_what_is_not_carried_is_refused_with_its_reason():
     twice = new_session().receive(mqtt5.PublishPacket("a", b"x", qos=mqtt5.QoS.EXACTLY_ONCE, packet_id=1))
     assert twice[0].message.reason_code == mqtt5.DisconnectReasonCode.QOS_NOT_SUPPORTED
-    bad = new_session().receive(mqtt5.PublishPacket("a", b"\xff"))
+    bad = new_session().receive(mqtt5.PublishPacket("a", b"{]"))
     assert bad[0].message.reason_code == mqtt5.DisconnectReasonCode.PAYLOAD_FORMAT_INVALID
-    bad = new_session().receive(mqtt5.PublishPacket("a", b"\xff", qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=1))
+    bad = new_session().receive(mqtt5.PublishPacket("a", b"{]", qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=1))
     assert bad[0].message.reason_code == mqtt5.PubAckReasonCode.PAYLOAD_FORMAT_INVALID
-    (wanted,) = new_session().receive(
-        mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("$share/g/a"), mqtt5.TopicFilter("a")])
-    )
-    problem, fine = (query for _, query in wanted.wanted)
-    assert session.subscribed(1, [problem, None]).reason_codes[0] == mqtt5.SubAckReasonCode.TOPIC_FILTER_INVALID
-    assert fine.filter == 'topic = "a"'
+    bad = new_session().receive(codec.PlainPublish("a/+", b"x"))
+    assert bad[0].message.reason_code == mqtt5.DisconnectReasonCode.TOPIC_NAME_INVALID
+    bad = new_session().receive(mqtt5.PublishPacket("a", b"x", retain=True))
+    assert bad[0].message.reason_code == mqtt5.DisconnectReasonCode.RETAIN_NOT_SUPPORTED
+    filters = [mqtt5.TopicFilter("$share/g/a"), mqtt5.TopicFilter("$filter/x >"), mqtt5.TopicFilter("a")]
+    (wanted,) = new_session().receive(mqtt5.SubscribePacket(1, filters))
+    shared, fine = wanted.wanted[0], wanted.wanted[2]
+    codes = mqtt5.SubAckReasonCode
+    granted = session.subscribed(1, [shared, Problem("bad-filter", "no"), 1, 0]).reason_codes
+    assert granted == [codes.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED, codes.TOPIC_FILTER_INVALID, 1, 0]
+    assert (fine.query.filter, fine.quality) == ('topic = "a"', 0)
+
+
+def test_those_who_are_not_let_in_hear_why():
+    codes = mqtt5.ConnAckReasonCode
+    full = session.Session(SETTINGS, lambda token: ANYBODY, "new", full="too many")
+    assert full.receive(mqtt5.ConnectPacket("me"))[0].message.reason_code == codes.SERVER_BUSY
+    for will, code in (
+        (mqtt5.Will("a", qos=mqtt5.QoS.EXACTLY_ONCE), codes.QUALITY_NOT_SUPPORTED),
+        (mqtt5.Will("a", retain=True), codes.RETAIN_NOT_SUPPORTED),
+        (mqtt5.Will("a", payload=b"{]"), codes.PAYLOAD_FORMAT_INVALID),
+    ):
+        made = session.Session(SETTINGS, lambda token: ANYBODY, "new")
+        assert made.receive(mqtt5.ConnectPacket("me", will=will))[0].message.reason_code == code
+    older = session.Session(SETTINGS, lambda token: ANYBODY, "new")
+    older.version = 4
+    assert older.receive(mqtt5.ConnectPacket(""))[0].message.reason_code == codes.CLIENT_ID_NOT_VALID
+
+
+def test_how_long_a_session_is_kept():
+    longest = int(SETTINGS.session_expiry)
+    for version, clean, asked, granted in (
+        (5, True, 0, 0), (5, False, 60, 60), (5, False, 2**32 - 1, longest), (4, True, 0, 0), (4, False, 0, longest),
+    ):  # fmt: skip
+        made = session.Session(SETTINGS, lambda token: ANYBODY, "new")
+        made.version = version
+        made.receive(mqtt5.ConnectPacket("me", clean_start=clean, session_expiry_interval=asked))
+        assert made.expiry == granted
+        told = made.welcome(present=True)
+        assert told.session_present
+        assert told.session_expiry_interval == (granted if version == 5 and asked != granted else None)
+    made = new_session()
+    assert "prolonged" in made.receive(mqtt5.DisconnectPacket(session_expiry_interval=9))[0].message.reason_str
+    made = session.Session(SETTINGS, lambda token: ANYBODY, "new")
+    made.receive(mqtt5.ConnectPacket("me", session_expiry_interval=60))
+    made.receive(mqtt5.DisconnectPacket(session_expiry_interval=9))
+    assert made.expiry == 9
 
 
 def test_topic_aliases_stand_for_topics():
@@ -180,7 +222,10 @@ def test_topic_aliases_stand_for_topics():
 def test_a_will_is_for_those_who_leave_without_a_word():
     made = session.Session(SETTINGS, lambda token: ANYBODY, "new")
     made.receive(mqtt5.ConnectPacket("me", will=mqtt5.Will("gone", payload=b"me")))
-    assert made.take_will() == {"payload": "me", "topic": "gone"}
+    will = made.take_will()
+    assert will is not None
+    assert will.notification == {"payload": "me", "topic": "gone"}
+    assert made.take_will() is None
     made = session.Session(SETTINGS, lambda token: ANYBODY, "new")
     made.receive(mqtt5.ConnectPacket("me", will=mqtt5.Will("gone", payload=b"me")))
     made.receive(mqtt5.DisconnectPacket())

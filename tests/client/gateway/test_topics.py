@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64encode
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada import parse
+from contrada.broker.protocol.messages import NotificationId
+from contrada.client.arguments import encode_notification
 from contrada.client.gateway.mqtt.topics import (
     check_pattern,
     matches,
+    message_of_notification,
     message_of_values,
     notification_of_message,
     topic_query,
 )
+from contrada.client.gateway.problems import Problem
+from contrada.client.notification import Draft, Notification
 from contrada.errors import CodecError, InvalidValue
 
 LEVELS = st.sampled_from(["a", "b", "", "ab", "$x", 'q"'])
@@ -50,7 +59,7 @@ def test_a_topic_filter_takes_what_the_standard_says(pattern, topic):
 
 @pytest.mark.parametrize("pattern", ["", "a/#/b", "a+", "#b", "a/b#", "\0", "$share/g/a"])
 def test_what_is_no_topic_filter_is_refused(pattern):
-    with pytest.raises(InvalidValue):
+    with pytest.raises((InvalidValue, Problem)):
         topic_query(pattern)
 
 
@@ -69,22 +78,39 @@ def test_filters_come_by_topic_or_by_property():
     "payload", ["hello", "21.5", "true", "", "007", "1e400", '"x"', "[1]", "null", "NaN", "99999999999999999999"]
 )
 def test_texts_and_numbers_come_out_as_they_went_in(payload):
-    assert message_of_values(notification_of_message("a/b", payload.encode())) == (b"a/b", payload.encode())
+    assert message_of_values(notification_of_message("a/b", payload.encode()))[:2] == (b"a/b", payload.encode())
 
 
 def test_objects_are_attributes():
     got = notification_of_message("a/b", b'{"wind": {"speed": 3}, "x": null}')
     assert got == {"wind.speed": 3, "topic": "a/b"}
-    assert message_of_values(got) == (b"a/b", b'{"wind.speed":3}')
-    assert message_of_values({"topic": "a/+", "n": 1}) == (b"contrada", b'{"topic":"a/+","n":1}')
+    assert message_of_values(got)[:2] == (b"a/b", b'{"wind.speed":3}')
+    assert message_of_values({"topic": "a/+", "n": 1})[:2] == (b"contrada", b'{"topic":"a/+","n":1}')
 
 
-@pytest.mark.parametrize(
-    ("topic", "payload"), [("", b"x"), ("a/#", b"x"), ("a", b"\xff"), ("a", b"{"), ("a", b'{"t": [[1]]}')]
-)
+@pytest.mark.parametrize(("topic", "payload"), [("", b"x"), ("a/#", b"x"), ("a", b"{"), ("a", b'{"t": [[1]]}')])
 def test_what_is_no_message_is_refused(topic, payload):
-    with pytest.raises(CodecError):
+    with pytest.raises((CodecError, Problem)):
         notification_of_message(topic, payload)
+
+
+def arrived(draft: dict[str, Any]) -> Notification:
+    return Notification(NotificationId("b", 1), "", encode_notification(draft))
+
+
+def test_bytes_travel_beside_the_attributes_unread():
+    for payload in (b"\xff\x00", b"plain", b"{]"):
+        draft = notification_of_message("a", payload, [("attributes", '{"wind": {"speed": 3}}')])
+        assert (dict(draft), draft.payload) == ({"wind.speed": 3, "topic": "a"}, payload)
+        assert message_of_notification(arrived(draft), 5) == (b"a", payload, '{"wind.speed":3}')
+        told = json.loads(message_of_notification(arrived(draft), 4).payload)
+        assert told == {"wind.speed": 3, "payload": {"base64": b64encode(payload).decode()}}
+    alone = notification_of_message("a", b"\xff")
+    assert message_of_notification(arrived(alone), 4) == (b"a", b"\xff", "")
+    written = arrived(Draft({"topic": "a"}, {"any": ["JSON", None]}))
+    assert message_of_notification(written, 5) == (b"a", b'{"any": ["JSON", null]}', "")
+    with pytest.raises(CodecError):
+        notification_of_message("a", b"x", [("attributes", "[]")])
 
 
 @given(TOPICS, st.binary(max_size=40))
@@ -93,4 +119,7 @@ def test_any_message_is_a_notification_or_refused(topic, payload):
         notification = notification_of_message(topic, payload)
     except CodecError:
         return
-    assert message_of_values(notification)[0] == topic.encode()
+    message = message_of_notification(arrived(notification), 5)
+    assert message.topic == topic.encode()
+    if isinstance(notification, Draft):
+        assert message.payload == payload

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada import Box, GeoText, Point
+from contrada.client.gateway.forms.shapes import shapes_of
 from contrada.client.gateway.problems import Problem
-from contrada.client.gateway.shapes import shapes_of
-from contrada.client.gateway.views import View, Viewer, touches
+from contrada.client.gateway.streaming.views import View, Viewer, touches
 
 corner = st.integers(-3, 3)
 windows = st.tuples(corner, corner, corner, corner).map(

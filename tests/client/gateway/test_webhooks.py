@@ -133,7 +133,7 @@ def test_what_is_never_taken_is_a_dead_letter_and_the_next_comes(
     ],
 )
 def test_settings_that_are_refused(wrong: dict[str, Any], why: str) -> None:
-    from contrada.client.gateway.webhooks import Hook
+    from contrada.client.gateway.streaming.webhooks import Hook
 
     good = {"name": "a", "filter": "n > 0", "url": "http://x/", "secret": SECRET}
     assert Hook.of(good).name == "a"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contrada.broker.protocol.wire import Policy
 from contrada.client.gateway.problems import Problem
-from contrada.client.gateway.resuming import SEARCH, Resuming
-from contrada.client.gateway.views import View, Viewer
+from contrada.client.gateway.streaming.resuming import SEARCH, Resuming
+from contrada.client.gateway.streaming.views import View, Viewer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -46,15 +46,15 @@ class Renderer:
                 self._size = 0
             publisher = _encode(notification.publisher)
             values = attributes_text(notification.values_by_name)
-            text = f'"id":"{notification.id}","publisher":{publisher},"notification":{values}{_payload(notification)}'
+            payload = payload_text(notification.payload)
+            text = f'"id":"{notification.id}","publisher":{publisher},"notification":{values}{payload}'
             self._kept[notification.id] = text
             self._size += len(text)
         return text
 
 
-def _payload(notification: Notification) -> str:
-    """The member `payload` of what has one: the JSON that it is, or an object with its bytes in base64."""
-    payload = notification.payload
+def payload_text(payload: object) -> str:
+    """The member `payload`, behind others: the JSON that it is, or an object with its bytes in base64."""
     if payload is None:
         return ""
     if isinstance(payload, bytes):
