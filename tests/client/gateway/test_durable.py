@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada import Broker
-from contrada.client.gateway import resuming as module
+from contrada.client.gateway.streaming import resuming as module
 from contrada.client.gateway.streaming.resuming import LAG, Resuming
 from tests.client.gateway.conftest import running
 from tests.client.gateway.test_http import next_event, run
