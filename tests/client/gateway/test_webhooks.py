@@ -66,8 +66,8 @@ def settings(url: str) -> GatewaySettings:
 
 
 def test_signed_in_order_and_again_until_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from contrada.client.gateway.streaming import webhooks
     from contrada.client.gateway.gateway import Gateway
+    from contrada.client.gateway.streaming import webhooks
 
     monkeypatch.setattr(webhooks, "FIRST_WAIT", 0.01)
 
@@ -102,8 +102,8 @@ def test_signed_in_order_and_again_until_taken(tmp_path: Path, monkeypatch: pyte
 def test_what_is_never_taken_is_a_dead_letter_and_the_next_comes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from contrada.client.gateway.streaming import webhooks
     from contrada.client.gateway.gateway import Gateway
+    from contrada.client.gateway.streaming import webhooks
 
     monkeypatch.setattr(webhooks, "FIRST_WAIT", 0.005)
     monkeypatch.setattr(webhooks, "_LONGEST_WAIT", 0.01)
