@@ -35,7 +35,7 @@ class PlainPublish(NamedTuple):
 Incoming: TypeAlias = mqtt5.Packet | PlainPublish
 
 
-class PacketTooLarge(ProtocolError):
+class TooLarge(ProtocolError):
     """A packet that is longer than the settings allow."""
 
 
@@ -124,7 +124,7 @@ def _frame(buffer: bytearray, start: int, largest: int) -> tuple[int, int] | Non
         length |= (byte & 0x7F) << shift
         if not byte & 0x80:
             if length > largest:
-                raise PacketTooLarge(f"an MQTT packet of {length} bytes; at most {largest} are taken")
+                raise TooLarge(f"an MQTT packet of {length} bytes; at most {largest} are taken")
             end = at + 1 + length
             return (at + 1, end) if end <= len(buffer) else None
         shift += 7

@@ -11,7 +11,7 @@ import mqtt5
 
 from contrada.broker.protocol.messages import Keep
 from contrada.broker.protocol.wire import Code, Full
-from contrada.client.gateway.mqtt.codec import PacketTooLarge, PlainPublish, Reader, publish_bytes, write
+from contrada.client.gateway.mqtt.codec import PlainPublish, Reader, TooLarge, publish_bytes, write
 from contrada.client.gateway.mqtt.outgoing import Outgoing
 from contrada.client.gateway.mqtt.session import (
     ALWAYS,
@@ -117,7 +117,7 @@ class MqttConnection:
             messages = self._incoming.feed(data)
         except ProtocolError as error:
             self._gateway.metrics.mqtt_faults.inc()
-            too_large = isinstance(error, PacketTooLarge)
+            too_large = isinstance(error, TooLarge)
             self._fault(str(error), Done.PACKET_TOO_LARGE if too_large else Done.MALFORMED_PACKET)
             return
         self._gateway.metrics.mqtt_messages.inc(len(messages))
