@@ -130,8 +130,8 @@ class Bench:
         """Median seconds of a pass over a log, and its tally."""
         from dataclasses import replace
 
-        from contrada.spark_jobs.replay.logs.event_logs import Layout, find_log, read_log
-        from contrada.spark_jobs.replay.passes import Source, run_pass
+        from contrada.spark_jobs.replaying.logs.event_logs import Layout, find_log, read_log
+        from contrada.spark_jobs.replaying.passes import Source, run_pass
 
         times = []
         for _ in range(repeat):

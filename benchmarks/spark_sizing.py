@@ -50,14 +50,14 @@ def match(index: Path, events: Path, place: Path) -> int:
     """All events against an index, as a task of Spark does it; how many deliveries there were."""
     from contrada.spark_jobs.common.index_cache import IndexFiles
     from contrada.spark_jobs.common.splits import split_parquet
-    from contrada.spark_jobs.replay.logs.event_logs import Layout, find_log, parquet_format
-    from contrada.spark_jobs.replay.logs.reading import read_task
-    from contrada.spark_jobs.replay.matching import Match, _Task
-    from contrada.spark_jobs.replay.storing import TaskFiles
+    from contrada.spark_jobs.replaying.logs.event_logs import Layout, find_log, parquet_format
+    from contrada.spark_jobs.replaying.logs.reading import read_task
+    from contrada.spark_jobs.replaying.matching import Match, MatchTask
+    from contrada.spark_jobs.replaying.storing import TaskFiles
 
     (group,) = find_log(events, Layout()).groups
     format = parquet_format(group[0].path, group[0].types, Layout())
-    task = _Task(Match(IndexFiles.of(index), format), TaskFiles(str(place)))
+    task = MatchTask(Match(IndexFiles.of(index), format), TaskFiles(str(place)))
     splits = [split for task in split_parquet([(group[0].path, group[0].sizes)], 1) for split in task]
     return task.done(task.deliveries(read_task(splits, format))).tally.deliveries
 

@@ -7,9 +7,9 @@ for, since the broker and the clients run without Spark. `publishing` brings str
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from contrada.spark_jobs.dataframes import build_index, compare, match, parse_subscriptions, publisher
+    from contrada.spark_jobs.dataframes import build_index, compare, match, parse_subscriptions, publisher, replay
 
-__all__ = ["build_index", "compare", "match", "parse_subscriptions", "publisher"]
+__all__ = ["build_index", "compare", "match", "parse_subscriptions", "publisher", "replay"]
 
 if not TYPE_CHECKING:
 

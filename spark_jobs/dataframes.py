@@ -13,27 +13,29 @@ Whatever Spark reads as a table will do: Parquet, Delta, Iceberg. Rows cross int
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from contrada.errors import InvalidValue
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.build.rows.parsing import parse_batch
 from contrada.spark_jobs.build.rows.sources import COLUMNS, read_table
 from contrada.spark_jobs.common.index_cache import IndexFiles
 from contrada.spark_jobs.publishing import publisher
-from contrada.spark_jobs.replay import replay as replaying
-from contrada.spark_jobs.replay.comparing import differences
-from contrada.spark_jobs.replay.logs.event_logs import Layout, dataframe_format, select_events
-from contrada.spark_jobs.replay.matching import Match, match_events, match_with_rejects
+from contrada.spark_jobs.replaying.comparing import differences
+from contrada.spark_jobs.replaying.logs.event_logs import Layout, dataframe_format, select_events
+from contrada.spark_jobs.replaying.matching import Match, match_events, match_with_rejects
+from contrada.spark_jobs.replaying.replay import Replay, plan_replay, run_replay
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from contrada.spark_jobs.replay.results import Replayed
+    from contrada.spark_jobs.replaying.results import Replayed
 
 __all__ = ["build_index", "compare", "match", "parse_subscriptions", "publisher", "replay"]
 
@@ -94,12 +96,39 @@ def compare(recorded: DataFrame, replayed: DataFrame) -> DataFrame:
 
 
 def replay(
-    events: str | os.PathLike[str],
+    events: str | os.PathLike[str] | DataFrame,
     index: str | os.PathLike[str],
     out: str | os.PathLike[str],
     *,
-    session: SparkSession,
-    **options: Any,
+    session: SparkSession | None = None,
+    id: str = "id",
+    time: str = "time",
+    timezone: str | None = None,
+    compare: bool = False,
+    recorded: str | os.PathLike[str] | None = None,
+    what_if: str | os.PathLike[str] | None = None,
+    worker_memory: int | None = None,
+    geoparquet: bool = False,
+    tell: Callable[[str], None] = lambda step: None,
 ) -> Replayed:
-    """Replay a log of files into OUT; options as `contrada.spark_jobs.replay.replay.Replay` has them."""
-    return replaying.replay(session, replaying.Replay(events, index, out, **options))
+    """Replay events into OUT: a log of files by path or URL, with the session to run in, or a DataFrame.
+
+    `recorded` are deliveries to `compare` with, where the events are no recording; `what_if` are filters to try out, an
+    index or subscriptions; `worker_memory` is how many bytes of the index a worker may hold. See docs/spark.md.
+    """
+    if session is None:
+        if isinstance(events, str | PathLike):
+            raise InvalidValue("replay of files: say in which session, with session=")
+        session = events.sparkSession
+    job = Replay(
+        events,
+        index,
+        out,
+        Layout(id, time, timezone),
+        compare=compare or recorded is not None,
+        recorded=recorded,
+        what_if=what_if,
+        worker_memory=worker_memory,
+        geoparquet=geoparquet,
+    )
+    return run_replay(session, plan_replay(job), tell)

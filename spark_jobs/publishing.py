@@ -3,7 +3,7 @@
     found = spark_jobs.match(events, "index")
     found.writeStream.foreachBatch(spark_jobs.publisher(lambda: contrada.Client("tcp://127.0.0.1:7400"))).start()
 
-Each row is a notification, each of its columns an attribute, as in a log of events (replay/logs/typed.py). The jobs
+Each row is a notification, each of its columns an attribute, as in a log of events (replaying/logs/typed.py). The jobs
 know neither clients nor brokers: they are given a function that connects, and run it where the rows are, in each task.
 
 A batch is over when the broker has taken all of its rows. Spark repeats a batch that failed or was cut off, so a row is
@@ -24,8 +24,8 @@ from contrada.spark_jobs.common.engine import MESSAGES, message_rows, messages_i
 from contrada.spark_jobs.common.errors import naming_this_machine, told_in_one_line
 from contrada.spark_jobs.common.instants import zone_of
 from contrada.spark_jobs.common.splits import plain_type
-from contrada.spark_jobs.replay.logs.event_stream import row_of
-from contrada.spark_jobs.replay.logs.typed import check_attributes, read_attributes
+from contrada.spark_jobs.replaying.logs.event_stream import row_of
+from contrada.spark_jobs.replaying.logs.typed import check_attributes, read_attributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

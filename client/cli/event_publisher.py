@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from contrada.client.cli.common import ClientOptions
-    from contrada.spark_jobs.replay.logs.event_stream import Event
+    from contrada.spark_jobs.replaying.logs.event_stream import Event
 
 _CHUNK: Final = 256
 
 
 def publish_log(events: str, layout: Any, rate: float | None, options: ClientOptions) -> dict[str, Any]:
     """Publish a log at its own pace, or a multiple of it."""
-    from contrada.spark_jobs.replay.logs.decoding import Reject
-    from contrada.spark_jobs.replay.logs.event_stream import stream
+    from contrada.spark_jobs.replaying.logs.decoding import Reject
+    from contrada.spark_jobs.replaying.logs.event_stream import stream
 
     rejects: list[Reject] = []
 

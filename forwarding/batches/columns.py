@@ -2,8 +2,8 @@
 
 A column is one attribute of n notifications: an array of values and, where some lack the attribute, a mask. No Python
 object is made per notification, nor per attribute: a batch of scalars costs a few array operations per column, a
-tenth of what `encode_notifications` spends on the same values. Regions and geotext are objects, since the indexes they
-are searched in take them one by one; so do points, which become objects only if a filter asks for them.
+tenth of what `encode_notifications` spends on the same values. Regions are objects, since the index they are searched
+in takes them one by one; so do points, which become objects only if a filter asks for them.
 
     kind           values
     BOOL           int64, 0 or 1
@@ -11,8 +11,9 @@ are searched in take them one by one; so do points, which become objects only if
     TIME           int64, microseconds since 1970 in UTC
     STRING         `Text`: offsets (n + 1) into UTF-8 bytes
     POINT          float64 (n, 2): x and y, as a Point would have them
+    GEOTEXT        `Texts`, or a list of objects
     REGION, LINE,
-    GEOTEXT        a list of objects; what stands where the attribute is absent is not read
+    SET            a list of objects; what stands where the attribute is absent is not read
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.batches.encode import KIND, Values, encode_notifications
+from contrada.forwarding.batches.texts import Texts
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.values import Kind
@@ -52,7 +54,7 @@ class Column(NamedTuple):
 
     name: str
     kind: Kind
-    values: NDArray[Any] | Text | list[Any]
+    values: NDArray[Any] | Text | Texts | list[Any]
     present: NDArray[np.bool_] | None = None  # None: everywhere
     boxes: Floats | None = None  # (n, 4), of regions and geotext, where they are known already
 
@@ -60,6 +62,8 @@ class Column(NamedTuple):
         """The boxes (x1, y1, x2, y2) of values that are places; NaN where there is none."""
         if self.boxes is not None:
             return self.boxes
+        if isinstance(self.values, Texts):
+            return self.values.boxes
         if self.kind is Kind.POINT:
             return np.concatenate((self.values, self.values), axis=1)
         objects = cast("list[Any]", self.values)
@@ -73,7 +77,9 @@ class Column(NamedTuple):
             starts, ends = values.offsets[:-1][places], values.offsets[1:][places]
             offsets = np.concatenate(([0], np.cumsum(ends - starts)))
             where = np.repeat(starts - offsets[:-1], ends - starts) + np.arange(offsets[-1])
-            taken: NDArray[Any] | Text | list[Any] = Text(offsets, values.data[where])
+            taken: NDArray[Any] | Text | Texts | list[Any] = Text(offsets, values.data[where])
+        elif isinstance(values, Texts):
+            taken = values.take(places)
         elif isinstance(values, list):
             taken = [values[place] for place in places.tolist()]
         else:
@@ -139,7 +145,7 @@ def encode_columns(given: Columns, names: Mapping[str, int]) -> Encoded:
             floats.append(_finite(column))
             used += count
         else:
-            cells[:, 1] = column.values
+            cells[:, 1] = cast("NDArray[Any]", column.values)
     present = _presence(columns, count)
     text = _interleave(columns, present, count)
     if present is None:
@@ -189,6 +195,8 @@ def _presence(columns: Sequence[Column], count: int) -> NDArray[np.bool_] | None
 
 def _add_plugged(values: Values, name: int, column: Column) -> Ints:
     """Number the values that are there; the numbers, 0 where there is none."""
+    if isinstance(column.values, Texts):
+        return _add_texts(values, name, column, column.values)
     objects = _points(column.values) if column.kind is Kind.POINT else cast("list[Any]", column.values)
     kind = KIND[column.kind]
     first = len(values.values)
@@ -200,6 +208,17 @@ def _add_plugged(values: Values, name: int, column: Column) -> Ints:
     values.values += there
     values.names += [name] * len(there)
     values.kinds += [kind] * len(there)
+    return numbers
+
+
+def _add_texts(values: Values, name: int, column: Column, texts: Texts) -> Ints:
+    """As `_add_plugged`, of geotext that stays a column."""
+    first = len(values.values)
+    numbers = np.arange(first, first + len(texts))
+    if column.present is not None:
+        numbers = np.where(column.present, first - 1 + np.cumsum(column.present), 0)
+        texts = texts.take(np.flatnonzero(column.present))
+    values.add_texts(name, KIND[Kind.GEOTEXT], texts)
     return numbers
 
 

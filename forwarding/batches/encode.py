@@ -30,9 +30,10 @@ from contrada.forwarding.language.values import (
 from contrada.spatial.geometry.point import Point
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
 
+    from contrada.forwarding.batches.texts import Texts
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.operands import ValueSet
 
@@ -146,11 +147,16 @@ _NO_FLOATS: Final = np.zeros(0, np.float64)
 
 
 class Values:
-    """The plugged-in values of a batch, by their numbers, with the names they came under."""
+    """The plugged-in values of a batch, by their numbers, with the names they came under.
 
-    __slots__ = ("kinds", "names", "values")
+    Geotext that came as a column stays one: `texts` has it, with the number of its first, and None stands for each
+    until it is asked for as an object (`make`).
+    """
+
+    __slots__ = ("kinds", "names", "texts", "values")
 
     def __init__(self) -> None:
+        self.texts: list[tuple[int, Texts]] = []
         self.values: list[Any] = []
         self.names: list[int] = []
         self.kinds: list[int] = []
@@ -161,6 +167,21 @@ class Values:
         self.names.append(name)
         self.kinds.append(kind)
         return len(self.values) - 1
+
+    def add_texts(self, name: int, kind: int, texts: Texts) -> None:
+        """Add a column of geotext."""
+        self.texts.append((len(self.values), texts))
+        self.values += [None] * len(texts)
+        self.names += [name] * len(texts)
+        self.kinds += [kind] * len(texts)
+
+    def make(self, numbers: Iterable[int]) -> list[Any]:
+        """The values, of which those of these numbers are objects."""
+        for number in numbers if self.texts else ():
+            if self.values[number] is None:
+                first, texts = next(run for run in reversed(self.texts) if run[0] <= number)
+                self.values[number] = texts[number - first]
+        return self.values
 
 
 _NO_VALUES: Final = Values()

@@ -84,6 +84,7 @@ def write_segment(
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
     discretization: Discretization = EXACT,
+    simplify: bool = True,
 ) -> SegmentInfo | None:
     """Build a segment of subscriptions and write it; None when there are none.
 
@@ -97,11 +98,16 @@ def write_segment(
     pairs = [(row.interface, each) for row in ordered for each in row.filters]
     weigh = [row.weigh for row in ordered for _ in row.filters]
     table = ForwardingTable.packed(
-        pairs, geotext_index=geotext_index, matching=matching, discretization=discretization, weigh=weigh
+        pairs,
+        geotext_index=geotext_index,
+        matching=matching,
+        discretization=discretization,
+        simplify=simplify,
+        weigh=weigh,
     )
     ids = SubscriptionIds.of([row.id for row in ordered], [len(row.filters) for row in ordered])
     gate = Gate.around(anchor for row in ordered for anchor in row.anchors or map(anchor_of, row.filters))
-    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization), digest_size=12)
+    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization, simplify), digest_size=12)
     for row in ordered:
         content = row.content or b"".join(map(encode_filter, row.filters))
         for part in (row.id.encode(), row.interface.encode(), content):
@@ -120,6 +126,7 @@ def write_columns(
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
     discretization: Discretization = EXACT,
+    simplify: bool = True,
     road_network: RoadNetwork | None = None,
 ) -> tuple[SegmentInfo, int]:
     """As `write_segment`, of columns; also how many of the filters are covered by others.
@@ -134,8 +141,9 @@ def write_columns(
         matching=matching,
         discretization=discretization,
         road_network=road_network,
+        simplify=simplify,
     )
-    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization), digest_size=12)
+    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization, simplify), digest_size=12)
     digest.update(b"" if road_network is None else road_network.digest.encode())
     for part in content:
         digest.update(part)
@@ -143,9 +151,10 @@ def write_columns(
     return info, table.stats().covered
 
 
-def _origin(kind: str, geotext_index: str, matching: str, discretization: Discretization) -> bytes:
+def _origin(kind: str, geotext_index: str, matching: str, discretization: Discretization, simplify: bool) -> bytes:
     """What tells segments of the same subscriptions apart."""
-    return f"{VERSION} {kind} {geotext_index} {matching} {describe_discretization(discretization)}".encode()
+    told = f"{VERSION} {kind} {geotext_index} {matching} {describe_discretization(discretization)}"
+    return f"{told}{'' if simplify else ' whole'}".encode()
 
 
 def _write_files(
@@ -172,6 +181,7 @@ def commit_index(
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
     discretization: Discretization = EXACT,
+    simplify: bool = True,
     statistics: Mapping[str, Any] | None = None,
     folders: Mapping[str, Path] | None = None,
 ) -> Manifest:
@@ -182,7 +192,7 @@ def commit_index(
     """
     path = Path(path)
     named = {what: f"{what}-{digest_of(folder)}" for what, folder in (folders or {}).items()}
-    manifest = manifest_for(segments, geotext_index, matching, discretization, statistics, named)
+    manifest = manifest_for(segments, geotext_index, matching, discretization, simplify, statistics, named)
     for what, folder in (folders or {}).items():
         if not (path / named[what]).exists():  # or it is there already, word for word
             folder.rename(path / named[what])
@@ -213,6 +223,7 @@ def manifest_for(
     geotext_index: str,
     matching: str,
     discretization: Discretization,
+    simplify: bool,
     statistics: Mapping[str, Any] | None,
     folders: Mapping[str, str],
 ) -> Manifest:
@@ -220,7 +231,7 @@ def manifest_for(
     order = {kind: i for i, kind in enumerate(SEGMENT_KINDS)}
     unique = {each.file: each for each in segments}
     ordered = sorted(unique.values(), key=lambda each: (order[each.kind], _first_corner(each), each.file))
-    return Manifest(tuple(ordered), geotext_index, matching, discretization, dict(statistics or {}), folders)
+    return Manifest(tuple(ordered), geotext_index, matching, discretization, simplify, dict(statistics or {}), folders)
 
 
 def digest_of(folder: Path) -> str:
@@ -241,6 +252,7 @@ def write_index(
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
     discretization: Discretization = EXACT,
+    simplify: bool = True,
     segment_filters: int = _SEGMENT,
     statistics: Mapping[str, Any] | None = None,
 ) -> Manifest:
@@ -256,7 +268,13 @@ def write_index(
 
     def close(kind: str) -> None:
         info = write_segment(
-            path, parts[kind], kind, geotext_index=geotext_index, matching=matching, discretization=discretization
+            path,
+            parts[kind],
+            kind,
+            geotext_index=geotext_index,
+            matching=matching,
+            discretization=discretization,
+            simplify=simplify,
         )
         parts[kind] = []
         infos.extend([info] if info else [])
@@ -279,6 +297,7 @@ def write_index(
         geotext_index=geotext_index,
         matching=matching,
         discretization=discretization,
+        simplify=simplify,
         statistics=statistics,
     )
 

@@ -90,6 +90,7 @@ class Manifest:
     geotext_index: str = DEFAULT
     matching: str = DEFAULT_MATCHING
     discretization: Discretization = EXACT
+    simplify: bool = True
     statistics: Mapping[str, Any] = field(default_factory=dict, hash=False)
     folders: Mapping[str, str] = field(default_factory=dict, hash=False)  # by what they hold, one of FOLDERS
 
@@ -119,6 +120,7 @@ class Manifest:
             "geotext_index": self.geotext_index,
             "matching": self.matching,
             "uniform": [how.density, how.halo] if isinstance(how := self.discretization, Uniform) else None,
+            "simplify": self.simplify,
             "segments": [each.to_plain() for each in self.segments],
             "statistics": self.statistics,
             "folders": dict(self.folders),
@@ -175,6 +177,9 @@ def manifest_of(content: bytes, file: str) -> Manifest:
         matching_number(matching)
         uniform = plain.get("uniform")
         how = EXACT if uniform is None else Uniform(*uniform)
-        return Manifest(segments, index, matching, how, statistics, folders)
+        simplify = plain.get("simplify", True)
+        if not isinstance(simplify, bool):
+            raise ValueError("simplify is true or false")
+        return Manifest(segments, index, matching, how, simplify, statistics, folders)
     except (AttributeError, KeyError, TypeError, ValueError, InvalidValue) as error:
         raise CorruptFile(f"{file}: not a whole manifest: {error!r}") from error

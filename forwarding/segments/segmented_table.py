@@ -115,6 +115,7 @@ class SegmentedTable(Generic[InterfaceT]):
             road_network=road_network,
             matching=manifest.matching,
             discretization=manifest.discretization,
+            simplify=manifest.simplify,
         )
         table.load(path, shard, verify=verify)
         return table

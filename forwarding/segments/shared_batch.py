@@ -78,6 +78,7 @@ class SharedBatch:
 
     def __init__(self, batch: Batch, values: Values, widest: int) -> None:
         self._batch, self._values, self._widest = batch, values, widest
+        values.make(range(len(values.values)))
         self._names = batch.rows[:, 0] >> 8
         kinds = batch.rows[:, 0] & 15
         self._notifications = np.repeat(np.arange(len(batch.ends)), np.diff(batch.ends, prepend=0))

@@ -74,13 +74,14 @@ def commit_stored(
     *,
     geotext_index: str = DEFAULT,
     discretization: Discretization = EXACT,
+    simplify: bool = True,
     matching: str = DEFAULT_MATCHING,
     statistics: Mapping[str, Any] | None = None,
     folders: Mapping[str, Path] | None = None,
 ) -> Manifest:
     """Make these segments, which are there already, the index; then sweep up. `folders` are of this machine."""
     named = {what: f"{what}-{digest_of(folder)}" for what, folder in (folders or {}).items()}
-    manifest = manifest_for(segments, geotext_index, matching, discretization, statistics, named)
+    manifest = manifest_for(segments, geotext_index, matching, discretization, simplify, statistics, named)
     for what, folder in (folders or {}).items():
         object_store.upload_folder(folder, join(url, named[what]))
     there = {each.address: each.size for each in object_store.entries(url)}

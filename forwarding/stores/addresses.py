@@ -20,6 +20,7 @@ from contrada.errors import InvalidValue
 STORES: Final = ("s3", "s3a", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 """The schemes of what pyarrow reads and writes."""
 
+_AZURE: Final = ("abfs", "abfss")
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -85,9 +86,14 @@ def folder_of(address: str) -> str:
 
 
 def shown(address: str | os.PathLike[str]) -> str:
-    """As it is told to people: without options, which may hold a key, and without a name and password."""
+    """As it is told to people: without options, which may hold a key, and without a name and password.
+
+    What stands before an Azure account, `abfs://container@account…`, is no name of a user.
+    """
     text = os.fspath(address)
     if not is_url(text):
         return text
     parts = urlsplit(text)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    user, _, host = parts.netloc.rpartition("@")
+    container = user.partition(":")[0] if parts.scheme in _AZURE else ""
+    return f"{parts.scheme}://{container}{'@' if container else ''}{host}{parts.path}"

@@ -227,7 +227,9 @@ def _store_of(address: str) -> tuple[Any, str]:
     parts = urlsplit(address)
     scheme = _ALIASES.get(parts.scheme, parts.scheme)
     store, root = _connected(urlunsplit((scheme, parts.netloc, "", parts.query, "")))
-    return store, f"{root.strip('/')}{unquote(parts.path)}" if scheme not in _HOSTS else unquote(parts.path)
+    if scheme in _HOSTS:
+        return store, unquote(parts.path)
+    return store, f"{root.strip('/')}{unquote(parts.path)}".lstrip("/")
 
 
 @lru_cache(64)

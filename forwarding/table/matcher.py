@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.match.verifying import Scratch
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.state.memory import Memory
+    from contrada.forwarding.types.geotext import GeotextType
     from contrada.forwarding.types.plugged import PluggedType
     from contrada.forwarding.types.trying import Given
 
@@ -167,19 +168,28 @@ def _search(batch: Batch, values: Values, types: Types, given: Given, memory: Me
     """The operands that each plugged-in value hits; none of what is decided already."""
     found: list[Ints | None] = [None] * len(values.values)
     done = given.of_values(batch) if given.done.any() else None
+    if values.texts and done is not None:
+        values.make(range(len(found)))
+    columns = values.texts if done is None else []
+    apart = {number for first, texts in columns for number in range(first, first + len(texts))}
     for kind, plugged in types.items():
         mine = [i for i, k in enumerate(values.kinds) if _type_of(k) == kind and not (done is not None and done[i])]
+        if apart:
+            mine = [i for i in mine if i not in apart]
         before = plugged.decided
         answers = plugged.search([values.names[i] for i in mine], [values.values[i] for i in mine])
         for i, answer in zip(mine, answers, strict=True):
             found[i] = answer
         if mine:
             memory.trying.note_search(plugged.decided - before, len(mine))
-    ends = np.cumsum([0 if each is None else len(each) for each in found])
-    some = [each for each in found if each is not None]
-    if not some:
+    if columns and layout.GEOTEXT in types:
+        handles, ends = _with_texts(found, values, cast("GeotextType", types[layout.GEOTEXT]))
+    else:
+        ends = np.cumsum([0 if each is None else len(each) for each in found])
+        some = [each for each in found if each is not None]
+        handles = np.concatenate(some) if some else _NO_HITS
+    if not len(handles):
         return _NO_HITS, ends
-    handles = np.concatenate(some)
     if len(types) == 1:
         return memory.posted.find(next(iter(types)), handles), ends
     operands = np.zeros_like(handles)
@@ -189,9 +199,26 @@ def _search(batch: Batch, values: Values, types: Types, given: Given, memory: Me
     return operands, ends
 
 
+def _with_texts(found: list[Ints | None], values: Values, plugged: GeotextType) -> tuple[Ints, Ints]:
+    """What was found of single values, with what is found of columns of geotext: handles, and where each one's end."""
+    counts = np.array([0 if each is None else len(each) for each in found], np.int64)
+    parts: list[Ints] = []
+    at = 0
+    for first, texts in [*values.texts, (len(found), None)]:
+        parts += [each for each in found[at:first] if each is not None]
+        if texts is not None and len(texts):
+            hits, ends = plugged.search_texts(values.names[first], texts)
+            parts.append(hits)
+            counts[first : first + len(texts)] = np.diff(ends, prepend=0)
+        at = first + (0 if texts is None else len(texts))
+    return np.concatenate(parts) if parts else _NO_HITS, np.cumsum(counts)
+
+
 def _decide(pairs: Ints, values: Values, types: Types) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Whether each pending (value, kind, handle) holds."""
     held = np.empty(len(pairs), np.bool_)
+    if values.texts:
+        values.make(np.unique(pairs[:, 0]).tolist())
     for kind, plugged in types.items():
         mine = pairs[:, 1] == kind
         if mine.all():

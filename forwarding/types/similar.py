@@ -63,6 +63,10 @@ class SimilarIndexes:
         if not len(self._indexes[name]):
             del self._indexes[name]
 
+    def has(self, name: int) -> bool:
+        """Whether anything is posted under a name."""
+        return name in self._indexes or name in self._unread
+
     def search(self, name: int, text: GeoText) -> Ints | None:
         """The handles whose constraints a value satisfies; None for none."""
         if name in self._unread:

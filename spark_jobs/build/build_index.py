@@ -103,6 +103,7 @@ def build_index(
     geotext_index: str = DEFAULT,
     matching: str = DEFAULT_MATCHING,
     discretization: Discretization = EXACT,
+    simplify: bool = True,
     roads: str | os.PathLike[str] | RoadNetwork | None = None,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
@@ -112,7 +113,8 @@ def build_index(
 
     Without a session files are read and built in this process, which for some hundred thousand is quicker than to
     start Spark. The files are the same. With `roads`, a road network or its file, `similar` is taken, too, and the
-    index has the network. Bad rows go to the index's quarantine, and to `quarantine`.
+    index has the network. Without `simplify` no filter is set aside for another that covers it. Bad rows go to the
+    index's quarantine, and to `quarantine`.
 
     `NotCommitted` when nothing was accepted, unless `allow_empty`, or more than `max_quarantined`, a share, refused.
     """
@@ -126,6 +128,7 @@ def build_index(
         geotext_index=geotext_index,
         matching=matching,
         discretization=discretization,
+        simplify=simplify,
         roads=roads,
         max_quarantined=max_quarantined,
         allow_empty=allow_empty,
@@ -181,7 +184,15 @@ def run_build(
         tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions, {quarantined:,} rows refused")
         with meter.stage("build") as cost:
             written = build_segments(
-                engine, placing, plan, stage.segments, build.geotext_index, build.matching, build.discretization, roads
+                engine,
+                placing,
+                plan,
+                stage.segments,
+                build.geotext_index,
+                build.matching,
+                build.discretization,
+                build.simplify,
+                roads,
             )
             cost.rows, cost.bytes = subscriptions, sum(each.info.bytes for each in written)
         covered = sum(each.covered for each in written)
@@ -198,6 +209,7 @@ def run_build(
                 geotext_index=build.geotext_index,
                 matching=build.matching,
                 discretization=build.discretization,
+                simplify=build.simplify,
                 statistics=statistics,
                 folders={name: staging / name for name in FOLDERS if (staging / name).exists()},
             )

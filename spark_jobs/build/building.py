@@ -50,6 +50,7 @@ def build_segments(
     geotext_index: str,
     matching: str,
     discretization: Discretization,
+    simplify: bool,
     roads: str | None = None,
 ) -> list[SegmentWritten]:
     """Write the segments of a plan into a directory that all executors see; `roads` is where the road network is."""
@@ -74,7 +75,9 @@ def build_segments(
         if tables:
             with no_collection():
                 rows, network = pa.concat_tables(tables), None if roads is None else _network(roads)
-                yield SegmentWritten(*_write(rows, kind, directory, geotext_index, matching, discretization, network))
+                yield SegmentWritten(
+                    *_write(rows, kind, directory, geotext_index, matching, discretization, simplify, network)
+                )
 
     return engine.run(placing.parts, send, len(kinds), build)
 
@@ -95,6 +98,7 @@ def _write(
     geotext_index: str,
     matching: str,
     discretization: Discretization,
+    simplify: bool,
     network: RoadNetwork | None,
 ) -> tuple[SegmentInfo, int]:
     rows = rows.sort_by("id").combine_chunks()
@@ -114,6 +118,7 @@ def _write(
             geotext_index=geotext_index,
             matching=matching,
             discretization=discretization,
+            simplify=simplify,
             road_network=network,
         )
 

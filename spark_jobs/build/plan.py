@@ -39,6 +39,7 @@ class Build:
     geotext_index: str
     matching: str
     discretization: Discretization
+    simplify: bool
     max_quarantined: float
     allow_empty: bool
     roads: RoadNetwork | None = None
@@ -66,6 +67,7 @@ def plan_build(
     discretization: Discretization | str = EXACT,
     density: float | None = None,
     halo: bool = False,
+    simplify: bool = True,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
     roads: str | PathLike[str] | RoadNetwork | None = None,
@@ -102,7 +104,17 @@ def plan_build(
         for each in [given] if whole else [file.address for file in found.files]:
             check_apart({"SUBSCRIPTIONS": each}, written)
     return Build(
-        found, place, rejected, segments, geotext_index, matching, relations, max_quarantined, allow_empty, network
+        found,
+        place,
+        rejected,
+        segments,
+        geotext_index,
+        matching,
+        relations,
+        simplify,
+        max_quarantined,
+        allow_empty,
+        network,
     )
 
 

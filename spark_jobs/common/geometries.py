@@ -17,6 +17,7 @@ import shapely
 from contrada.errors import InvalidValue
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region
+from contrada.spatial.lines.line import Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -70,12 +71,14 @@ def _is_binary(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def place_of_wkb(content: bytes) -> Point | Region:
-    """The point or region that some bytes are; `InvalidValue` says why they are neither."""
+def place_of_wkb(content: bytes) -> Point | Line | Region:
+    """The point, line or region that some bytes are; `InvalidValue` says why they are none."""
     try:
         shape = shapely.from_wkb(content)
     except (shapely.errors.ShapelyError, TypeError) as error:
         raise InvalidValue(f"not WKB: {error}") from None
+    if isinstance(shape, shapely.LineString | shapely.MultiLineString):
+        return Line(shape)
     return Point.of(shape) if isinstance(shape, shapely.Point) else Region(shape)
 
 
@@ -99,7 +102,7 @@ def as_wkb(cells: pa.Array, encoding: str) -> pa.Array:
 
 
 def write_geometries(values: Iterable[Any]) -> pa.Array:
-    """Points, regions and boxes as WKB; null for None."""
+    """Points, lines, regions and boxes as WKB; null for None."""
     return pa.array([None if each is None else shapely.to_wkb(each.to_shapely()) for each in values], pa.binary())
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 INTERVALS: Final = "intervals.parquet"
 FOREVER: Final = np.iinfo(np.int64).max
-_PLACES: Final = (Kind.POINT, Kind.REGION, Kind.GEOTEXT)
+_PLACES: Final = (Kind.POINT, Kind.REGION, Kind.LINE, Kind.GEOTEXT)
 _KEPT: Final = 2  # indexes open in a process
 
 

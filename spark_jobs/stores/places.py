@@ -103,6 +103,7 @@ def commit_build(
     geotext_index: str,
     matching: str,
     discretization: Discretization,
+    simplify: bool,
     statistics: Mapping[str, Any],
     folders: Mapping[str, Path],
 ) -> Manifest:
@@ -111,6 +112,7 @@ def commit_build(
         "geotext_index": geotext_index,
         "matching": matching,
         "discretization": discretization,
+        "simplify": simplify,
         "statistics": statistics,
         "folders": folders,
     }

@@ -86,6 +86,10 @@ class Vocabulary:
             found.add(WILDCARD)
         return np.array(sorted(cast("set[int]", found)), np.int32)
 
+    def numbers(self, words: Iterable[str]) -> NDArray[np.int32]:
+        """The id of each word; -1 of those that no subscription holds."""
+        return np.array([self._ids.get(word, -1) for word in words], np.int32)
+
     def _enter(self, word: str) -> int:
         if self._free:
             id = self._free.pop()

@@ -23,13 +23,13 @@ _DEPLOY = "org.apache.spark.deploy"
 
 
 @contextmanager
-def spark_cluster(work: Path) -> Iterator[str]:
+def spark_cluster(work: Path, memory: str = "1g") -> Iterator[str]:
     """The address of a master whose workers have registered; all of them end with the block."""
     with ExitStack() as running:
         master = running.enter_context(_started(work, "master.Master", "--host", "127.0.0.1", "--port", "0"))
         url = _next(master, r"Starting Spark master at (spark://\S+)")[1]
         for number in range(2):
-            options = ["--cores", "1", "--memory", "1g", "--host", "127.0.0.1", "--work-dir", str(work / f"{number}")]
+            options = ["--cores", "1", "--memory", memory, "--host", "127.0.0.1", "--work-dir", str(work / f"{number}")]
             running.enter_context(_started(work, "worker.Worker", *options, url))
         for _ in range(2):
             _next(master, r"Registering worker")

@@ -15,7 +15,7 @@ from contrada.spark_jobs.build import build_index as building
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.common import preflight
 from contrada.spark_jobs.common.session import open_session
-from contrada.spark_jobs.replay.replay import Replay, replay
+from contrada.spark_jobs.replaying.replay import Replay, replay
 
 
 def segments(index: str) -> list[str]:

@@ -111,4 +111,4 @@ def test_a_stream_is_published_to_a_broker(
         assert heard.get(timeout=30)["filter_id"] == "a"
     assert "batch 7: 1 rows were not published: attribute 'price': a number must be finite" in caplog.text
     with pytest.raises(InvalidValue, match="which is no value"):
-        spark_jobs.publisher(lambda: contrada.Client(url))(spark.sql("select array(1) as x"), 8)
+        spark_jobs.publisher(lambda: contrada.Client(url))(spark.sql("select array(true) as x"), 8)

@@ -57,6 +57,10 @@ def build_index(
         float | None, typer.Option("--density", help="Of uniform: points per unit length, at least.")
     ] = None,
     halo: Annotated[bool, typer.Option("--halo", help="Of uniform: what is nearly on a boundary meets it.")] = False,
+    simplify: Annotated[
+        bool,
+        typer.Option("--simplify/--no-simplify", help="Set filters aside that others of their interface cover."),
+    ] = True,
     roads: Annotated[
         Path | None, typer.Option("--roads", help="The road network that `similar` asks; the index will have it.")
     ] = None,
@@ -102,6 +106,7 @@ def build_index(
         discretization=discretization,
         density=density,
         halo=halo,
+        simplify=simplify,
         roads=roads,
         d_max=d_max,
         max_quarantined=max_quarantined / 100,

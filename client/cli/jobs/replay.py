@@ -69,7 +69,7 @@ def replay(
     from contrada.spark_jobs.common.session import require_arrow
 
     require_arrow()
-    from contrada.spark_jobs.replay.logs.event_logs import Layout
+    from contrada.spark_jobs.replaying.logs.event_logs import Layout
 
     layout = Layout(id_column, time_column, timezone)
     if to is not None:
@@ -79,7 +79,7 @@ def replay(
     else:
         assert index is not None
         assert out is not None
-        from contrada.spark_jobs.replay.replay import Replay, plan_replay, run_replay
+        from contrada.spark_jobs.replaying.replay import Replay, plan_replay, run_replay
 
         job = Replay(
             events,

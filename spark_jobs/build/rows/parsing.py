@@ -38,14 +38,12 @@ from contrada.spark_jobs.build.rows.sources import BESIDE
 from contrada.spark_jobs.build.staging import BOX, BOX_MATCH, OTHER, POLYGON, QUARANTINE, STAGED
 from contrada.spark_jobs.common.garbage import no_collection
 from contrada.spark_jobs.common.geometries import GEOMETRY, place_of_wkb
-from contrada.spatial.geometry.point import Point
-from contrada.spatial.geometry.region import Box
+from contrada.spatial.geometry.region import Box, Region
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from contrada.forwarding.language.filter import Expression
-    from contrada.spatial.geometry.region import Region
 
 _SHOWN: Final = 1 << 20  # characters of a bad row that are kept: a whole file that is not JSON is one row
 _REMEMBERED: Final = 4096  # texts: subscribers often ask for the same
@@ -206,8 +204,8 @@ def _read_places(batch: pa.RecordBatch, roads: bool) -> Parsed:
     ):
         try:
             region = None if shape is None else place_of_wkb(shape)
-            if isinstance(region, Point):
-                raise InvalidValue("a point, and a subscription's place is a region")
+            if region is not None and not isinstance(region, Region):
+                raise InvalidValue(f"a {type(region).__name__.lower()}, and a subscription's place is a region")
             rows.good(source, row, id, interface, filter_of_place(region, attribute, relation, keywords, text), raw)
         except ContradaError as error:
             told = {"id": id, "interface": interface, "filter": text, GEOMETRY: shape and shape.hex()}

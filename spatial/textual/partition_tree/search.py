@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel, kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel, inline_kernel, kernel
 from contrada.spatial.textual.partition_tree.nodes import (
     DIRECTORY,
     HEADER,
@@ -287,19 +287,17 @@ def walk(
     state[TOP], state[MATCHED], state[NODES], state[VERIFIED] = top, matched, nodes, verified
 
 
-@kernel
-def search_tree(
-    arena: Arena, columns: Arrays, tokens: NDArray[np.int32], box: NDArray[np.float64], rare: bool
-) -> tuple[NDArray[np.int32], int, int]:
-    """Slots that match, each once; nodes visited; candidates verified."""
-    real = arena.view(np.float32)
-    table = token_table(tokens)
-    if rare:
-        tokens = _mirror(tokens)
-    message = Message(tokens, table, (box[0], box[1], box[2], box[3]))
-    found = np.empty(512, np.int32)
-    stack = Stack(np.empty((512, 2), np.int32), np.empty((512, 2), np.float32))
-    state = np.zeros(6, np.int64)
+@inline_kernel
+def _visit(
+    arena: Arena,
+    real: NDArray[np.float32],
+    columns: Arrays,
+    message: Message,
+    stack: Stack,
+    found: NDArray[np.int32],
+    state: NDArray[np.int64],
+) -> tuple[Stack, NDArray[np.int32]]:
+    """Walk from the root to the end, with more room where that is needed; what is found is behind what was."""
     stack.nodes[0, 0], stack.nodes[0, 1] = arena[ROOT], 0
     stack.lows[0, 0] = stack.lows[0, 1] = -np.inf
     state[TOP] = 1 if arena[ROOT] else 0
@@ -315,4 +313,47 @@ def search_tree(
             nodes, lows = np.empty((size, 2), np.int32), np.empty((size, 2), np.float32)
             nodes[:top], lows[:top] = stack.nodes[:top], stack.lows[:top]
             stack = Stack(nodes, lows)
+    return stack, found
+
+
+@inline_kernel
+def _message(tokens: NDArray[np.int32], box: NDArray[np.float64], rare: bool) -> Message:
+    table = token_table(tokens)
+    if rare:
+        tokens = _mirror(tokens)
+    return Message(tokens, table, (box[0], box[1], box[2], box[3]))
+
+
+@kernel
+def search_tree(
+    arena: Arena, columns: Arrays, tokens: NDArray[np.int32], box: NDArray[np.float64], rare: bool
+) -> tuple[NDArray[np.int32], int, int]:
+    """Slots that match, each once; nodes visited; candidates verified."""
+    found = np.empty(512, np.int32)
+    stack = Stack(np.empty((512, 2), np.int32), np.empty((512, 2), np.float32))
+    state = np.zeros(6, np.int64)
+    _, found = _visit(arena, arena.view(np.float32), columns, _message(tokens, box, rare), stack, found, state)
     return found[: state[MATCHED]], state[NODES], state[VERIFIED]
+
+
+@kernel
+def search_tree_many(
+    arena: Arena,
+    columns: Arrays,
+    tokens: NDArray[np.int32],
+    ends: NDArray[np.int64],
+    boxes: NDArray[np.float64],
+    rare: bool,
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """As `search_tree` of many messages, whose tokens end at `ends`: slots, and where each message's end."""
+    real = arena.view(np.float32)
+    found = np.empty(4096, np.int32)
+    stack = Stack(np.empty((512, 2), np.int32), np.empty((512, 2), np.float32))
+    state = np.zeros(6, np.int64)
+    until = np.empty(ends.size, np.int64)
+    start = 0
+    for n in range(ends.size):
+        message = _message(tokens[start : ends[n]], boxes[n], rare)
+        stack, found = _visit(arena, real, columns, message, stack, found, state)
+        start, until[n] = ends[n], state[MATCHED]
+    return found[: state[MATCHED]], until

@@ -20,7 +20,7 @@ from contrada.spatial.textual.partition_tree.check import check_tree
 from contrada.spatial.textual.partition_tree.guard import guard_arena
 from contrada.spatial.textual.partition_tree.nodes import FIRST_BLOCK, META_SIZE, USED
 from contrada.spatial.textual.partition_tree.paths import Path
-from contrada.spatial.textual.partition_tree.search import search_tree
+from contrada.spatial.textual.partition_tree.search import search_tree, search_tree_many
 from contrada.spatial.textual.partition_tree.settings import ADAPTIVE, KEYWORD_FIRST, SPATIAL_FIRST, TRIE, Settings
 from contrada.spatial.textual.partition_tree.update import insert_slot, remove_slot
 
@@ -119,6 +119,11 @@ class PartitionTree(StoredIndex):
 
     def _search(self, tokens: NDArray[np.int32], box: NDArray[np.float64]) -> tuple[NDArray[np.int32], int, int]:
         return search_tree(self._arena, self.store.columns, tokens, box, self.rare_first)
+
+    def _search_many(
+        self, tokens: NDArray[np.int32], ends: NDArray[np.int64], boxes: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        return search_tree_many(self._arena, self.store.columns, tokens, ends, boxes, self.rare_first)
 
     def nbytes(self) -> int:
         """Bytes of the tree itself, without the subscriptions."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.batches.columns import Column, Columns, Text
+from contrada.forwarding.batches.texts import Texts
 from contrada.forwarding.language.values import Kind, check_value, microseconds
 from contrada.forwarding.table.table import ForwardingTable
 from tests.forwarding.strategies import filters, notifications
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-def columns_of(given: Sequence[Mapping[str, Any]]) -> Columns:
-    """One column per name and type of value, as slowly as can be."""
+def columns_of(given: Sequence[Mapping[str, Any]], *, objects: bool = False) -> Columns:
+    """One column per name and type of value, as slowly as can be; geotext as objects, or not."""
     kept = [{name: check_value(value) for name, value in each.items()} for each in given]
     sorts = dict.fromkeys((name, kind, type(value)) for each in kept for name, (kind, value) in each.items())
     columns = []
@@ -28,13 +29,15 @@ def columns_of(given: Sequence[Mapping[str, Any]]) -> Columns:
         found = [each.get(name, (None, None)) for each in kept]
         present = np.array([k is kind and type(v) is sort for k, v in found], np.bool_)
         cells = [v if there else None for (_, v), there in zip(found, present, strict=True)]
-        columns.append(Column(name, kind, _values(kind, cells), None if present.all() else present))
+        columns.append(Column(name, kind, _values(kind, cells, objects=objects), None if present.all() else present))
     result = Columns(len(given), columns)
     result._check()
     return result
 
 
-def _values(kind: Kind, cells: list[Any]) -> Any:
+def _values(kind: Kind, cells: list[Any], *, objects: bool) -> Any:
+    if kind is Kind.GEOTEXT and not objects:
+        return Texts.of(cells)
     if kind is Kind.STRING:
         encoded = [(cell or "").encode() for cell in cells]
         offsets = np.concatenate(([0], np.cumsum([len(each) for each in encoded]))).astype(np.int64)
@@ -50,11 +53,11 @@ def _values(kind: Kind, cells: list[Any]) -> Any:
     return np.array([0 if cell is None else int(cell) for cell in cells], np.int64)
 
 
-@given(st.lists(filters(), max_size=12), st.lists(notifications(), max_size=12))
-def test_columns_match_as_notifications_do(wanted: list[Any], given: list[Any]) -> None:
-    table = ForwardingTable(geotext_index="scan")
+@given(st.lists(filters(), max_size=12), st.lists(notifications(), max_size=12), st.sampled_from(("scan", "rk-tree")))
+def test_columns_match_as_notifications_do(wanted: list[Any], given: list[Any], index: str) -> None:
+    table = ForwardingTable(geotext_index=index)
     table.add_many((f"I{n % 3}", each) for n, each in enumerate(wanted))
-    for form in (columns_of(given), given):
+    for form in (columns_of(given), columns_of(given, objects=True), given):
         places, ids = table.match_pairs(form)
         assert (np.diff(places) >= 0).all()
         answers: list[list[int]] = [[] for _ in given]

@@ -18,7 +18,7 @@ from contrada.forwarding.segments.segmented_table import SegmentedTable
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.build.plan import plan_build
 from contrada.spark_jobs.common.geometries import geometry_column, place_of_wkb, with_geometry, write_geometries
-from contrada.spark_jobs.replay.replay import Replay, replay
+from contrada.spark_jobs.replaying.replay import Replay, replay
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from contrada.spark_jobs.common.errors import OutOfReach
 from contrada.spark_jobs.common.splits import Split, plain_schema, split_parquet, split_text
 from contrada.spark_jobs.common.text_lines import read_lines
-from contrada.spark_jobs.replay.logs.decoding import Form, Format, decode
-from contrada.spark_jobs.replay.logs.reading import read_split, read_task
+from contrada.spark_jobs.replaying.logs.decoding import Form, Format, decode
+from contrada.spark_jobs.replaying.logs.reading import read_split, read_task
 from contrada.spark_jobs.stores.shared_files import SizedFile
 
 

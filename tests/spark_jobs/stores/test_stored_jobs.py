@@ -22,9 +22,12 @@ from contrada.forwarding.stores.addresses import join, name_inside
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.build.plan import plan_build
 from contrada.spark_jobs.common.errors import NotCommitted, OutOfReach
-from contrada.spark_jobs.replay.replay import Replay, plan_replay, replay
+from contrada.spark_jobs.replaying.logs.event_logs import Layout
+from contrada.spark_jobs.replaying.logs.event_stream import stream
+from contrada.spark_jobs.replaying.replay import Replay, plan_replay, replay
 from contrada.spark_jobs.stores import places
 from contrada.spark_jobs.stores.listing import stored_files
+from tests.spark_jobs.replaying.test_replay import record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -270,3 +273,20 @@ def test_an_index_larger_than_the_cache(
     assert sum(segments[n].size for n in range(len(segments.infos))) == 600
     held = sum(file.stat().st_size for file in (tmp_path / "cache").glob("*/[!.]*"))
     assert 0 < held <= largest
+
+
+def test_a_recording_by_url(url: str, tmp_path: Path, spark: SparkSession) -> None:
+    record(tmp_path / "recording")
+    object_store.upload_folder(tmp_path / "recording", join(url, "recording"))
+    here = replay(spark, Replay(tmp_path / "recording", tmp_path / "recording", tmp_path / "out", compare=True))
+    there = replay(spark, Replay(join(url, "recording"), join(url, "recording"), join(url, "out"), compare=True))
+    assert there.compare is not None
+    assert (there.compare.missing, there.compare.extra) == (0, 0)
+    assert (there.events, there.deliveries, there.problems) == (here.events, here.deliveries, here.problems)
+    assert there.deliveries > 100
+    published = [each.id for each in stream(join(url, "recording"), Layout())]
+    assert published == [each.id for each in stream(tmp_path / "recording", Layout())]
+    build_index(put_rows(url, ROWS), join(url, "index"))
+    assert replay(spark, Replay(join(url, "recording"), join(url, "index"), join(url, "other"))).events == 120
+    with pytest.raises(InvalidValue, match="of one recording cannot be compared"):
+        plan_replay(Replay(join(url, "recording"), tmp_path / "recording", join(url, "third"), compare=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,6 +50,11 @@ def assert_same(index: StoredIndex, naive: NaiveTextual, asked: list[Message]) -
         found = index.search(tokens, box)
         assert found.tolist() == naive.search(tokens, box)
         assert index.counters.matched == found.size
+    words = list(dict.fromkeys(word for tokens, _ in asked for word in sorted(tokens)))
+    runs = [[words.index(word) for word in sorted(tokens)] * 2 for tokens, _ in asked]  # each word twice
+    offsets, flat = np.cumsum([0, *map(len, runs)]), np.array([word for run in runs for word in run], np.int32)
+    found, ends = index.search_many(offsets, flat, words, np.array([box for _, box in asked], float).reshape(-1, 4))
+    assert [sorted(part.tolist()) for part in np.split(found, ends[:-1])] == [naive.search(*each) for each in asked]
 
 
 @every_index

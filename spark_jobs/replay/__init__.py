@@ -1,6 +1,0 @@
-"""`replay`: events of the past against an index.
-
-`replay` is the job and `passes` one pass over a log (`logs`): `matching` finds deliveries, `storing` writes them.
-Against a recording, `history` is who subscribed when, and `comparing` what was delivered; `results` and `report` tell
-it.
-"""
