@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
     from typing import Self
 
+    from contrada.broker.protocol.messages import NotificationId
     from contrada.client.async_client import AsyncClient
     from contrada.client.blocking import Client
     from contrada.client.notification import Notification
@@ -86,7 +87,6 @@ class _Subscribed:
     """What both kinds of subscriptions tell of themselves."""
 
     _state: Any  # an attribute of one kind, a property of the other
-    _client: Any
 
     @property
     def _inbox(self) -> Inbox:
@@ -104,13 +104,14 @@ class _Subscribed:
         return self._inbox.known
 
     @property
-    def first(self) -> int:
-        """The number of the broker's next notification when it began; 1 of a durable one that was there before."""
+    def first(self) -> NotificationId:
+        """What would be the id of the broker's next notification when it began; 1 of a durable one that was there."""
         return self._inbox.first
 
     def is_last_value(self, notification: Notification) -> bool:
         """Whether a notification was there before the subscription: the last value of a key (`publish(retain=…)`)."""
-        return notification.id.sequence < self._inbox.first and notification.id.broker == self._client.broker
+        (broker, sequence), first = notification.id, self._inbox.first
+        return sequence < first.sequence and broker == first.broker
 
     @property
     def pending(self) -> int:

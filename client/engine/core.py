@@ -26,6 +26,7 @@ from contrada.broker.protocol.messages import (
     DeliverDurable,
     Dropped,
     Error,
+    NotificationId,
     Reply,
 )
 from contrada.broker.protocol.wire import Code, Policy
@@ -234,7 +235,7 @@ class Core(Connection):
                 waiting.stage = Stage.LIVE
                 if isinstance(waiting, Inbox):
                     if waiting.name is None:
-                        waiting.first = sequence
+                        waiting.first = NotificationId(self.welcome.broker, sequence)
                     else:
                         waiting.known = bool(sequence)
                 if not waiting.accepted.done:

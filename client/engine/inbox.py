@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from contrada.broker.protocol.messages import Attach, Grant, Subscribe, Unsubscribe
+from contrada.broker.protocol.messages import Attach, Grant, NotificationId, Subscribe, Unsubscribe
 from contrada.client.engine.kept_requests import KeptRequest, Stage
 from contrada.errors import ProtocolError
 
@@ -49,7 +49,7 @@ class Inbox(KeptRequest):
         super().__init__(id, () if isinstance(wanted, str) else wanted)
         self.name = wanted if isinstance(wanted, str) else None  # of the standing interface that it is attached to
         self.known = True  # whether the broker's index has that name, or had it when it was attached
-        self.first = 0  # of the broker's numbers when it took this up: notifications before it are last values
+        self.first = NotificationId("", 0)  # the broker's next when it took this up: what is before it is a last value
         self.policy = policy
         self.window = window
         self.queue = queue
