@@ -6,19 +6,25 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from contrada.client.gateway.forms.attributes import (
+    is_json,
+    notification_of,
     notification_of_event,
     notification_of_headers,
     notifications_of,
     parse_document,
 )
 from contrada.client.gateway.problems import Problem, problem_of
+from contrada.client.notification import Draft
 from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.codec.json import load_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from contrada.forwarding.language.values import Value
+    from contrada.client.gateway.forms.attributes import Attributes
+
+NOTIFICATION: Final = "Contrada-Notification"
+"""The header that has the attributes, where the body is the payload."""
 
 
 class Form(Enum):
@@ -29,6 +35,7 @@ class Form(Enum):
     EVENT = "CloudEvent"
     EVENTS = "CloudEvents"
     BINARY_EVENT = "CloudEvent in headers"
+    PAYLOAD = "a payload, with the notification in a header"
 
 
 MEDIA_TYPES: Final[Mapping[str, Form]] = {
@@ -45,18 +52,26 @@ MEDIA_TYPES: Final[Mapping[str, Form]] = {
 def form_of(media_type: str, headers: Mapping[str, str]) -> Form:
     """Which form a request's headers announce."""
     form = MEDIA_TYPES.get(media_type.lower())
+    if NOTIFICATION in headers:
+        return Form.PAYLOAD
+    if form is not Form.LINES and "ce-specversion" in headers:
+        return Form.BINARY_EVENT
     if form is None:
         kinds = ", ".join(MEDIA_TYPES)
         raise Problem("media-type", f"Content-Type {media_type!r:.80} is none of {kinds}")
-    if form is Form.DOCUMENT and "ce-specversion" in headers:
-        return Form.BINARY_EVENT
     return form
 
 
-def read_body(form: Form, body: bytes, headers: Mapping[str, str], geometry: str) -> Iterator[dict[str, Value]]:
+def read_body(
+    form: Form, body: bytes, headers: Mapping[str, str], geometry: str, *, envelope: bool = False
+) -> Iterator[Attributes]:
     """Yield the notifications of a whole body; a `Problem` names the item at fault."""
     try:
-        if form is Form.BINARY_EVENT:
+        if form is Form.PAYLOAD:
+            notification = notification_of(load_json(headers[NOTIFICATION]), geometry)
+            json = is_json(headers.get("Content-Type", ""))
+            yield Draft(notification, load_json(body) if json else body) if body else notification
+        elif form is Form.BINARY_EVENT:
             yield notification_of_headers(headers, body, geometry)
         elif form is Form.EVENT:
             yield notification_of_event(load_json(body), geometry)
@@ -70,7 +85,7 @@ def read_body(form: Form, body: bytes, headers: Mapping[str, str], geometry: str
                 except CodecError as error:
                     raise CodecError(f"item {number}: {error}") from None
         else:
-            yield from notifications_of(load_json(body), geometry)
+            yield from notifications_of(load_json(body), geometry, envelope=envelope)
     except (CodecError, InvalidValue) as error:
         raise problem_of(error) from None
 
@@ -78,14 +93,15 @@ def read_body(form: Form, body: bytes, headers: Mapping[str, str], geometry: str
 class LineReader:
     """Bytes as they come → notifications. Lines end with a line feed; empty ones are passed over."""
 
-    def __init__(self, geometry: str, line_bytes: int) -> None:
+    def __init__(self, geometry: str, line_bytes: int, *, envelope: bool = False) -> None:
         self._geometry = geometry
+        self._envelope = envelope
         self._limit = line_bytes
         self._begun: list[bytes] = []  # of the line that has not ended
         self._size = 0
         self.line = 0  # the number of the last line read, counted from 1
 
-    def feed(self, data: bytes) -> Iterator[dict[str, Value]]:
+    def feed(self, data: bytes) -> Iterator[Attributes]:
         """Take in the next bytes; yield what is whole. A `Problem` names the line."""
         first, *others = data.split(b"\n")
         self._begun.append(first)
@@ -98,12 +114,12 @@ class LineReader:
         if self._size > self._limit:
             raise Problem("too-large", f"a line of more than {self._limit} bytes", {"line": self.line + 1})
 
-    def end(self) -> Iterator[dict[str, Value]]:
+    def end(self) -> Iterator[Attributes]:
         """Yield what the last line has, if it does not end with a line feed."""
         line, self._begun = b"".join(self._begun), []
         yield from self._read(line)
 
-    def _read(self, line: bytes) -> Iterator[dict[str, Value]]:
+    def _read(self, line: bytes) -> Iterator[Attributes]:
         self.line += 1
         if len(line) > self._limit:
             raise Problem("too-large", f"a line of more than {self._limit} bytes", {"line": self.line})
@@ -111,6 +127,6 @@ class LineReader:
         if not line:
             return
         try:
-            yield from parse_document(line, self._geometry)
+            yield from parse_document(line, self._geometry, envelope=self._envelope)
         except (CodecError, InvalidValue) as error:
             raise problem_of(error, line=self.line) from None

@@ -4,8 +4,11 @@ Messages are JSON objects with a `type`. `ref`, any string or number, comes back
 
     {"type": "hello", "token": …}                                            → welcome
     {"type": "subscribe", "id": "s1", "filter": …, "policy", "window", "queue", "bounds", "rate"}  → subscribed
+    {"type": "subscribe", "id": "s1", "filter": …, "durable": NAME, "since": "all", "window"}      → subscribed
+    {"type": "ack", "id": "s1", "notifications": [ID, …] or "up-to": ID}     → acknowledged, how many were known
     {"type": "unsubscribe", "id": "s1"}                                      → unsubscribed
-    {"type": "publish", "notification": {…} or [{…}, …]}                     → published
+    {"type": "publish", "notification": {…} or [{…}, …], "durable": true}    → published
+    {"type": "publish", "notification": {…}, "payload": JSON or {"base64"}}  → published
     {"type": "explain", "notification": ID, "id": "s1"}                      → explained
     {"type": "explain", "notification": ID, "subscription": N, "session": N} → explained (role admin)
     {"type": "status"}                                                       → status (role admin)
@@ -21,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from contrada.broker.protocol.wire import ASKED_AT_ONCE, Role
-from contrada.client.gateway.forms.attributes import notifications_of
+from contrada.client.gateway.forms.attributes import notifications_of, with_payload
 from contrada.client.gateway.problems import Problem, problem_of
 from contrada.client.gateway.streaming.stream import Wish
 from contrada.client.gateway.streaming.views import View
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
 
     from contrada.client.gateway.settings import GatewaySettings
     from contrada.client.gateway.tokens import Visitor
-    from contrada.forwarding.language.values import Value
 
 _ID_LENGTH: Final = 100
 
@@ -66,7 +68,18 @@ class Unsubscribe:
 class Publish:
     """Publish, then answer with the ids."""
 
-    notifications: list[dict[str, Value]]
+    notifications: list[dict[str, Any]]
+    ref: Any
+    durable: bool = False
+
+
+@dataclass(frozen=True)
+class Acknowledge:
+    """Acknowledge what was sent of a durable stream, these or all up to one; then answer how many were known."""
+
+    id: str
+    notifications: tuple[str, ...]
+    up_to: str
     ref: Any
 
 
@@ -105,7 +118,7 @@ class Receivers:
     ref: Any
 
 
-Action = Say | Subscribe | Unsubscribe | Publish | Explain | Status | Look | Receivers
+Action = Say | Subscribe | Unsubscribe | Acknowledge | Publish | Explain | Status | Look | Receivers
 
 
 class Conversation:
@@ -159,6 +172,8 @@ class Conversation:
         if len(self.ids) >= self._settings.subscriptions:
             raise Problem("limit", f"a connection has at most {self._settings.subscriptions} subscriptions")
         wish = Wish.of(message, self._settings.window)
+        if wish.durable and wish.view != View():
+            raise Problem("bad-request", "a durable subscription has no view: nothing of it is left out")
         self.ids.add(id)
         return Subscribe(id, wish, ref)
 
@@ -168,10 +183,25 @@ class Conversation:
     def _publish(self, message: dict[str, Any], ref: Any) -> Action:
         self.visitor.require(Role.PUBLISH)
         given = message.get("notification", message.get("notifications"))
-        geometry = message.get("geometry", "area")
-        if given is None or type(geometry) is not str:
-            raise Problem("bad-request", "publish needs a notification, or several; geometry is a name")
-        return Publish(list(notifications_of(given, geometry)), ref)
+        geometry, durable = message.get("geometry", "area"), message.get("durable", False)
+        if given is None or type(geometry) is not str or type(durable) is not bool:
+            raise Problem(
+                "bad-request", "publish needs a notification, or several; geometry is a name, durable true or false"
+            )
+        notifications = list(notifications_of(given, geometry))
+        if (payload := message.get("payload")) is not None:
+            if type(given) is list or len(notifications) != 1:
+                raise Problem("bad-request", "a payload goes with one notification")
+            notifications = [with_payload(notifications[0], payload)]
+        return Publish(notifications, ref, durable)
+
+    def _ack(self, message: dict[str, Any], ref: Any) -> Action:
+        id = self._own(message)
+        ids, up_to = message.get("notifications", []), message.get("up-to", "")
+        texts = type(ids) is list and all(type(each) is str for each in ids) and type(up_to) is str
+        if not texts or bool(ids) == bool(up_to):
+            raise Problem("bad-request", "ack needs notifications, a list of ids, or up-to, an id")
+        return Acknowledge(id, tuple(ids), up_to, ref)
 
     def _explain(self, message: dict[str, Any], ref: Any) -> Action:
         notification = message.get("notification")
@@ -210,6 +240,7 @@ class Conversation:
         "hello": _hello,
         "subscribe": _subscribe,
         "unsubscribe": _unsubscribe,
+        "ack": _ack,
         "publish": _publish,
         "explain": _explain,
         "status": _status,

@@ -155,7 +155,7 @@ def asyncapi() -> dict[str, Any]:
 
 
 _ANSWERS = (
-    "welcome", "subscribed", "unsubscribed", "published", "explained",
+    "welcome", "subscribed", "unsubscribed", "acknowledged", "published", "explained",
     "viewing", "notifications", "dropped", "skipped", "interrupted", "ended", "error",
 )  # fmt: skip
 

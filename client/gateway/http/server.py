@@ -103,10 +103,11 @@ class HttpDoor:
     async def _publish(self, request: web.Request) -> web.Response:
         visitor_of(request).require(Role.PUBLISH)
         geometry = request.query.get("geometry", "area")
+        envelope = request.query.get("envelope") == "true"
         form = form_of(request.content_type, request.headers)
         published = _Published(self._gateway, durable=request.query.get("durable") == "true")
         if form is Form.LINES:
-            lines = LineReader(geometry, self._gateway.settings.line_bytes)
+            lines = LineReader(geometry, self._gateway.settings.line_bytes, envelope=envelope)
             try:
                 async for data in request.content.iter_any():
                     await published.all(lines.feed(data))
@@ -116,7 +117,7 @@ class HttpDoor:
                 raise problem_of(error, published=published.count) from None
         else:
             body = await request.read()
-            read = read_body(form, body, request.headers, geometry)
+            read = read_body(form, body, request.headers, geometry, envelope=envelope)
             await published.checked(await asyncio.to_thread(list, read) if len(body) > _LARGE else read)
         return web.json_response(published.answer(request.query.get("ids") != "false"))
 
@@ -126,7 +127,7 @@ class HttpDoor:
         visitor = visitor_of(request)
         visitor.require(Role.SUBSCRIBE)
         gateway = self._gateway
-        wish = Wish.of(dict(request.query), gateway.settings.window, may_be_durable=True)
+        wish = Wish.of(dict(request.query), gateway.settings.window)
         last_event = request.headers.get("Last-Event-ID") or request.query.get("last-event-id", "")
         if last_event and not wish.durable:
             raise Problem("not-available", "Last-Event-ID resumes durable subscriptions: give it a name, durable=NAME")
@@ -239,6 +240,6 @@ def _preflight() -> dict[str, str]:
     return {
         "Access-Control-Allow-Methods": "GET, POST",
         "Access-Control-Allow-Headers": "Authorization, Content-Type, Last-Event-ID, ce-id, ce-source, ce-type, "
-        "ce-specversion, ce-time, ce-subject",
+        "ce-specversion, ce-time, ce-subject, Contrada-Notification",
         "Access-Control-Max-Age": "600",
     }

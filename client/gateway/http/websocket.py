@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from contrada.client.gateway.http.conversation import (
+    Acknowledge,
     Conversation,
     Explain,
     Look,
@@ -20,7 +21,8 @@ from contrada.client.gateway.http.conversation import (
     Unsubscribe,
     error_message,
 )
-from contrada.client.gateway.problems import problem_of
+from contrada.client.gateway.problems import Problem, problem_of
+from contrada.client.gateway.streaming.unacknowledged import Unacknowledged
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from contrada.client.gateway.tokens import Visitor
 
 _LARGE: Final = 1 << 15  # bytes of a message that another thread reads
+_AGAIN: Final = ',"redelivered":true'
 _OUTSTANDING: Final = 16  # publications on their way to the broker; reading waits for room
 
 
@@ -44,6 +47,7 @@ class WebSocketConnection:
             max_msg_size=settings.line_bytes, heartbeat=settings.heartbeat, autoclose=True, compress=False
         )
         self._streams: dict[str, Stream] = {}
+        self._unacknowledged: dict[str, Unacknowledged] = {}  # of the durable ones
         self._pumps: dict[str, asyncio.Task[None]] = {}
         self._publishing: set[asyncio.Task[None]] = set()
         self._room = asyncio.Semaphore(_OUTSTANDING)
@@ -88,9 +92,13 @@ class WebSocketConnection:
             elif isinstance(action, Unsubscribe):
                 await self._close_stream(action.id)
                 await self._say({"type": "unsubscribed", "ref": action.ref, "id": action.id})
+            elif isinstance(action, Acknowledge):
+                await self._acknowledge(action)
             elif isinstance(action, Explain):
                 await self._explain(action)
             elif isinstance(action, Look):
+                if action.id in self._unacknowledged:
+                    raise Problem("bad-request", "a durable subscription has no view: nothing of it is left out")
                 self._streams[action.id].viewer.change(action.view)
                 await self._say({"type": "viewing", "ref": action.ref, "id": action.id})
             elif isinstance(action, Receivers):
@@ -109,9 +117,18 @@ class WebSocketConnection:
             self._conversation.closed(action.id)
             raise
         self._streams[action.id] = stream
+        if action.wish.durable:
+            self._unacknowledged[action.id] = Unacknowledged(action.wish.window)
         described = stream.describe(gateway.subscriber.session)
         await self._say({"type": "subscribed", "ref": action.ref, "id": action.id, **described})
         self._pumps[action.id] = asyncio.create_task(self._pump(action.id, stream))
+
+    async def _acknowledge(self, action: Acknowledge) -> None:
+        kept = self._unacknowledged.get(action.id)
+        if kept is None:
+            raise Problem("bad-request", f"the subscription {action.id!r} is not durable: it needs no ack")
+        known = kept.acknowledge_up_to(action.up_to) if action.up_to else kept.acknowledge(action.notifications)
+        await self._say({"type": "acknowledged", "ref": action.ref, "id": action.id, "acknowledged": known})
 
     async def _explain(self, action: Explain) -> None:
         number, session = action.subscription, action.session
@@ -122,7 +139,7 @@ class WebSocketConnection:
 
     async def _publish(self, action: Publish) -> None:
         try:
-            ids = await self._gateway.publish(action.notifications)
+            ids = await self._gateway.publish(action.notifications, durable=action.durable)
             await self._say({"type": "published", "ref": action.ref, "ids": [str(id) for id in ids]})
         except (ContradaError, TimeoutError) as error:
             await self._say(error_message(error, action.ref).document)
@@ -136,13 +153,20 @@ class WebSocketConnection:
     async def _pump(self, id: str, stream: Stream) -> None:
         """Send a subscription's notifications as fast as the page takes them."""
         renderer, name = self._gateway.renderer, json.dumps(id)
+        kept = self._unacknowledged.get(id)
         try:
             while True:
+                if kept is not None:
+                    await kept.room()
                 batch = await stream.batch(self._gateway.settings.heartbeat)
                 for kind, document in stream.news():
                     await self._say({"type": kind, "id": id, **document})
                 if batch:
-                    items = ",".join([f"{{{renderer.text(each)}}}" for each in batch])
+                    if kept is not None:
+                        kept.add(batch)
+                    items = ",".join(
+                        [f"{{{renderer.text(each)}{_AGAIN if each.redelivered else ''}}}" for each in batch]
+                    )
                     await self._socket.send_str(f'{{"type":"notifications","id":{name},"items":[{items}]}}')
         except ContradaError as error:
             self._pumps.pop(id, None)
@@ -153,6 +177,7 @@ class WebSocketConnection:
 
     async def _close_stream(self, id: str) -> None:
         pump, stream = self._pumps.pop(id, None), self._streams.pop(id, None)
+        self._unacknowledged.pop(id, None)
         if pump is not None:
             pump.cancel()
         if stream is not None:

@@ -253,7 +253,7 @@ class MqttConnection:
             wish = Wish(asked.query.filter, window=min(_WINDOW, gateway.settings.window))
             stream = await gateway.open_stream(wish, visitor, "mqtt")
         self._session.patterns.add(asked.pattern)
-        if with_retained and asked.quality and stream.subscription.first.sequence == 1:  # it was there: nothing comes first
+        if with_retained and asked.quality and stream.subscription.first.sequence == 1:  # it was there before
             await self._send_retained(asked)
         pump = asyncio.create_task(self._pump(stream, asked, with_retained=with_retained))
         self._streams[asked.pattern] = (stream, pump)

@@ -38,14 +38,12 @@ class Wish(NamedTuple):
     since: str | None = None  # where a new durable one begins: None, or "all"
 
     @classmethod
-    def of(cls, given: dict[str, Any], largest_window: int, *, may_be_durable: bool = False) -> Wish:
+    def of(cls, given: dict[str, Any], largest_window: int) -> Wish:
         """Check what was asked for, by query or message."""
         text = given.get("filter")
         if not isinstance(text, str) or not text.strip():
             raise Problem("bad-request", "a subscription needs a filter, as in filter=wind > 90")
         durable = given.get("durable") or ""
-        if durable and not may_be_durable:
-            raise Problem("not-available", "only Server-Sent Events are durable here: GET /v1/subscribe?durable=NAME")
         if type(durable) is not str or len(durable) > _NAME or not durable.isprintable():
             raise Problem("bad-request", f"durable is a name of at most {_NAME} characters")
         since = given.get("since") or None

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import aiohttp
 
+from contrada.client.notification import Draft
 from contrada.errors import ContradaError, InvalidValue
 from contrada.forwarding.language.text.parse import parse
 
@@ -141,7 +142,7 @@ class Webhooks:
             if not why:
                 return
             log.warning("webhook %s: %s was not taken: %s", hook.name, notification.id, why)
-        letter = {**notification, DEAD: hook.name, REASON: why[:_REASON]}
+        letter = Draft({**notification, DEAD: hook.name, REASON: why[:_REASON]}, notification.payload)
         await self._gateway.publish([letter], durable=True)
 
     async def _leave(self, subscription: Any) -> None:

@@ -223,3 +223,35 @@ def test_the_documents_name_every_route(gateway_running):
                 assert (await answer.json())["openapi"] == "3.1.0"
 
     run(scenario)
+
+
+def test_payloads_come_and_go(gateway_running):
+    async def scenario() -> None:
+        async with gateway_running() as (_, http), http.get("/v1/subscribe", params={"filter": "n > 0"}) as stream:
+            async for line in stream.content:
+                if line == b"event: subscribed\n":
+                    break
+            sent = [
+                (b"\x89PNG", {"Contrada-Notification": '{"n": 1}', "Content-Type": "image/png"}, {}),
+                (b'["any", null]', {"Contrada-Notification": '{"n": 2}', "Content-Type": "application/json"}, {}),
+                (
+                    b'{"notification": {"n": 3}, "payload": {"base64": "AAE="}}\n',
+                    {"Content-Type": "application/jsonl"},
+                    {"envelope": "true"},
+                ),
+            ]
+            for body, headers, query in sent:
+                async with http.post("/v1/notifications", data=body, headers=headers, params=query) as answer:
+                    assert answer.status == 200, await answer.text()
+            got = []
+            async for line in stream.content:
+                if line.startswith(b'data: {"id"'):
+                    got.append(json.loads(line[6:])["payload"])
+                    if len(got) == 3:
+                        break
+            assert got == [{"base64": "iVBORw=="}, ["any", None], {"base64": "AAE="}]
+            headers = {"Contrada-Notification": "nonsense", "Content-Type": "image/png"}
+            async with http.post("/v1/notifications", data=b"x", headers=headers) as answer:
+                assert answer.status == 400
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))

@@ -44,18 +44,32 @@ def test_roles_come_with_hello():
     assert said(talking, type="publish", notification={"n": 1}, ref="r") == conversation.Publish([{"n": 1}], "r")
 
 
+NAMES = [
+    "type",
+    "id",
+    "filter",
+    "notification",
+    "ref",
+    "subscription",
+    "session",
+    "token",
+    "bounds",
+    "rate",
+    "durable",
+    "payload",
+    "notifications",
+    "up-to",
+    "since",
+]
+TYPES = ["hello", "subscribe", "publish", "explain", "unsubscribe", "status", "view", "receivers", "ack"]
+
+
 @given(
     st.text()
     | st.binary()
     | st.dictionaries(
-        st.sampled_from(
-            ["type", "id", "filter", "notification", "ref", "subscription", "session", "token", "bounds", "rate"]
-        ),
-        st.sampled_from(["hello", "subscribe", "publish", "explain", "unsubscribe", "status", "view", "receivers"])
-        | st.none()
-        | st.integers()
-        | st.lists(st.integers())
-        | st.text(),
+        st.sampled_from(NAMES),
+        st.sampled_from(TYPES) | st.none() | st.integers() | st.lists(st.integers()) | st.text(),
     ).map(json.dumps)
 )
 def test_whatever_is_said_is_answered(text):
@@ -111,3 +125,79 @@ def test_a_token_may_come_with_the_first_message(gateway_running, tmp_path):
             await closing
 
     asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
+def test_acknowledgements_and_payloads_are_checked():
+    talking = talk()
+    said(talking, type="subscribe", id="a", filter="n > 1", durable="desk")
+    wanted = conversation.Acknowledge("a", ("x/1",), "", 3)
+    assert said(talking, type="ack", id="a", notifications=["x/1"], ref=3) == wanted
+    for wrong in (
+        {},
+        {"notifications": []},
+        {"notifications": [1]},
+        {"up-to": 7},
+        {"notifications": ["x"], "up-to": "x"},
+    ):
+        assert said(talking, type="ack", id="a", **wrong).document["problem"]["status"] == 400
+    viewed = said(talking, type="subscribe", id="b", filter="true", durable="d", rate=5)
+    assert "no view" in viewed.document["problem"]["detail"]
+    (draft,) = said(talking, type="publish", notification={"n": 1}, payload={"base64": "/wA="}).notifications
+    assert (dict(draft), draft.payload) == ({"n": 1}, b"\xff\x00")
+    (draft,) = said(talking, type="publish", notification={"n": 1}, payload=["any", None], durable=True).notifications
+    assert draft.payload == ["any", None]
+    for wrong in ({"payload": {"base64": "?"}}, {"notification": [{"n": 1}], "payload": 1}, {"durable": 1}):
+        answer = said(talking, **{"type": "publish", "notification": {"n": 1}, **wrong})
+        assert answer.document["problem"]["status"] == 400
+
+
+def test_a_durable_subscription_goes_on_where_it_was_acknowledged(tmp_path, gateway_running):
+    from contrada import Broker
+
+    async def hear(socket: Any) -> dict[str, Any]:
+        async with asyncio.timeout(30):
+            heard: dict[str, Any] = await socket.receive_json()
+            return heard
+
+    async def hear_type(socket: Any, kind: str) -> dict[str, Any]:
+        while (heard := await hear(socket))["type"] != kind:
+            pass
+        return heard
+
+    async def items(socket: Any, count: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        while len(found) < count:
+            found += (await hear_type(socket, "notifications"))["items"]
+        return found
+
+    async def scenario(broker: Broker) -> None:
+        wish = {"type": "subscribe", "id": "s", "filter": "n > 0", "durable": "desk", "window": 3}
+        async with gateway_running(broker=broker) as (_, http):
+            async with http.ws_connect("/v1/socket") as page:
+                await page.send_json(wish)
+                assert (await hear_type(page, "subscribed"))["durable"] == "desk"
+                numbers = [{"n": n} for n in range(1, 6)]
+                await page.send_json({"type": "publish", "notification": numbers, "durable": True})
+                got = await items(page, 3)
+                assert [each["notification"]["n"] for each in got] == [1, 2, 3]
+                await page.send_json({"type": "ack", "id": "s", "up-to": got[1]["id"], "ref": 1})
+                assert (await hear_type(page, "acknowledged"))["acknowledged"] == 2
+            async with http.ws_connect("/v1/socket") as page:
+                await page.send_json(wish)
+                got = await items(page, 3)
+                assert [each["notification"]["n"] for each in got] == [3, 4, 5]
+                assert got[0]["redelivered"]
+                ids = [each["id"] for each in got]
+                await page.send_json({"type": "ack", "id": "s", "notifications": [*ids, "b/99"]})
+                assert (await hear_type(page, "acknowledged"))["acknowledged"] == 3
+                await page.send_json({"type": "view", "id": "s"})
+                assert "no view" in (await hear_type(page, "error"))["problem"]["detail"]
+            async with http.ws_connect("/v1/socket") as page:
+                await page.send_json(wish)
+                await hear_type(page, "subscribed")
+                await page.send_json({"type": "publish", "notification": {"n": 9}, "payload": {"base64": "/wA="}})
+                (got_one,) = await items(page, 1)
+                assert (got_one["notification"]["n"], got_one["payload"]) == (9, {"base64": "/wA="})
+
+    with Broker(data=tmp_path) as broker:
+        asyncio.run(scenario(broker))
