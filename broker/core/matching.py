@@ -3,10 +3,13 @@
     submit ─▶ pending ─▶ match: table, then `matchers` ─▶ `Delivery` hands out
 
 Publications of a turn are read and matched together by `match_bodies`. Of what would take longer than a turn should,
-some is matched and handed out in each turn, of each source in turn: a source that has published much delays itself. A
-notification of very many bytes may take long by itself, say a region against thousands of others: it is matched by
-another thread (`beside`), one at a time, to which the table is lent meanwhile: filters that come are newcomers
-(`newcomers.py`), and move into the table before the next one is matched so.
+some is matched and handed out in each turn, of each source in turn: a source that has published much delays itself.
+
+What a match takes is not known before. It is allowed so much work (`allowance`); where that is used up, fewer are tried
+in the next turn, and a notification that needs more by itself, say a region against thousands of others, is matched by
+another thread (`beside`). So is one of very many bytes, which takes long to read. That thread matches one at a time, of
+each source in turn, and the table is lent to it meanwhile: filters that come are newcomers (`newcomers.py`), and move
+into the table before the next one is matched so. There, too, work is bounded: what needs more is refused.
 
 The table sees the messages of each session in order of arrival, and those of all unless somebody has published much.
 
@@ -20,7 +23,10 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from contrada.broker.protocol.wire import Code
 from contrada.broker.turn.mishaps import Mishap
+from contrada.errors import Refused as RefusedError
+from contrada.spatial.allowance import MILLISECOND, Exhausted, allowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -38,12 +44,16 @@ if TYPE_CHECKING:
     Refused = Mapping[int, ContradaError]
 
 SLICE: Final = 2048  # notifications, and
+SLICE_WORK: Final = 8 * MILLISECOND  # of them
+BESIDE_WORK: Final = 10_000 * MILLISECOND  # of one that another thread matches
 BESIDE_BYTES: Final = 1 << 14  # of a notification that another thread matches
 SLICE_BYTES: Final = 1 << 17  # bytes, that are matched at once: less if that turns out to take long
 MANY: Final = 20_000  # receivers of notifications, counted for each, beyond which these are handed out over turns
+_TOO_MUCH: Final = "matching it would take too long: its shapes, or those of filters, have too many vertices"
 _EXPLOSIVE: Final = 1 << 19  # the same, if each notification went to everybody: then begin with fewer of them
 _CAREFUL: Final = 1 / 64  # of a slice
 _SMALLEST: Final = 1 / SLICE
+_WARY: Final = 16
 
 
 class _Progress:
@@ -106,6 +116,7 @@ class Matching:
         self._bytes = 0  # of them
         self._under_way: dict[Publication, _Progress] = {}
         self._scale = 1.0  # of what is matched at once
+        self._wary = 0  # matches before more are tried at once again
         self._table = table
         self._delivery = delivery
         self._mishaps = mishaps
@@ -207,28 +218,39 @@ class Matching:
                 self._hand_out_later(publications, matches, refused)
             else:
                 self._delivery.hand_out(publications, bodies, matches, refused)
+        except Exhausted:
+            self._put_back(publications, len(bodies))
         except Exception as error:
             self._mishaps.note("matching", error)
             self._delivery.lose(publications, error)
-        finally:
+        else:
             self._took(self._now() - began)
+        finally:
             self.turns.leave("matching", largest.source.session.number)
 
     def _find(self, bodies: Sequence[bytes]) -> tuple[Matched, Refused]:
-        """Find the interfaces of each notification, and what is wrong with those that cannot be read.
+        """Find the interfaces of each notification, and what is wrong with those that cannot be read, or `Exhausted`.
 
         What makes that raise is found by halves, and refused alone.
         """
+        if self.beside is None:  # nobody else could do it
+            return self._find_all(bodies)
+        with allowed(SLICE_WORK):
+            return self._find_all(bodies)
+
+    def _find_all(self, bodies: Sequence[bytes]) -> tuple[Matched, Refused]:
         try:
             found, refused = self._table.match_bodies(bodies)
             return self._complete(found, [each.find(bodies) for each in self.matchers]), refused
+        except Exhausted:
+            raise
         except Exception as error:
             if len(bodies) == 1:
                 self._mishaps.note("matching", error)
                 return [frozenset()], {0: Mishap(error)}
         half = len(bodies) // 2
-        found, refused = self._find(bodies[:half])
-        more, wrong = self._find(bodies[half:])
+        found, refused = self._find_all(bodies[:half])
+        more, wrong = self._find_all(bodies[half:])
         return [*found, *more], {**refused, **{half + place: error for place, error in wrong.items()}}
 
     def _complete(self, found: Matched, more: Sequence[Any]) -> Matched:
@@ -240,6 +262,16 @@ class Matching:
         return found
 
     # -- publications that take more than a turn ---------------------------------------------------------
+
+    def _put_back(self, publications: Sequence[Publication], count: int) -> None:
+        """Match these, which took too much, in the next turn: fewer at once, or a single one beside the loop."""
+        self.pending += count
+        self._bytes += sum([each.size for each in publications])
+        self._publications = [*publications, *self._publications]
+        if count == 1:
+            self._set_aside(publications[0], self._begin(publications[0]))
+        else:
+            self._took_too_much(count)
 
     def _hand_out_later(self, publications: Sequence[Publication], matches: Matched, refused: Refused) -> None:
         """Accept publications that are matched, and have them handed out before what came after them."""
@@ -274,8 +306,8 @@ class Matching:
         began = self._now()
         try:
             if progress.steps is None:
-                self._match_more(publication, progress, most_bytes, most)
-                self._took(self._now() - began)
+                if self._match_more(publication, progress, most_bytes, most):
+                    self._took(self._now() - began)
             else:
                 while self._now() - began < self.seconds:
                     next(progress.steps)
@@ -288,21 +320,35 @@ class Matching:
         finally:
             self.turns.leave("matching", publication.source.session.number)
 
-    def _match_more(self, publication: Publication, progress: _Progress, most_bytes: float, most: float) -> None:
+    def _match_more(self, publication: Publication, progress: _Progress, most_bytes: float, most: float) -> bool:
+        """Match some more, or have another thread do it; whether some are matched."""
         bodies = publication.bodies
         start = end = len(progress.matches)
         largest = math.inf if self.beside is None else BESIDE_BYTES
         if len(bodies[start]) > largest:
-            self._aside.add(publication)
-            self._waiting_beside.append(_Beside(publication, progress, bodies[start]))
-            self._ask_for_next()
-            return
+            self._set_aside(publication, progress)
+            return False
         size = len(bodies[start])
         while (end := end + 1) < progress.count and end - start < most and len(bodies[end]) <= largest:
             size += len(bodies[end])
             if size > most_bytes:
                 break
-        self._matched(publication, progress, *self._find(bodies[start:end]))
+        try:
+            found = self._find(bodies[start:end])
+        except Exhausted:
+            if end - start == 1:
+                self._set_aside(publication, progress)
+            else:
+                self._took_too_much(end - start)
+            return False
+        self._matched(publication, progress, *found)
+        return True
+
+    def _set_aside(self, publication: Publication, progress: _Progress) -> None:
+        """Have another thread match the next notification of a publication."""
+        self._aside.add(publication)
+        self._waiting_beside.append(_Beside(publication, progress, publication.bodies[len(progress.matches)]))
+        self._ask_for_next()
 
     def _ask_for_next(self) -> None:
         """Have another thread match the next notification that waits for it, unless the table must not be lent yet."""
@@ -311,12 +357,15 @@ class Matching:
         assert self.beside is not None
         publication, progress, body = self._waiting_beside.popleft()
         answer: list[tuple[Matched, Refused, list[Any]]] = []
-        failure: list[Mishap] = []
+        failure: list[ContradaError] = []
 
         def job() -> None:
             try:
-                found, refused = self._table.match_lent(body)
-                answer.append((found, refused, [each.find((body,)) for each in self.matchers]))
+                with allowed(BESIDE_WORK):
+                    found, refused = self._table.match_lent(body)
+                    answer.append((found, refused, [each.find((body,)) for each in self.matchers]))
+            except Exhausted:
+                failure.append(RefusedError(_TOO_MUCH, code=Code.LIMIT))
             except Exception as error:
                 self._mishaps.note("matching", error)
                 failure.append(Mishap(error))
@@ -358,10 +407,17 @@ class Matching:
         if self._scale > _CAREFUL and self.pending * len(self._delivery.receivers) > _EXPLOSIVE:
             self._scale = _CAREFUL
 
+    def _took_too_much(self, count: int) -> None:
+        """Learn that so many are too many to be matched at once."""
+        self._scale = max(min(self._scale, count / SLICE) / 4, _SMALLEST)
+        self._wary = _WARY
+
     def _took(self, seconds: float) -> None:
         """Learn from how long a match took how much may be matched at once."""
         if seconds > self.seconds:
             self._scale = max(self._scale / 4, _SMALLEST)
+        elif self._wary:
+            self._wary -= 1
         elif self._scale < 1.0 and seconds < self.seconds / 4:
             self._scale = min(1.0, self._scale * 2)
 

@@ -10,10 +10,11 @@ from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.batches.bodies import decode_some
 from contrada.forwarding.batches.encode import Values, encode_notifications
 from contrada.forwarding.kernels.match.matching import match_batch
-from contrada.forwarding.kernels.match.verifying import C_FOUND, C_PAIRS, C_PENDING, C_SUSPECTS
+from contrada.forwarding.kernels.match.verifying import C_FOUND, C_PAIRS, C_PENDING, C_SPARE, C_SUSPECTS
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.lonlat import notification_in_degrees
 from contrada.forwarding.types.trying import NOTHING, decide_by_rounds
+from contrada.spatial import allowance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
@@ -134,10 +135,14 @@ def _run(
         ends = np.empty(count, np.int64)
         done = 0
         known = given.interfaces, given.ends
+        left = allowance.left()
+        scratch.cursor[C_SPARE] = left[0]
         while (
             done := match_batch(memory.index, batch, hits, hit_ends, *known, scratch, ends, done, by_filter)
         ) < count:
             scratch = memory.larger(scratch)
+        left[0] = scratch.cursor[C_SPARE]
+        allowance.check(left)
         if memory.state[layout.S_MATCHING] >= layout.AUTO and not by_filter:
             asked = count * int(memory.state[layout.S_INTERFACES])
             memory.matched.note(asked, int(scratch.cursor[C_FOUND]))

@@ -20,9 +20,10 @@ from contrada.forwarding.batches.packed_columns import distinct, match_texts
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.operands import Negated, TextMatch
 from contrada.forwarding.state.growable import GrowableArray
-from contrada.forwarding.types.plain import PlainType, nested, numbered, within
+from contrada.forwarding.types.plain import OBJECTS_COST, PlainType, nested, numbered, within
 from contrada.forwarding.types.records import FIRST_MARK, NAME_BITS, POSTED, Records
 from contrada.forwarding.types.similar import SimilarIndexes
+from contrada.spatial import allowance
 from contrada.spatial.geometry.region import Box
 from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes
 from contrada.spatial.textual.protocol import Subscription
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 _SIMILAR: Final = FIRST_MARK
 _SHAPED: Final = FIRST_MARK << 1  # within a region that is no box: what the index finds must be checked
 _REFUSED: Final = FIRST_MARK << 2  # `not matches`, `not similar`
+_WORD_COST: Final = 50  # nanoseconds, about, of a keyword, a constraint found or a vertex of a region
+_ROAD_COST: Final = 100_000  # of a way along roads that is looked for alone
 _EVERYWHERE: Final = (-1e100, -1e100, 1e100, 1e100)  # as far as coordinates go
 _NO_HANDLES: Final = np.zeros(0, np.int64)
 
@@ -310,6 +313,7 @@ class GeotextType(PlainType):
         if index is None:
             return None
         found = index.search(value.keywords, value.box)
+        allowance.spend(_WORD_COST * (len(value.keywords) + len(found)))
         shaped = self._records.flags[found] & _SHAPED != 0
         if shaped.any():
             refused = key < 0
@@ -322,6 +326,7 @@ class GeotextType(PlainType):
         posted = self._refused.get(name)
         if posted is None:
             return None
+        allowance.spend(_WORD_COST * len(posted))
         handles = np.array(sorted(posted), np.int64)
         found = self._matching(~name, value)
         if found is not None:
@@ -336,7 +341,13 @@ class GeotextType(PlainType):
     def _is_similar(self, handle: int, value: Any) -> bool:
         wanted, network = self._asked(handle)[1], self.settings.road_network
         assert network is not None
+        allowance.spend(_ROAD_COST)
         return network.similar(wanted.keywords, wanted.at, wanted.alpha, wanted.tau, value)
+
+    def _cost(self, handle: int, _value: Any) -> int:
+        wanted = _wanted(self._records.get(handle)[2])
+        within = wanted.within if isinstance(wanted, TextMatch) else None
+        return OBJECTS_COST + _WORD_COST * (len(wanted.keywords) + (0 if within is None else len(within)))
 
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Evaluate pairs; those of `similar` together for each value."""

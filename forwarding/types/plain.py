@@ -14,6 +14,7 @@ from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.types.records import NAME_BITS, POSTED, Records
 from contrada.forwarding.types.shares import Sampler, Traffic
+from contrada.spatial import allowance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.types.plugged import Settings
 
 _PAIRS: Final = 16  # pairs looked at of a call
+OBJECTS_COST: Final = 5_000  # nanoseconds, about, in which objects are compared
 _SOME: Final = 256  # constraints that tell how large the universe is
 
 
@@ -176,9 +178,14 @@ class PlainType:
         return len(self._records)
 
     def _holds(self, handle: int, value: Any) -> bool:
+        allowance.spend(self._cost(handle, value))
         return self.constraint(handle, "x").holds(
             value, discretization=self.settings.discretization, roads=self.settings.road_network
         )
+
+    def _cost(self, _handle: int, _value: Any) -> int:
+        """What deciding a constraint takes at most, in units of an allowance."""
+        return OBJECTS_COST
 
     def _made(self, handle: int, constraint: Constraint) -> None:
         """Take in a new handle."""

@@ -16,6 +16,8 @@ from contrada.forwarding.covering.budget import OF_REGIONS
 from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
 from contrada.forwarding.types.records import ALIVE, NAME_BITS, POSTED, Records
+from contrada.spatial import allowance
+from contrada.spatial.cr_tree.search import PER_EDGE, PER_PAIR
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry import ring_arena
 from contrada.spatial.geometry.compound.rows import MARK, locate_in
@@ -39,7 +41,7 @@ from contrada.spatial.relations.relation import (
     MEETS,
     OVERLAPS,
 )
-from contrada.spatial.relations.uniform import relate_uniform
+from contrada.spatial.relations.uniform import relate_uniform, sampling_cost
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes
 
@@ -237,7 +239,9 @@ class RegionType(PlainType):
             isinstance(discretization, Uniform) and discretization.halo,
             np.full((_MEMO, 2), -1, np.int64),
             held,
+            left := allowance.left(),
         )
+        allowance.check(left)
         self._learn_pairs(handles, held)
         return held
 
@@ -433,10 +437,12 @@ def _relate_pairs(
     halo: bool,
     memo: Ints,
     held: NDArray[np.bool_],
+    left: Ints,
 ) -> None:
     """Whether the value of each number is in a wanted relation to the region of each handle.
 
-    `places[number]` is (-1, x, y) of a point, or (k, 0, 0) of the k-th ring.
+    `places[number]` is (-1, x, y) of a point, or (k, 0, 0) of the k-th ring. Ends when nothing is
+    `left` (`allowance`).
     """
     for i in range(numbers.shape[0]):
         number = numbers[i]
@@ -448,6 +454,9 @@ def _relate_pairs(
             bxy = ring_xy(heap, rows[handle, _BLOCK], rows[handle, _EDGES])
             bboxes = ring_boxes(heap, rows[handle, _BLOCK], rows[handle, _EDGES])
             k = int(places[number, 0])
+            left[0] -= PER_PAIR + (rows[handle, _EDGES] >> 2)
+            if left[0] < 0:
+                return
             if k < 0:
                 x, y = places[number, 1], places[number, 2]
                 where = locate(x, y, bxy, bboxes) if bxy[0, 0] != MARK else locate_in(x, y, bxy, bboxes)
@@ -455,6 +464,11 @@ def _relate_pairs(
             else:
                 axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
                 aboxes = rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]]
+                left[0] -= PER_EDGE * (axy.shape[0] + bxy.shape[0])
+                if sampled:
+                    left[0] -= sampling_cost(axy, aboxes, bxy, bboxes, density)
+                if left[0] < 0:
+                    return
                 if sampled:
                     code = relate_uniform(axy, aboxes, bxy, bboxes, density, halo)
                 elif axy[0, 0] != MARK and bxy[0, 0] != MARK:

@@ -16,6 +16,7 @@ import numpy as np
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.types.plain import PlainType
 from contrada.forwarding.types.records import FIRST_MARK, POSTED
+from contrada.spatial import allowance
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.types.plugged import Settings
 
 _REFUSED = FIRST_MARK
+_MEMBER_COST = 50  # nanoseconds, about, of a member that is looked up, and of each handle found under it
 
 
 class SetType(PlainType):
@@ -85,7 +87,9 @@ class SetType(PlainType):
     def _found(self, name: int, value: SetValue) -> Ints | None:
         found: set[int] = set()
         for member in value:
-            found |= self._members.get((name, member), _NONE)
+            posted = self._members.get((name, member), _NONE)
+            allowance.spend(_MEMBER_COST * (1 + len(posted)))
+            found |= posted
         if refused := self._refused.get(name):
             found ^= refused  # of those that have a member, what asks for it; of the refusals, what has none
         return np.array(sorted(found), np.int64) if found else None

@@ -20,9 +20,10 @@ from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.lonlat import LONLAT, other_side
 from contrada.forwarding.state.growable import GrowableArray
-from contrada.forwarding.types.plain import PlainType, nested, numbered, within
+from contrada.forwarding.types.plain import OBJECTS_COST, PlainType, nested, numbered, within
 from contrada.forwarding.types.records import FIRST_MARK
 from contrada.forwarding.types.region import RegionType, placed
+from contrada.spatial import allowance
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.distance import searching
@@ -57,6 +58,7 @@ _SHAPES: Final = {
     "paths.state": (np.int64, ()),
 }
 _APART: Final = 1 << DISJOINT
+_FAR_COST: Final = 2_000  # nanoseconds, about, for each edge of a line and of the shape whose distance is asked for
 
 
 class ShapeType(RegionType):
@@ -234,6 +236,12 @@ class ShapeType(RegionType):
         near = [h for h in tree.constraint[slots[:met], c.ID].tolist() if self._holds(h, line)]
         return np.concatenate((out[:certain], np.array(near, np.int64)))
 
+    def _cost(self, handle: int, value: Any) -> int:
+        """Of relations, besides what `relate_line` takes itself."""
+        far = self._is_far(handle)
+        edges = int((self._far if far else self._rows).array[handle, searching.EDGES])
+        return OBJECTS_COST + (_FAR_COST * (edges + len(value)) if far and type(value) is Line else 0)
+
     def _learn_value(self, traffic: Traffic, value: Any, found: list[int]) -> None:
         if type(value) is Line:
             traffic.meet(value.bounds, found, len(value))
@@ -254,7 +262,7 @@ class ShapeType(RegionType):
         """The places of values, and the distance constraints that each satisfies."""
         answers: list[tuple[int, Ints]] = []
         points: dict[int, list[int]] = {}
-        rows, heap = self._far.array, self._paths.array.view(np.float64)
+        rows, heap, left = self._far.array, self._paths.array.view(np.float64), allowance.left()
         for place, (name, value) in enumerate(zip(names, values, strict=True)):
             if name not in self._reaches:
                 continue
@@ -267,7 +275,7 @@ class ShapeType(RegionType):
                     answers.append((place, self._search_earth(tree, value, out)))
                     continue
                 stack = np.empty(searching.stack_size(tree), np.int64)
-                count = searching.search_near(tree, rows, heap, *path_of(value), stack, out, 0)
+                count = searching.search_near(tree, rows, heap, *path_of(value), stack, out, 0, left)
                 answers.append((place, self._on_its_side(out[:count].copy(), value)))
         for name, places in points.items():
             tree = self._reaches[name].tree
@@ -275,11 +283,12 @@ class ShapeType(RegionType):
             ends = np.zeros(len(places), np.int64)
             out = np.empty(2 * int(tree.state[c.CONSTRAINTS]) + 8 * c.CHUNK, np.int64)
             done = 0
-            while (done := searching.search_near_points(tree, rows, heap, given, done, out, ends)) < len(places):
+            while (done := searching.search_near_points(tree, rows, heap, given, done, out, ends, left)) < len(places):
                 out = np.concatenate((out, np.empty_like(out)))
             spans = pairwise([0, *ends.tolist()])
             found = [(place, out[a:b]) for place, (a, b) in zip(places, spans, strict=True)]
             answers += [(place, self._on_its_side(each, values[place])) for place, each in found]
+        allowance.check(left)
         return answers
 
     def _on_its_side(self, handles: Ints, value: Any) -> Ints:
@@ -302,8 +311,8 @@ class ShapeType(RegionType):
     def _search_earth(self, tree: Tree, value: Any, out: Ints) -> Ints:
         from contrada.spatial.distance.searching_earth import search_near_on_earth  # compiled where it is needed
 
-        rows, heap = self._far.array, self._paths.array.view(np.float64)
-        found = out[: search_near_on_earth(tree, rows, heap, *path_of(value), out)].copy()
+        rows, heap, left = self._far.array, self._paths.array.view(np.float64), allowance.left()
+        found = out[: search_near_on_earth(tree, rows, heap, *path_of(value), out, left)].copy()
         return self._on_its_side(found, value)
 
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
@@ -328,7 +337,8 @@ class ShapeType(RegionType):
         decide = searching.decide_pairs
         if self._degrees:
             from contrada.spatial.distance.searching_earth import decide_pairs_on_earth as decide
-        decide(self._far.array, heap, places, rings, numbers[far], handles[far], mine)
+        decide(self._far.array, heap, places, rings, numbers[far], handles[far], mine, left := allowance.left())
+        allowance.check(left)
         at = self._records.flags[handles[far]] & _AT != 0
         if at.any():
             mine[at] = self._related(numbers[far][at], handles[far][at], values)

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from contrada.forwarding.kernels.match.trying import plugged_filters, try_filters
-from contrada.forwarding.kernels.match.verifying import C_PAIRS
+from contrada.forwarding.kernels.match.verifying import C_PAIRS, EXAMINED
 from contrada.forwarding.kernels.memory import layout
+from contrada.spatial import allowance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -202,6 +203,7 @@ def _tried(
     decide: Decide,
 ) -> tuple[NDArray[np.bool_], int]:
     """Whether each filter holds on the notification at its place, and how many pairs types have decided for that."""
+    allowance.spend(EXAMINED * len(rows))
     scratch = memory.take_scratch(widest, len(batch.text))
     try:
         verdicts = np.zeros(len(rows), np.int64)

@@ -27,9 +27,11 @@ sampled points, every sample of ∂A is OUT of B, and the samples of ∂B are al
 answers contains or disjoint whichever boundary it samples first. With halo a sample near B meets it though no edge
 touches the box, so edges decide nothing.
 
-Kernel-level use: `search_ring(tree, xy, boxes, mode, density, out, tally)` and `search_point(tree, x, y, out, tally)`
-write ids to `out`, which must hold as many as the tree has constraints and CHUNK more, and return how many. They may
-be called from other kernels, and from several threads at once. Ids come in no particular order, each once.
+Kernel-level use: `search_ring(tree, xy, boxes, mode, density, out, tally, left)` and `search_point(tree, x, y, out,
+tally, left)` write ids to `out`, which must hold as many as the tree has constraints and CHUNK more, and return how
+many. They may be called from other kernels, and from several threads at once. Ids come in no particular order, each
+once. What the next relation may cost is taken from `left` (`allowance`) before it is looked at: below 0 the search is
+given up.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ from contrada.spatial.relations.compound.relating import relate_regions
 from contrada.spatial.relations.exact import relate_rings
 from contrada.spatial.relations.mbr import POSSIBLE, POSSIBLE_OF_PARTS, boxes_cross, relate_boxes
 from contrada.spatial.relations.relation import CONTAINS, DISJOINT, INSIDE, MEETS, OVERLAPS
-from contrada.spatial.relations.uniform import relate_uniform
+from contrada.spatial.relations.uniform import relate_uniform, sampling_cost
 from contrada.spatial.storage.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
@@ -71,6 +73,9 @@ _O: Final = 1 << OVERLAPS
 _I: Final = 1 << INSIDE
 _CT: Final = 1 << CONTAINS
 
+# What is taken from an allowance, about nanoseconds: for a relation, and for each edge of both where they are swept.
+PER_PAIR: Final = 400
+PER_EDGE: Final = 64
 _MANY: Final = 1024  # edges at hand in a leaf, beyond which the runs of the whole ring are quicker to look through
 
 _ERROR: Final = 4e-16  # above Shewchuk's bound for an orientation in doubles, (3 + 16u)u with u = 2**-53
@@ -140,23 +145,30 @@ def _edge_against_run(
 
 
 @kernel
-def _edge_against_ring(px: float, py: float, qx: float, qy: float, heap: Floats, block: int, edges: int) -> int:
+def _edge_against_ring(
+    px: float, py: float, qx: float, qy: float, heap: Floats, block: int, edges: int, left: Ints
+) -> int:
     """How the segment pq stands to the boundary of a stored ring."""
     if edges <= RUN:
+        left[0] -= 8 * edges
         return _edge_against_run(px, py, qx, qy, heap, block, 0, edges)
     boxes = ring_boxes(heap, block, edges)
     x1, x2 = min(px, qx), max(px, qx)
     y1, y2 = min(py, qy), max(py, qy)
     runs = (edges + RUN - 1) // RUN
     result = _APART
+    spent = runs
     run = next_run(boxes, runs, 0, x1, y1, x2, y2)
     while run < runs:
+        spent += 8 * RUN
         if edge_touches_box(px, py, qx, qy, boxes[run, 0], boxes[run, 1], boxes[run, 2], boxes[run, 3]):
             found = _edge_against_run(px, py, qx, qy, heap, block, run * RUN, min((run + 1) * RUN, edges))
             if found == _CROSSING:
-                return _CROSSING
+                result = _CROSSING
+                break
             result = max(result, found)
         run = next_run(boxes, runs, run + 1, x1, y1, x2, y2)
+    left[0] -= spent
     return result
 
 
@@ -186,15 +198,23 @@ def _decided(entry: Ints, constraint: Ints, which: int, mask: int) -> bool:
 
 @kernel
 def _relate_by_edges(
-    heap: Floats, block: int, edges: int, axy: Floats, aboxes: Floats, touching: Ints, low: int, high: int
+    heap: Floats, block: int, edges: int, axy: Floats, aboxes: Floats, touching: Ints, low: int, high: int, left: Ints
 ) -> int:
-    """Return the exact relation of A to a stored region, from A's edges touching[low:high] that touch its MBR."""
+    """Return the exact relation of A to a stored region, from A's edges touching[low:high] that touch its MBR.
+
+    What nothing is `left` for may be any.
+    """
     if axy[0, 0] == MARK or heap[block] == MARK:
+        left[0] -= PER_EDGE * (axy.shape[0] + edges)
+        if left[0] < 0:
+            return DISJOINT
         return relate_regions(axy, aboxes, ring_xy(heap, block, edges), ring_boxes(heap, block, edges))
     contact = False
     for k in range(low, high):
         i = touching[k]
-        found = _edge_against_ring(axy[i, 0], axy[i, 1], axy[i + 1, 0], axy[i + 1, 1], heap, block, edges)
+        found = _edge_against_ring(axy[i, 0], axy[i, 1], axy[i + 1, 0], axy[i + 1, 1], heap, block, edges, left)
+        if left[0] < 0:
+            return DISJOINT
         if found == _CROSSING:
             return OVERLAPS
         if found == _TOUCHING:
@@ -202,6 +222,9 @@ def _relate_by_edges(
     bxy = ring_xy(heap, block, edges)
     bboxes = ring_boxes(heap, block, edges)
     if contact:
+        left[0] -= PER_EDGE * (axy.shape[0] + edges)
+        if left[0] < 0:
+            return DISJOINT
         return relate_rings(axy, aboxes, bxy, bboxes)
     if locate(bxy[0, 0], bxy[0, 1], axy, aboxes) == IN:
         return CONTAINS
@@ -237,7 +260,9 @@ def _keep_touching(axy: Floats, edges: Ints, low: int, high: int, x1: float, y1:
 
 
 @kernel
-def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float, out: Ints, tally: Ints) -> int:
+def search_ring(
+    t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float, out: Ints, tally: Ints, left: Ints
+) -> int:
     """Write the ids of the constraints that region A satisfies to `out`, return how many; add to the tally."""
     boxes, node_of, chunk_of, heap = t.boxes, t.node, t.chunk, t.heap
     entry_of, constraint_of = t.entry, t.constraint
@@ -258,7 +283,7 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
     node_at[0], next_at[0] = root, 0
     visited = 1
     evaluated = by_evaluation = count = top = 0
-    while top >= 0:
+    while top >= 0 and left[0] >= 0:
         node = node_at[top]
         i = next_at[top]
         if i == node_of[node, c.COUNT]:
@@ -286,6 +311,9 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
                 continue
             if mode == EXACTLY and bounds[top + 1] - bounds[top] > _MANY:
                 block, ring = entry_of[child, c.BLOCK], entry_of[child, c.EDGES]
+                left[0] -= PER_PAIR + PER_EDGE * (total + ring)
+                if left[0] < 0:
+                    break
                 relation = relate_regions(axy, aboxes, ring_xy(heap, block, ring), ring_boxes(heap, block, ring))
                 before = count
                 count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
@@ -293,6 +321,7 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
                 by_evaluation += count - before
                 continue
         low, high = bounds[top], bounds[top + 1]
+        left[0] -= high - low
         end = high
         if mode != UNIFORM_HALO:
             if slack > 0.0:
@@ -309,10 +338,14 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
                 continue
         if leaf:
             block, ring = entry_of[child, c.BLOCK], entry_of[child, c.EDGES]
+            left[0] -= PER_PAIR
             if mode == EXACTLY:
-                relation = _relate_by_edges(heap, block, ring, axy, aboxes, edges, high, end)
+                relation = _relate_by_edges(heap, block, ring, axy, aboxes, edges, high, end, left)
             else:
                 bxy, bboxes = ring_xy(heap, block, ring), ring_boxes(heap, block, ring)
+                left[0] -= sampling_cost(axy, aboxes, bxy, bboxes, density)
+                if left[0] < 0:
+                    break
                 relation = relate_uniform(axy, aboxes, bxy, bboxes, density, mode == UNIFORM_HALO)
             before = count
             count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
@@ -331,7 +364,7 @@ def search_ring(t: Tree, axy: Floats, aboxes: Floats, mode: int, density: float,
 
 
 @kernel
-def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints) -> int:
+def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints, left: Ints) -> int:
     """As `search_ring`, for a point: inside a region, meeting its boundary, or disjoint from it."""
     boxes, node_of, chunk_of, heap = t.boxes, t.node, t.chunk, t.heap
     entry_of, constraint_of = t.entry, t.constraint
@@ -343,7 +376,8 @@ def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints) -> int:
     evaluated = 0
     by_evaluation = 0
     count = 0
-    while size > 0:
+    spare = left[0]
+    while size > 0 and spare >= 0:
         size -= 1
         node = stack[size]
         visited += 1
@@ -366,6 +400,7 @@ def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints) -> int:
             elif union & (_D | _M | _I):
                 block, edges = entry_of[child, c.BLOCK], entry_of[child, c.EDGES]
                 bxy, bboxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
+                spare -= PER_PAIR + (edges >> 2)
                 place = locate(x, y, bxy, bboxes) if heap[block] != MARK else locate_in(x, y, bxy, bboxes)
                 before = count
                 count = _emit(
@@ -373,6 +408,7 @@ def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints) -> int:
                 )
                 evaluated += 1
                 by_evaluation += count - before
+    left[0] = spare
     tally[VISITED] += visited
     tally[EVALUATED] += evaluated
     tally[ACCEPTED] += count - by_evaluation
@@ -380,7 +416,7 @@ def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints) -> int:
 
 
 @kernel
-def search_points(t: Tree, places: Floats, first: int, out: Ints, ends: Ints, tally: Ints) -> int:
+def search_points(t: Tree, places: Floats, first: int, out: Ints, ends: Ints, tally: Ints, left: Ints) -> int:
     """As `search_point` of each place from `first` on, one answer behind another; `ends` says where each ends.
 
     Returns the place to go on with: the number of places when all are done, less when `out` is too full for whatever
@@ -391,6 +427,6 @@ def search_points(t: Tree, places: Floats, first: int, out: Ints, ends: Ints, ta
     for n in range(first, places.shape[0]):
         if out.shape[0] - count < most:
             return n
-        count += search_point(t, places[n, 0], places[n, 1], out[count:], tally)
+        count += search_point(t, places[n, 0], places[n, 1], out[count:], tally, left)
         ends[n] = count
     return len(places)

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeGuard, cast
 import numpy as np
 
 from contrada.errors import CorruptFile, InvalidValue, NotFound, shown
+from contrada.spatial import allowance
 from contrada.spatial.cr_tree import bulk as cr_bulk
 from contrada.spatial.cr_tree import change as cr_change
 from contrada.spatial.cr_tree import check as cr_check
@@ -146,14 +147,16 @@ class CRTree:
         out = np.empty(int(tree.state[cr_layout.CONSTRAINTS]) + CHUNK, np.int64)
         tally = np.zeros(cr_search.TALLY_SIZE + 1, np.int64)
         tally[-1] = 1
+        left = allowance.left()
         if isinstance(query, Point):
-            count = cr_search.search_point(tree, query.x, query.y, out, tally)
+            count = cr_search.search_point(tree, query.x, query.y, out, tally, left)
         elif not isinstance(query, Region):
             raise InvalidValue(f"a {type(query).__name__} is no query: make it a Region (Region.of) or a Point")
         else:
             xy, boxes = ring_of(query)
-            count = cr_search.search_ring(tree, xy, boxes, self._mode, self._density, out, tally)
+            count = cr_search.search_ring(tree, xy, boxes, self._mode, self._density, out, tally, left)
         self._tally += tally
+        allowance.check(left)
         out.resize(count, refcheck=False)  # gives the rest back without a copy
         return out
 
@@ -163,11 +166,13 @@ class CRTree:
         ends = np.zeros(len(points), np.int64)
         tally = np.zeros(cr_search.TALLY_SIZE + 1, np.int64)
         tally[-1] = len(points)
+        left = allowance.left()
         out = np.empty(2 * int(self._tree.state[cr_layout.CONSTRAINTS]) + 8 * CHUNK, np.int64)
         done = 0
-        while (done := cr_search.search_points(self._tree, places, done, out, ends, tally)) < len(points):
+        while (done := cr_search.search_points(self._tree, places, done, out, ends, tally, left)) < len(points):
             out = np.concatenate((out, np.empty_like(out)))
         self._tally += tally
+        allowance.check(left)
         return [out[start:end] for start, end in pairwise([0, *ends.tolist()])]
 
     @property

@@ -10,7 +10,8 @@ width are those of the circle but for rounding, so only points on the verge need
     rows   int64 (n, 4)   BLOCK and EDGES of the shape's path in `heap` (ring_arena), FLAGS, the LENGTH's bits
     heap   float64        paths
 
-Kernels write ids to `out`, which has room for as many as there are constraints and a chunk more: each once.
+Kernels write ids to `out`, which has room for as many as there are constraints and a chunk more: each once. What they
+cost is taken from `left` (`allowance`): below 0 the search is given up.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from contrada.spatial.cr_tree.lists import list_copy
 from contrada.spatial.distance.planar import paths_near
 from contrada.spatial.geometry.ring_arena import ring_boxes, ring_xy
 from contrada.spatial.relations.relation import DISJOINT, MEETS, OVERLAPS
-from contrada.spatial.storage.jit import kernel
+from contrada.spatial.storage.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,6 +45,9 @@ FILLED: Final = 1
 BEYOND: Final = 2
 POINT: Final = 4
 METRES: Final = 8
+
+_PER_PAIR: Final = 100  # nanoseconds, about, that it takes to decide a constraint,
+_PER_EDGE: Final = 128  # and for each edge of the shapes, if neither is a point
 
 _APART: Final = 1 << DISJOINT
 _CIRCLE: Final = 1 << MEETS
@@ -79,6 +83,14 @@ def _is_near(rows: Ints, heap: Floats, id: int, axy: Floats, aboxes: Floats, fil
     length = np.int64(rows[id, LENGTH]).view(np.float64)
     bxy, bboxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
     return paths_near(axy, aboxes, filled, bxy, bboxes, rows[id, FLAGS] & FILLED != 0, length)
+
+
+@inline_kernel
+def cost_of(edges: int, others: int) -> int:
+    """What deciding a constraint takes of an allowance: O(n + m), or a look through the runs where one is a point."""
+    if edges == 1 or others == 1:
+        return _PER_PAIR + ((edges + others) >> 2)
+    return _PER_PAIR + _PER_EDGE * (edges + others)
 
 
 @kernel
@@ -126,7 +138,16 @@ def split_by_box(t: Tree, box: Floats, stack: Ints, out: Ints, count: int, slots
 
 @kernel
 def search_near(
-    t: Tree, rows: Ints, heap: Floats, axy: Floats, aboxes: Floats, filled: bool, stack: Ints, out: Ints, count: int
+    t: Tree,
+    rows: Ints,
+    heap: Floats,
+    axy: Floats,
+    aboxes: Floats,
+    filled: bool,
+    stack: Ints,
+    out: Ints,
+    count: int,
+    left: Ints,
 ) -> int:
     """Write the ids of the constraints that a path satisfies from out[count] on; the new count.
 
@@ -139,7 +160,7 @@ def search_near(
     is_point = axy.shape[0] == 2 and ax1 == ax2 and ay1 == ay2
     stack[0] = t.state[c.ROOT]
     size = 1
-    while size > 0:
+    while size > 0 and left[0] >= 0:
         size -= 1
         node = stack[size]
         leaf = node_of[node, c.LEVEL] == 0
@@ -164,7 +185,10 @@ def search_near(
             slot = entry_of[child, c.FIRST]
             while slot >= 0:
                 id = constraint_of[slot, c.ID]
-                near = known > 0 if known != 0 else _is_near(rows, heap, id, axy, aboxes, filled)
+                near = known > 0
+                if known == 0:
+                    left[0] -= cost_of(axy.shape[0] - 1, rows[id, EDGES])
+                    near = left[0] >= 0 and _is_near(rows, heap, id, axy, aboxes, filled)
                 if near != (constraint_of[slot, c.MASK] & _APART != 0):
                     out[count] = id
                     count += 1
@@ -173,7 +197,9 @@ def search_near(
 
 
 @kernel
-def search_near_points(t: Tree, rows: Ints, heap: Floats, places: Floats, first: int, out: Ints, ends: Ints) -> int:
+def search_near_points(
+    t: Tree, rows: Ints, heap: Floats, places: Floats, first: int, out: Ints, ends: Ints, left: Ints
+) -> int:
     """As `search_near` of each place from `first` on, one answer behind another; `ends` says where each ends.
 
     Returns the place to go on with, less than there are when `out` is too full for whatever the next may find.
@@ -187,14 +213,21 @@ def search_near_points(t: Tree, rows: Ints, heap: Floats, places: Floats, first:
             return n
         xy[0, 0] = xy[1, 0] = box[0, 0] = box[0, 2] = places[n, 0]
         xy[0, 1] = xy[1, 1] = box[0, 1] = box[0, 3] = places[n, 1]
-        count = search_near(t, rows, heap, xy, box, False, stack, out, count)
+        count = search_near(t, rows, heap, xy, box, False, stack, out, count, left)
         ends[n] = count
     return len(places)
 
 
 @kernel
 def decide_pairs(
-    rows: Ints, heap: Floats, places: Floats, rings: Rings, numbers: Ints, ids: Ints, held: NDArray[np.bool_]
+    rows: Ints,
+    heap: Floats,
+    places: Floats,
+    rings: Rings,
+    numbers: Ints,
+    ids: Ints,
+    held: NDArray[np.bool_],
+    left: Ints,
 ) -> None:
     """Whether the value of each number satisfies the constraint of each id.
 
@@ -204,6 +237,9 @@ def decide_pairs(
     for i in range(numbers.shape[0]):
         place = places[numbers[i]]
         k = int(place[0])
+        left[0] -= cost_of(1 if k < 0 else rings.starts[k + 1] - rings.starts[k], rows[ids[i], EDGES])
+        if left[0] < 0:
+            return
         if k < 0:
             xy[0, 0] = xy[1, 0] = box[0, 0] = box[0, 2] = place[1]
             xy[0, 1] = xy[1, 1] = box[0, 1] = box[0, 3] = place[2]

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from contrada.spatial import allowance
 from contrada.spatial.geometry.compound.rows import (
     MARK,
     locate_in,
@@ -45,6 +46,7 @@ from contrada.spatial.storage.jit import kernel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from contrada.spatial.allowance import Left
     from contrada.spatial.geometry.region import Region
     from contrada.spatial.geometry.rings import Floats
     from contrada.spatial.lines.line import Line
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 
 _UNDECIDED: Final = -1
 _BOTH: Final = A_IN_B | A_OUT_OF_B
+_RUN_COST: Final = 8 * RUN  # nanoseconds, about, that an edge takes beside a run of others
+_RATIONAL_COST: Final = 20_000  # and one edge beside another in rational numbers
 
 
 @kernel
@@ -66,20 +70,28 @@ def _there_and_back(xy: Floats) -> Floats:
 
 
 @kernel
-def _part_witnesses(path: Floats, rxy: Floats, rboxes: Floats) -> int:
-    """Which of A_IN_B, A_OUT_OF_B and CONTACT are known of one part of a line; -1 when it crosses the boundary."""
+def _part_witnesses(path: Floats, rxy: Floats, rboxes: Floats, left: Left) -> int:
+    """Which of A_IN_B, A_OUT_OF_B and CONTACT are known of one part of a line; -1 when it crosses the boundary.
+
+    Also -1 when nothing is `left` (`allowance`).
+    """
     ring = _there_and_back(path)
     found = 0
     for i in range(path.shape[0]):  # the edges there, and the one that starts at the far end: so all vertices start one
         x1, x2 = min(ring[i, 0], ring[i + 1, 0]), max(ring[i, 0], ring[i + 1, 0])
         y1, y2 = min(ring[i, 1], ring[i + 1, 1]), max(ring[i, 1], ring[i + 1, 1])
+        left[0] -= ring_count(rxy)
         k = next_ring(rxy, 0, x1, y1, x2, y2)
         while k < ring_count(rxy):
             bxy, boxes = ring_xy_at(rxy, k), ring_boxes_at(rxy, rboxes, k)
             edges = bxy.shape[0] - 1
             runs = (edges + RUN - 1) // RUN
+            left[0] -= runs
             run = next_run(boxes, runs, 0, x1, y1, x2, y2)
             while run < runs:
+                left[0] -= _RUN_COST
+                if left[0] < 0:
+                    return -1
                 for j in range(run * RUN, min((run + 1) * RUN, edges)):
                     if (bxy[j, 0] > x2 and bxy[j + 1, 0] > x2) or (bxy[j, 0] < x1 and bxy[j + 1, 0] < x1):
                         continue
@@ -110,19 +122,20 @@ def _goes_through(lxy: Floats, x: float, y: float) -> bool:
 
 
 @kernel
-def relate_paths(lxy: Floats, lboxes: Floats, rxy: Floats, rboxes: Floats) -> int:
+def relate_paths(lxy: Floats, lboxes: Floats, rxy: Floats, rboxes: Floats, left: Left) -> int:
     """Return the code of the relation of a line to a region, or -1 where only rational numbers tell."""
     a, b = lboxes[lboxes.shape[0] - 1], rboxes[rboxes.shape[0] - 1]
     if a[0] > b[2] or a[2] < b[0] or a[1] > b[3] or a[3] < b[1]:
         return DISJOINT
     if rxy[0, 0] == MARK:
         touches = touch_points(rxy)
+        left[0] -= touches.shape[0] * lxy.shape[0]
         for k in range(touches.shape[0]):
             if _goes_through(lxy, touches[k, 0], touches[k, 1]):
                 return _UNDECIDED
     found = 0
     for k in range(ring_count(lxy)):
-        witnesses = _part_witnesses(ring_xy_at(lxy, k), rxy, rboxes)
+        witnesses = _part_witnesses(ring_xy_at(lxy, k), rxy, rboxes, left)
         if witnesses < 0:
             return OVERLAPS
         found |= witnesses
@@ -139,8 +152,13 @@ def relation_of(is_in: bool, is_out: bool, is_on: bool) -> int:
 
 def relate_line(line: Line, region: Region) -> int:
     """Return the code of the relation of a line to a region. Exact."""
-    code = int(relate_paths(*path_of_line(line), *ring_of(region)))
-    return _relate_by_pieces(line, region) if code == _UNDECIDED else code
+    left = allowance.left()
+    code = int(relate_paths(*path_of_line(line), *ring_of(region), left))
+    allowance.check(left)
+    if code != _UNDECIDED:
+        return code
+    allowance.spend(_RATIONAL_COST * len(line) * len(region))
+    return _relate_by_pieces(line, region)
 
 
 def _relate_by_pieces(line: Line, region: Region) -> int:

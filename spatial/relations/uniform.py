@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from contrada.spatial.geometry.rings import Floats
 
 MAX_SAMPLES: Final = 1_000_000
+_PER_SAMPLE: Final = 40  # nanoseconds, about
 
 _SEEN_OUT: Final = 1 << OUT
 _SEEN_ON: Final = 1 << ON
@@ -349,6 +350,26 @@ def _by_faces(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats, density:
         return EQUALS
     relation = relate_regions(axy, aboxes, bxy, bboxes)
     return _WIDENED[relation] if halo else relation
+
+
+@kernel
+def _samples(xy: Floats, boxes: Floats, density: float) -> float:
+    """How many samples are taken of a boundary, about; of several rings, at most."""
+    mbr = boxes[boxes.shape[0] - 1]
+    edges = xy.shape[0] - 1
+    length = edges * ((mbr[2] - mbr[0]) + (mbr[3] - mbr[1]))
+    if xy[0, 0] != MARK:
+        length = 0.0
+        for i in range(edges):
+            length += abs(xy[i + 1, 0] - xy[i, 0]) + abs(xy[i + 1, 1] - xy[i, 1])
+    return float(edges + min(length * density, 1.0 * MAX_SAMPLES))
+
+
+@kernel
+def sampling_cost(axy: Floats, aboxes: Floats, bxy: Floats, bboxes: Floats, density: float) -> int:
+    """About how many nanoseconds `relate_uniform` takes, if it samples both boundaries to their ends."""
+    of_a, of_b = _samples(axy, aboxes, density), _samples(bxy, bboxes, density)
+    return int(of_a * (_PER_SAMPLE + bxy.shape[0] // 8) + of_b * (_PER_SAMPLE + axy.shape[0] // 8))
 
 
 @kernel

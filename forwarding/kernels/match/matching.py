@@ -45,8 +45,10 @@ from contrada.forwarding.kernels.match.verifying import (
     C_PAIRS,
     C_PENDING,
     C_REFUSED,
+    C_SPARE,
     C_SUSPECTS,
     C_VERIFIED,
+    EXAMINED,
     REST,
     SUSPECTS,
     Message,
@@ -215,6 +217,7 @@ def _descend(index: Index, message: Message, scratch: Scratch, n: int, root: int
     filters = index.filters
     f = filters[root, F_CHILD]
     while f != 0:
+        scratch.cursor[C_SPARE] -= EXAMINED
         verdict = examine(index, message, scratch, n, f, 0)
         if verdict == 1:
             if by_filter:
@@ -260,6 +263,9 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
         interface = payload & INTERFACE
         if not by_filter and stamps[interface] == cursor[C_GENERATION]:
             continue
+        cursor[C_SPARE] -= EXAMINED
+        if cursor[C_SPARE] < 0:
+            break
         counted = payload >> COUNTED & 1
         if counted:
             verdict = 1 if finish(index, message, scratch, f) else 0

@@ -12,7 +12,8 @@ whose rows are numbered here; `forwarding/table/single.py` fills them in.
                        and single numbers: HOW_MANY trees, the mark of constraints that are NOT_HERE but left to others,
                        how many POINTS_LEFT and PENDING_LEFT there are until the caller should learn from them
 
-What it does not know it leaves, and so leaves all of it: the caller goes the long way.
+What it does not know it leaves, and so leaves all of it: the caller goes the long way. So it does with what takes long,
+for which the caller may be allowed so much and no more (spatial/allowance.py).
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from contrada.forwarding.kernels.match.verifying import (
     C_GENERATION,
     C_PAIRS,
     C_PENDING,
+    C_SPARE,
     C_SUSPECTS,
     Scratch,
 )
@@ -52,7 +54,7 @@ from contrada.forwarding.kernels.memory.layout import F_INTERFACE, REGION, Index
 from contrada.forwarding.kernels.memory.names import Names
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.layout import Tree
-from contrada.spatial.cr_tree.search import EVALUATED, TALLY_SIZE, search_point
+from contrada.spatial.cr_tree.search import EVALUATED, PER_PAIR, TALLY_SIZE, search_point
 from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.ring_arena import ring_boxes, ring_xy
 from contrada.spatial.geometry.rings import IN, ON, locate
@@ -71,6 +73,7 @@ HAS_SUSPECTS: Final = 1
 HAS_POINTS: Final = 2  # to learn from: those that were searched for
 HAS_PENDING: Final = 4  # likewise: filters that were decided late
 FLAG_BITS: Final = 3
+_MOST: Final = 2_000_000  # of an allowance, that is spent here
 _MANY: Final = 64  # regions that a point is related to, from which on the caller hears of all of them
 
 # Rows of `where`.
@@ -157,7 +160,7 @@ def _tree_at(where: Ints, row: int) -> Tree:
 
 
 @kernel
-def _search_points(where: Ints, reading: Reading) -> int:
+def _search_points(where: Ints, reading: Reading, left: Ints) -> int:
     """Search the tree of each point's attribute; how many regions were related."""
     hits, hit_ends, floats = ints_at(where, HITS), ints_at(where, HIT_ENDS), floats_at(where, READING + 2)
     count = decided = 0
@@ -168,7 +171,7 @@ def _search_points(where: Ints, reading: Reading) -> int:
                 at = reading.points[point, 1]
                 tally = ints_at(where, row + TREE_ROWS - 1)
                 before = tally[EVALUATED]
-                count += search_point(_tree_at(where, row + 1), floats[at], floats[at + 1], hits[count:], tally)
+                count += search_point(_tree_at(where, row + 1), floats[at], floats[at + 1], hits[count:], tally, left)
                 tally[TALLY_SIZE] += 1
                 decided += tally[EVALUATED] - before
         hit_ends[point] = count
@@ -196,6 +199,9 @@ def _decide(where: Ints, reading: Reading, index: Index, scratch: Scratch) -> in
         for i in range(first, pending[n, 2]):
             at = reading.points[pairs[i, 0], 1]
             x, y, row = floats[at], floats[at + 1], rows[pairs[i, 2]]
+            cursor[C_SPARE] -= PER_PAIR + (row[1] >> 2)
+            if cursor[C_SPARE] < 0:
+                return LEFT
             xy, boxes = ring_xy(heap, row[0], row[1]), ring_boxes(heap, row[0], row[1])
             place = locate(x, y, xy, boxes) if xy[0, 0] != MARK else locate_in(x, y, xy, boxes)
             pairs[i, 1] = row[2] >> (INSIDE if place == IN else MEETS if place == ON else DISJOINT) & 1
@@ -228,8 +234,9 @@ def match_single(where: Ints, size: int) -> int:
     if cursor[T_READ] == 0 or (cursor[T_POINTS] != 0 and where[HOW_MANY, 0] < 0):
         return LEFT
     answer = 0
+    scratch.cursor[C_SPARE] = _MOST
     if cursor[T_POINTS] != 0:
-        where[DECIDED, 0] = _search_points(where, reading)
+        where[DECIDED, 0] = _search_points(where, reading, scratch.cursor[C_SPARE : C_SPARE + 1])
         where[POINTS_LEFT, 0] -= cursor[T_POINTS]
         if where[POINTS_LEFT, 0] < 0 or where[DECIDED, 0] > _MANY:
             answer = HAS_POINTS
@@ -243,6 +250,8 @@ def match_single(where: Ints, size: int) -> int:
     nobody = ends[:0]
     if match_batch(index, batch, hits, hit_ends, nobody, nobody, scratch, ends, 0, False) == 0:
         return FULL
+    if scratch.cursor[C_SPARE] < 0:
+        return LEFT
     if scratch.cursor[C_PENDING] != 0:
         status = _decide(where, reading, index, scratch)
         if status != 0:

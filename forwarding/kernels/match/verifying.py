@@ -77,7 +77,10 @@ C_SUSPECTS = 13
 C_REFUSED = 14  # filters that a plugged-in type's search found, and whose masks were not the notification's
 C_LEFT = 15  # interfaces that have not matched; below 0 where that is not asked
 C_COUNTERS = 16  # where the counters of filters begin in `stamps`
-C_SIZE = 17  # 10 and 11 are finding.py's
+C_SPARE = 17  # what is left of the allowance (spatial/allowance.py): below 0 the answer is not whole
+C_SIZE = 18  # 10 and 11 are finding.py's
+
+EXAMINED = 16  # nanoseconds, about, that a filter takes to be verified
 
 REST = 20  # bits of a counter below its generation, for a number below MOST_COUNTED
 
@@ -191,6 +194,7 @@ def _is_like(index: Index, message: Message, scratch: Scratch, a: int, operand: 
     value, row = message.attributes[a], index.operands[operand]
     if value[A_LENGTH] > LONGEST:
         return False
+    scratch.cursor[C_SPARE] -= 2 * (value[A_LENGTH] + row[O_LEN])
     letters = scratch.suspects[SUSPECTS:]
     stay, anything, continued, count = 0, 0, 0, 0
     at, end = row[O_LOW], row[O_LOW] + row[O_LEN]
