@@ -1,5 +1,5 @@
-"""What a filter is: `values` (with `set_value`), `constraint`, `operands`, `filter`.
+"""What a filter is: `values` (with `set_value`), `operators`, `operands`, `constraint`, `filter`.
 
-`distance`, `at_point`, `like` and `lonlat` are operands that need more said; `negation` is what `not` makes of a
+`distance`, `like` and `lonlat` are operands that need more said; `negation` is what `not` makes of a
 constraint. Filters are written in Python (`attr`) or as text (`text/`), and `explain` says why one matched.
 """

@@ -11,16 +11,22 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, cast
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.language.at_point import relations_to_point
 from contrada.forwarding.language.distance import Distance, shape_of
 from contrada.forwarding.language.like import check_pattern, is_like, simplest
 from contrada.forwarding.language.operands import Negated, Similar, TextMatch, ValueSet, check_scalar, scalar_order
+from contrada.forwarding.language.operators import (
+    MASKS,
+    NEGATED,
+    POSITIVE,
+    RANK,
+    Operator,
+    relations_operator,
+    relations_to_point,
+)
 from contrada.forwarding.language.values import Kind, check_name, check_time, check_value, is_point, kind_of
-from contrada.spatial.relations import relation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,82 +45,7 @@ if TYPE_CHECKING:
     Operand: TypeAlias = Scalar | Region | ValueSet | TextMatch | Similar | Negated | Distance | None
 
 
-class Operator(StrEnum):
-    """What a constraint asks of a value. The values are the language's words."""
-
-    EQ = "="
-    NE = "!="
-    LT = "<"
-    LE = "<="
-    GT = ">"
-    GE = ">="
-    EXISTS = "exists"
-    IN = "in"
-    PREFIX = "prefix"
-    SUFFIX = "suffix"
-    CONTAINS = "contains"  # a substring, or the region relation: the operand's kind tells
-    DISJOINT = "disjoint"
-    MEETS = "meets"
-    OVERLAPS = "overlaps"
-    EQUALS = "equals"
-    INSIDE = "inside"
-    COVERED_BY = "covered-by"
-    COVERS = "covers"
-    INTERSECTS = "intersects"
-    MATCHES = "matches"
-    SIMILAR = "similar"
-    NOT_EXISTS = "not exists"
-    NOT_SUFFIX = "not suffix"
-    NOT_CONTAINS = "not contains"
-    NOT_MATCHES = "not matches"
-    NOT_SIMILAR = "not similar"
-    WITHIN = "within"
-    BEYOND = "beyond"
-    LIKE = "like"
-    NOT_LIKE = "not like"
-    FOLDED = "~="
-    NOT_FOLDED = "not ~="
-    HAS = "has"
-    NOT_HAS = "not has"
-
-    @property
-    def mask(self) -> int:
-        """The set of relations that satisfy a region operator (bits as in `spatial.relation`); 0 for the others."""
-        return _MASK.get(self, 0)
-
-
-NEGATED: Final = {Operator(op.removeprefix("not ")): op for op in Operator if op.startswith("not ")}
-"""Operators whose negation is one of its own. That of the others is another of them: `not x > 5` is `x <= 5`."""
-_POSITIVE: Final = {negated: op for op, negated in NEGATED.items()}
-
-RANK: Final = {op: rank for rank, op in enumerate(Operator)}
-_MASK: Final = {Operator(r.value): r.mask for r in relation.RELATIONS} | {Operator.INTERSECTS: relation.INTERSECTS}
-
-
-def _relation_sets() -> dict[int, Operator]:
-    """An operator for every set of relations: those with a word of their own, and `inside or covered-by` and so on.
-
-    The others are members of the enumeration too, found by their words, although it does not list them.
-    """
-    sets = {mask: op for op, mask in _MASK.items()}
-    for mask in range(1, relation.ALL + 1):
-        if mask not in sets:
-            words = " or ".join(r.value for r in relation.RELATIONS if r.mask & mask)
-            op = str.__new__(Operator, words)
-            op._name_ = words.upper()
-            op._value_ = words
-            Operator._value2member_map_[words] = op
-            sets[mask], _MASK[op], RANK[op] = op, mask, len(RANK)
-    return sets
-
-
-_BY_MASK: Final = _relation_sets()
-
-
-def relations_operator(mask: int) -> Operator:
-    """The operator that asks for one of a set of relations (bits as in `spatial.relation`)."""
-    return _BY_MASK[mask]
-
+__all__ = ["NEGATED", "RANK", "Constraint", "Operator", "relations_operator"]
 
 _COMPARE: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
     Operator.EQ: operator.eq,
@@ -192,7 +123,7 @@ class Constraint:
         kind = kind_of(value)
         if kind is not self.kind and not (self.kind is Kind.REGION and kind in (Kind.POINT, Kind.LINE)):
             return False
-        if op in _POSITIVE:
+        if op in POSITIVE:
             return not self.opposite.holds(value, discretization=discretization, roads=roads)
         if isinstance(self.value, Distance):
             return self.value.near(cast("Region", value)) is (op is Operator.WITHIN)
@@ -227,7 +158,7 @@ class Constraint:
     @property
     def opposite(self) -> Constraint:
         """The constraint that this one negates, or that negates it, where the two are operators of their own."""
-        op = _POSITIVE.get(self.op) or NEGATED[self.op]
+        op = POSITIVE.get(self.op) or NEGATED[self.op]
         return Constraint(self.name, op, self.value.operand if isinstance(self.value, Negated) else self.value)
 
     def covers(self, other: Constraint | Filter) -> bool:
@@ -401,7 +332,7 @@ def _similar(op: Operator, value: object) -> tuple[Kind, Operand]:
 def _negated(op: Operator, value: object) -> tuple[Kind, Operand]:
     if isinstance(value, Negated):
         value = value.operand
-    kind, operand = _OPERANDS[_POSITIVE[op]](op, value)
+    kind, operand = _OPERANDS[POSITIVE[op]](op, value)
     return cast("Kind", kind), Negated(cast("TextMatch | Similar", operand))
 
 
@@ -445,7 +376,7 @@ _OPERANDS: Final[dict[Operator, Callable[[Operator, object], tuple[Kind | None, 
     Operator.NOT_SIMILAR: _negated,
     Operator.WITHIN: _distance,
     Operator.BEYOND: _distance,
-    **{op: _region for op in _MASK if op is not Operator.CONTAINS},
+    **{op: _region for op in MASKS if op is not Operator.CONTAINS},
 }
 
 

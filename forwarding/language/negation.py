@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.language.at_point import relations_to_point
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
+from contrada.forwarding.language.operators import relations_to_point
 from contrada.forwarding.language.values import Kind
 from contrada.spatial.relations import relation
 

@@ -13,14 +13,12 @@ number counted from 0 in order of loading. A subscription, the row that an index
 id and one or more filters; filters added without one belong to no subscription.
 
 It is a Table (table/contract.py), as a ForwardingTable is. Beyond that, `match_many_subscriptions` says who is
-notified: (interface, subscription) pairs. Encoded notifications and columns are read once for all segments
-(shared_batch.py).
+notified: (interface, subscription) pairs. `loaded_segments` has the segments, and knows which to ask about what.
 """
 
 from __future__ import annotations
 
 from dataclasses import fields
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import numpy as np
@@ -33,9 +31,9 @@ from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.values import with_own_shapes
 from contrada.forwarding.segments.added_subscriptions import AddedSubscriptions
+from contrada.forwarding.segments.loaded_segments import LoadedSegments
 from contrada.forwarding.segments.manifest import read_manifest
 from contrada.forwarding.segments.segment import Segment, filter_id, open_segments, row_of, segment_of
-from contrada.forwarding.segments.shared_batch import SharedBatch, SharedNames, TableNames, extend
 from contrada.forwarding.segments.stored_index import roads_of
 from contrada.forwarding.segments.subscription_ids import check_id
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
@@ -85,13 +83,8 @@ class SegmentedTable(Generic[InterfaceT]):
         )
         self.discretization = discretization
         self._roads = road_network
-        self._segments: tuple[Segment, ...] = ()
-        self._segment_names: dict[str, int] = {}  # shared numbers of the names in segments: none ever goes
-        self._shared = SharedNames(self._segments, self._segment_names, self._added.names)
+        self._segments = LoadedSegments(self._added)
         self._subscriptions = AddedSubscriptions()
-        self.strict = True
-        """Whether a damaged segment is an error where it is needed, or is passed over and counted."""
-        self.passed_over = 0  # notifications that a damaged segment was not asked about, when not strict
 
     @classmethod
     def open(
@@ -125,10 +118,7 @@ class SegmentedTable(Generic[InterfaceT]):
     ) -> list[Segment]:
         """Add the segments of an index directory to those that are here, all at once; what was added."""
         opened = open_segments(path, shard, road_network=self._roads, verify=verify)
-        for segment in opened:
-            extend(self._segment_names, (*segment.table.names.numbers, *(segment.info.gate.attributes or ())))
-            segment.names = TableNames.of(self._segment_names, segment.table.names.numbers, segment.info.gate)
-        self._segments += tuple(opened)
+        self._segments.load(opened)
         return opened
 
     def verify(self) -> list[CorruptFile]:
@@ -137,26 +127,31 @@ class SegmentedTable(Generic[InterfaceT]):
         From any thread. A segment that fails is taken out at once: whatever would have needed it raises its
         `CorruptFile`, or passes it over if the table is not `strict`.
         """
-        return [damage for segment in self._segments if (damage := segment.verify()) is not None]
+        return [damage for segment in self._segments.all if (damage := segment.verify()) is not None]
 
     @property
     def damaged(self) -> list[CorruptFile]:
         """What `verify` has found so far."""
-        return [segment.damage for segment in self._segments if segment.damage is not None]
+        return [segment.damage for segment in self._segments.all if segment.damage is not None]
 
-    def _usable(self, segment: Segment, notifications: int = 0) -> bool:
-        """Whether a segment may be asked; raises if it may not and the table is strict."""
-        if segment.damage is None:
-            return True
-        if self.strict:
-            raise segment.damage
-        self.passed_over += notifications
-        return False
+    @property
+    def strict(self) -> bool:
+        """Whether a damaged segment is an error where it is needed, or is passed over and counted."""
+        return self._segments.strict
+
+    @strict.setter
+    def strict(self, strict: bool) -> None:
+        self._segments.strict = strict
+
+    @property
+    def passed_over(self) -> int:
+        """How many notifications a damaged segment was not asked about, when not strict."""
+        return self._segments.passed_over
 
     @property
     def segments(self) -> tuple[Segment, ...]:
         """The segments, in order of loading."""
-        return self._segments
+        return self._segments.all
 
     @property
     def added(self) -> ForwardingTable[InterfaceT]:
@@ -165,17 +160,13 @@ class SegmentedTable(Generic[InterfaceT]):
 
     def __len__(self) -> int:
         """How many filters there are."""
-        return len(self._added) + sum(len(segment.table) for segment in self._segments)
+        return len(self._added) + sum(len(segment.table) for segment in self._segments.all)
 
     def _tables(self) -> Iterator[ForwardingTable[Any]]:
         yield self._added
-        for segment in self._segments:
-            if self._usable(segment):
+        for segment in self._segments.all:
+            if self._segments.usable(segment):
                 yield segment.table
-
-    def _asked(self) -> Iterator[tuple[int, Segment]]:
-        """The segments that may be asked, with their numbers."""
-        return ((number, segment) for number, segment in enumerate(self._segments) if self._usable(segment))
 
     # -- changing ----------------------------------------------------------------------------------------
 
@@ -231,8 +222,8 @@ class SegmentedTable(Generic[InterfaceT]):
         """Every interface with at least one filter that matches."""
         notification = with_own_shapes(notification)  # gates look at places before any table does
         found = self._added.match(notification)
-        for segment in self._segments:
-            if segment.info.gate.admits(notification) and self._usable(segment, 1):
+        for segment in self._segments.all:
+            if segment.info.gate.admits(notification) and self._segments.usable(segment, 1):
                 found |= segment.table.match(notification)
         return found
 
@@ -240,7 +231,7 @@ class SegmentedTable(Generic[InterfaceT]):
         """As `match` of each, much cheaper per notification."""
         given = [with_own_shapes(each) for each in listed(notifications)]
         answers = self._added.match_many(given)
-        for segment, which, batch in self._admitted(given):
+        for _, segment, which, batch in self._segments.admitted(given):
             for n, found in zip(which, segment.table.match_many(batch), strict=True):
                 if found:
                     answers[n] |= found
@@ -264,7 +255,7 @@ class SegmentedTable(Generic[InterfaceT]):
             return batch, values, widest
 
         answers: list[Set[InterfaceT]] = [frozenset()] * len(bodies)
-        for _, which, matched in self._offer(read, ForwardingTable.match_batch):
+        for _, which, matched in self._segments.offer(read, ForwardingTable.match_batch):
             for n, found in zip(which, matched, strict=True):
                 if found:
                     answers[n] = {*answers[n], *found} if answers[n] else found
@@ -282,40 +273,12 @@ class SegmentedTable(Generic[InterfaceT]):
         def read(names: NameNumbering) -> Encoded:
             return encode_given(notifications, names.numbers)
 
-        for segment, which, (places, ids) in self._offer(read, ForwardingTable.match_batch_pairs):
+        for segment, which, (places, ids) in self._segments.offer(read, ForwardingTable.match_batch_pairs):
             all_places.append(as_ints(which)[places])
             all_ids.append(ids if segment is None else filter_id(segment, ids))
         places = np.concatenate(all_places)
         order = np.argsort(places, kind="stable")
         return places[order], np.concatenate(all_ids)[order]
-
-    def _offer(
-        self,
-        read: Callable[[NameNumbering], Encoded],
-        ask: Callable[[ForwardingTable[Any], Callable[[], Encoded]], _T],
-    ) -> Iterator[tuple[int | None, Sequence[int], _T]]:
-        """Read notifications once, and ask every table about those that it admits.
-
-        The number of each segment, None for the additions; the places of the notifications in question; the answer.
-        """
-        names, batch = self._shared, None
-
-        def first() -> Encoded:  # while additions stay as they are
-            nonlocal names, batch
-            if names.segments is not self._segments or names.changes != self._added.names.changes:
-                names = self._shared = SharedNames(self._segments, self._segment_names, self._added.names)
-            batch = SharedBatch(*read(names.numbering))
-            return batch.select(names.added, batch.admitted(names.added))
-
-        answer = ask(self._added, first)
-        assert batch is not None
-        yield None, range(len(batch)), answer
-        for number, segment in enumerate(names.segments):
-            assert segment.names is not None
-            admitted = batch.admitted(segment.names)
-            which = np.flatnonzero(admitted).tolist()
-            if which and self._usable(segment, len(which)):
-                yield number, which, ask(segment.table, partial(batch.select, segment.names, admitted))
 
     def match_filters(self, notification: Mapping[str, object]) -> list[int]:
         """The ids of the filters that match, in ascending order."""
@@ -325,7 +288,7 @@ class SegmentedTable(Generic[InterfaceT]):
         """As `match_filters` of each, much cheaper per notification."""
         given = [with_own_shapes(each) for each in listed(notifications)]
         answers = self._added.match_many_filters(given)
-        for number, (segment, which, batch) in self._numbered(given):
+        for number, segment, which, batch in self._segments.admitted(given):
             for n, found in zip(which, segment.table.match_many_filters(batch), strict=True):
                 answers[n] += [filter_id(number, row) for row in found]
         for answer in answers:
@@ -349,31 +312,11 @@ class SegmentedTable(Generic[InterfaceT]):
             for id in found:
                 if (subscription := self._subscriptions.of(id)) is not None:
                     answer[subscription] = self._added.interface(id)
-        for segment, which, batch in self._admitted(given):
+        for _, segment, which, batch in self._segments.admitted(given):
             for n, found in zip(which, segment.table.match_many_filters(batch), strict=True):
                 for id, subscription in zip(found, segment.ids.ids_of(found), strict=True):
                     answers[n][subscription] = segment.table.interface(id)
         return [sorted(((i, s) for s, i in answer.items()), key=lambda pair: pair[1]) for answer in answers]
-
-    def _admitted(
-        self, given: list[Mapping[str, object]]
-    ) -> Iterator[tuple[Segment, Sequence[int], list[Mapping[str, object]]]]:
-        """Each segment with the numbers of the notifications that its gate admits, and these; none without any."""
-        for _, found in self._numbered(given):
-            yield found
-
-    def _numbered(
-        self, given: list[Mapping[str, object]]
-    ) -> Iterator[tuple[int, tuple[Segment, Sequence[int], list[Mapping[str, object]]]]]:
-        for number, segment in enumerate(self._segments):
-            which = segment.info.gate.which(given)
-            if which and not self._usable(segment, len(which)):
-                continue
-            if len(which) == len(given):
-                if given:
-                    yield number, (segment, range(len(given)), given)
-            elif which:
-                yield number, (segment, which, [given[n] for n in which])
 
     # -- asking about filters ----------------------------------------------------------------------------
 
@@ -396,14 +339,14 @@ class SegmentedTable(Generic[InterfaceT]):
             raise _no_filter(id)
         if id >= 0:
             return self._subscriptions.of(id)
-        return self._segments[segment_of(id)].ids.ids_of([local])[0]
+        return self._segments.all[segment_of(id)].ids.ids_of([local])[0]
 
     def filters_of(self, subscription: str) -> list[int]:
         """The ids of a subscription's filters; none when it is not here."""
         if not isinstance(subscription, str):
             raise InvalidValue(f"a subscription's id is a string, not {subscription!r}")
         found = self._subscriptions.filters_of(subscription)
-        for number, segment in self._asked():
+        for number, segment in self._segments.asked():
             rows = segment.ids.rows_of(subscription)
             found += [filter_id(number, row) for row in rows if row in segment.table]
         return found
@@ -411,7 +354,7 @@ class SegmentedTable(Generic[InterfaceT]):
     def interface_filters(self, interface: Hashable, most: int | None = None) -> list[int]:
         """The ids of an interface's filters, or of `most` of them; none when it has none."""
         found = self._added.interface_filters(interface, most)
-        for number, segment in self._asked():
+        for number, segment in self._segments.asked():
             left = None if most is None else most - len(found)
             found += [filter_id(number, row) for row in segment.table.interface_filters(interface, left)]
         return found
@@ -426,7 +369,7 @@ class SegmentedTable(Generic[InterfaceT]):
         if len(ids) <= most:
             return [self.filter(id) for id in ids]
         found = dict.fromkeys(self._added.filter(id) for id in self._added.interface_filters(interface))
-        for _, segment in self._asked():
+        for _, segment in self._segments.asked():
             if not segment.table.interface_filters(interface, 1):
                 continue
             if segment.info.gate.attributes is None:
@@ -457,11 +400,11 @@ class SegmentedTable(Generic[InterfaceT]):
         """The table that a filter is in, and its id there."""
         if type(id) is int and id < 0:
             number = segment_of(id)
-            if number >= len(self._segments):
+            if number >= len(self._segments.all):
                 raise _no_filter(id)
-            if (damage := self._segments[number].damage) is not None:
+            if (damage := self._segments.all[number].damage) is not None:
                 raise damage
-            return self._segments[number].table, row_of(id)
+            return self._segments.all[number].table, row_of(id)
         return self._added, id
 
     def _ask(self, id: int, question: Callable[[ForwardingTable[Any], int], _T]) -> _T:
@@ -476,7 +419,7 @@ class SegmentedTable(Generic[InterfaceT]):
         for table in self._tables():
             table._check()
         self._subscriptions._check(self._added)
-        for segment in self._segments:
+        for segment in self._segments.all:
             assert 0 <= len(segment.table) <= segment.info.filters
             for row in range(1, segment.info.filters + 1):
                 if row in segment.table:

@@ -80,6 +80,7 @@ def broker(
     quiet: Quiet = False,
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C, then deliver what is queued and stop. Logs JSON lines to stderr."""
+    given = {**locals(), "peers": peer or None}
     import logging
     from dataclasses import fields
 
@@ -90,30 +91,9 @@ def broker(
     from contrada.client.cli.beside import Beside
 
     configure(logging.WARNING if quiet else logging.INFO)
-    given = {
-        "listen": listen,
-        "id": id,
-        "keys": keys,
-        "insecure": insecure,
-        "metrics": metrics,
-        "peers": peer or None,
-        "index": index,
-        "shard": shard,
-        "data": data,
-        "record": record,
-        "record_sync": record_sync,
-        "roads": roads,
-        "d_max": d_max,
-        "matching": matching,
-        "crs": crs,
-        "discretization": discretization,
-        "density": density,
-        "halo": halo,
-        "simplify": simplify,
-        "geotext_index": geotext_index,
-    }
+    known = {field.name for field in fields(Settings)}
     options: dict[str, Any] = {"listen": "tcp://127.0.0.1:7400", **load(config).broker}
-    options.update({name: value for name, value in given.items() if value is not None})
+    options.update({name: value for name, value in given.items() if name in known and value is not None})
     settings = Settings.of(options)  # what is wrong with them should not wait for the kernels
     tell = teller(quiet)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(Exit.OK))  # while it is loading; then `run` stops it cleanly

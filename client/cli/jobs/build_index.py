@@ -16,6 +16,7 @@ from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
     from contrada.spark_jobs.build.build_index import Built
+    from contrada.spark_jobs.build.plan import Build
 
 EXAMPLES = (
     "contrada build-index subscriptions.parquet index",
@@ -112,19 +113,9 @@ def build_index(
         max_quarantined=max_quarantined / 100,
         allow_empty=allow_empty,
     )
-    from contrada.spark_jobs.build.build_index import run_build
-    from contrada.spark_jobs.common.engine import LocalEngine, SparkEngine
-
     here = engine is Engine.LOCAL or (engine is None and master is None and java_problem() is not None)
     try:
-        if here:
-            built = run_build(plan, LocalEngine(), tell=teller(quiet))
-        else:
-            with (
-                spark_session("build-index", master, py_env, quiet=quiet) as session,
-                progress(session, quiet=quiet) as tell,
-            ):
-                built = run_build(plan, SparkEngine(session), tell=tell)
+        built = _build(plan, master, py_env, here=here, quiet=quiet)
     except NotCommitted as error:
         say(f"contrada: {error}")
         raise typer.Exit(Exit.SET_ASIDE) from None
@@ -134,6 +125,17 @@ def build_index(
         _show(built)
     if strict and built.quarantined:
         raise typer.Exit(Exit.SET_ASIDE)
+
+
+def _build(plan: Build, master: str | None, py_env: Path | None, *, here: bool, quiet: bool) -> Built:
+    """Run the build in this process, or on Spark."""
+    from contrada.spark_jobs.build.build_index import run_build
+    from contrada.spark_jobs.common.engine import LocalEngine, SparkEngine
+
+    if here:
+        return run_build(plan, LocalEngine(), tell=teller(quiet))
+    with spark_session("build-index", master, py_env, quiet=quiet) as session, progress(session, quiet=quiet) as tell:
+        return run_build(plan, SparkEngine(session), tell=tell)
 
 
 def _show(built: Built) -> None:

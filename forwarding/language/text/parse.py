@@ -31,13 +31,13 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
 
 from contrada.errors import FilterSyntaxError, InvalidValue
-from contrada.forwarding.language.at_point import relations_to_point
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
 from contrada.forwarding.language.distance import UNITS, Distance
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.lonlat import LONLAT, PLANE, box_in_degrees
 from contrada.forwarding.language.negation import all_of, negate_constraint
 from contrada.forwarding.language.operands import Similar, TextMatch
+from contrada.forwarding.language.operators import relations_to_point
 from contrada.forwarding.language.text import tokens
 from contrada.forwarding.language.text.formatting import EVERYTHING, RESERVED
 from contrada.forwarding.language.text.usual import read_usual
