@@ -254,6 +254,39 @@ def _hash_windows(
         hashes[unshifts + 2 * _RUN + i] = heads[bucket]
 
 
+@bare_inline_kernel
+def _deepest_from(
+    index: Index,
+    tag: int,
+    salt: int,
+    hashes: Ints,
+    text: Bytes,
+    start: int,
+    at: int,
+    unshift: int,
+    rest: int,
+    most: int,
+    node: int,
+    cursor: Ints,
+) -> int:
+    """The deepest node below one that stands in the text at a place, of at most so many bytes.
+
+    Lengths just beyond are tried first: those far beyond are hardly ever there, and whether anything is below what was
+    found, a look at its children tells.
+    """
+    operands, heads = index.operands, index.heads
+    mask, buckets = index.state[S_BUCKET_MASK], index.state[S_BUCKETS]
+    reach = min(most, operands[node, O_LEN] + _FIRST_REACH)
+    while True:
+        node, reached = _near(operands, hashes, text, start, at, unshift, rest, node)
+        if reached:
+            return node
+        node = _deepest(operands, heads, mask, buckets, tag, salt, hashes, at, unshift, rest, reach, node, cursor)
+        if reach >= most:
+            return node
+        reach = most
+
+
 @bare_kernel
 def find_substrings(
     index: Index,
@@ -325,31 +358,9 @@ def find_substrings(
                         if not _stands(operands, hashes, at, unshift, rest, o):
                             continue
                     if operands[o, O_POSTED] >> 32 != 0:
-                        # Lengths just beyond are tried first: those far beyond are hardly ever there, and whether
-                        # anything is below what was found, a look at its children tells.
-                        reach = min(most, operands[node, O_LEN] + _FIRST_REACH)
-                        while True:
-                            node, reached = _near(operands, hashes, text, start, at, unshift, rest, node)
-                            if reached:
-                                break
-                            node = _deepest(
-                                operands,
-                                heads,
-                                mask,
-                                buckets,
-                                tag,
-                                salt,
-                                hashes,
-                                at,
-                                unshift,
-                                rest,
-                                reach,
-                                node,
-                                cursor,
-                            )
-                            if reach >= most:
-                                break
-                            reach = most
+                        node = _deepest_from(
+                            index, tag, salt, hashes, text, start, at, unshift, rest, most, node, cursor
+                        )
                         hashes[seen] = o << 32 | node
                     if marks[node] != cursor[C_PASS]:
                         count = _take(index, marks, cursor[C_PASS], text, start + at, False, node, room, count, collect)
