@@ -34,6 +34,11 @@ class _Unchangeable:
 
     __slots__ = ()
 
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        """Of which a notification matches one."""
+        raise NotImplementedError
+
     def __bool__(self) -> NoReturn:
         what = type(self).__name__.lower()
         raise InvalidValue(f"a {what} has no truth value: combine with & and |, and ask for matches(notification)")
@@ -44,10 +49,25 @@ class _Unchangeable:
     def _repr_html_(self) -> str:
         from contrada.forwarding.language.text.html import filters_html
 
-        return filters_html(as_filters(self))  # type: ignore[arg-type]  # a filter or a predicate
+        return filters_html(self.filters)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a {type(self).__name__} cannot be changed")
+
+    def matches(
+        self,
+        notification: Notification,
+        *,
+        discretization: Discretization | None = None,
+        roads: Roads | None = None,
+    ) -> bool:
+        """Whether every constraint of a filter, or of any of a predicate's, holds: the definition, without an index.
+
+        Absence satisfies `not exists` alone. `InvalidValue` for what is no notification, whether or not a constraint
+        speaks of the attribute at fault.
+        """
+        checked = check_notification(notification)
+        return any(each._matches(checked, discretization, roads) for each in self.filters)
 
 
 class Filter(_Unchangeable):
@@ -82,19 +102,6 @@ class Filter(_Unchangeable):
     def names(self) -> frozenset[str]:
         """The attributes that the constraints speak of."""
         return frozenset(constraint.name for constraint in self.constraints)
-
-    def matches(
-        self,
-        notification: Notification,
-        *,
-        discretization: Discretization | None = None,
-        roads: Roads | None = None,
-    ) -> bool:
-        """Whether every constraint holds: the definition, without any index. Absence satisfies `not exists` alone.
-
-        `InvalidValue` for what is no notification, whether or not a constraint speaks of the attribute at fault.
-        """
-        return self._matches(check_notification(notification), discretization, roads)
 
     def _matches(self, checked: Notification, discretization: Discretization | None, roads: Roads | None) -> bool:
         for constraint in self.constraints:
@@ -159,17 +166,6 @@ class Predicate(_Unchangeable):
         if not unique:
             raise InvalidValue("a predicate needs at least one filter")
         object.__setattr__(self, "filters", unique)
-
-    def matches(
-        self,
-        notification: Notification,
-        *,
-        discretization: Discretization | None = None,
-        roads: Roads | None = None,
-    ) -> bool:
-        """Whether any of the filters matches."""
-        checked = check_notification(notification)
-        return any(each._matches(checked, discretization, roads) for each in self.filters)
 
     def covers(self, other: Expression) -> bool:
         """Whether each filter of `other` is covered by one of these. Never wrong when true; may miss some."""
