@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 import os
 import time
-from concurrent.futures import ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
+from itertools import product
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -34,7 +35,7 @@ from contrada.spatial.textual.protocol import Subscription
 from contrada.spatial.textual.registry import DEFAULT, textual_index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from contrada.forwarding.language.values import Value
     from contrada.spatial.road.network import RoadNetwork
@@ -44,10 +45,14 @@ _FEW: Final = 512  # filters of two interfaces
 _CROWD: Final = 3000  # filters, enough for a table to reconsider where it has posted them
 _LOOK: Final = 0.5  # seconds between two looks at how far it is
 
-_FILTERS: Final = (
+_PLAIN: Final = (
     'x > 3 and s = "k" and t exists',
     'x < 9 and x != 4 and s prefix "a" and s suffix "b" and s contains "c"',
     'b = true and x in [1, 2.5, "k"] and d >= 2026-01-01T00:00:00Z',
+    "x > 3 or x > 5",  # one covers the other
+)
+_NOTIFICATION: Final[dict[str, Value]] = {"x": 4, "s": "acb", "b": True}
+_SPATIAL: Final = (
     "area overlaps POLYGON((0 0, 10 0, 10 10, 0 10))",
     "area contains BOX(2 2, 3 3) or area intersects POLYGON((0 0, 3 0, 3 3)) and x >= 0",
     "area disjoint POLYGON((0 0, 1 0, 1 1)) and x <= 100 or area inside POLYGON((0 0, 9 0, 9 9), (5 1, 6 1, 6 2))",
@@ -58,6 +63,8 @@ _FILTERS: Final = (
     "route inside BOX(0 0, 9 9)",
     "route within 3 of LINESTRING(0 0, 3 4) or x >= 0 and route within 3 of LINESTRING(0 0, 3 4)",
     "x >= 0 and route meets BOX(0 0, 5 5) or x >= 0 and route disjoint LINESTRING(0 0, 3 4)",
+)
+_TEXTUAL: Final = (
     'post matches {"ipad", "sale"} within BOX(0 0, 5 5) or post matches {"ipad"} within POLYGON((0 0, 3 0, 3 3))',
 )
 # Posted alone, the second of a name one by one, and beside another that it is posted under.
@@ -114,25 +121,47 @@ def compile_kernels(roads: RoadNetwork | None = None, crs: str = PLANE) -> None:
     """
     if crs == LONLAT:
         _compile_earth()
-    notifications: list[dict[str, Value]] = [
-        {"x": 4, "s": "acb", "b": True},
+    filters = (*_PLAIN, *_SPATIAL, *_TEXTUAL, *(() if roads is None else _SIMILAR))
+    _use_table(filters, [_NOTIFICATION, *_places()], roads)
+    _compile_crowded()
+    _compile_few()
+
+
+def _compile_plain() -> None:
+    """What filters of numbers and strings need."""
+    _use_table(_PLAIN, [_NOTIFICATION])
+    table: ForwardingTable[int] = ForwardingTable()
+    table.add_many((number, f"kind = {number % 9} and x = {number}") for number in range(_CROWD))
+    table.match_many([{"kind": 1, "x": number} for number in range(9)])
+
+
+def _compile_areas() -> None:
+    """What filters of shapes need besides."""
+    _use_table(_SPATIAL, _places())
+    _compile_crowded()
+    _compile_few()
+
+
+def _places() -> list[dict[str, Value]]:
+    hollow = Region([(0.0, 0.0), (9.0, 0.0), (9.0, 9.0)], holes=[[(5.0, 1.0), (6.0, 1.0), (6.0, 2.0)]])
+    return [
         {"x": 4.5, "area": Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)])},
         {"x": 1, "route": Line([(0.0, 0.0), (3.0, 4.0)]), "area": Box(2.0, 2.0, 3.0, 3.0)},
-        {"x": 1, "route": Region([(0.0, 0.0), (9.0, 0.0), (9.0, 9.0)], holes=[[(5.0, 1.0), (6.0, 1.0), (6.0, 2.0)]])},
+        {"x": 1, "route": hollow},
         {"x": 1, "area": Point(5.0, 5.0), "place": Point(1.0, 1.0), "post": GeoText("iPad", at=(1.0, 1.0))},
     ]
+
+
+def _use_table(texts: Sequence[str], notifications: list[dict[str, Value]], roads: RoadNetwork | None = None) -> None:
     table: ForwardingTable[str] = ForwardingTable(road_network=roads)
-    texts = _FILTERS if roads is None else (*_FILTERS, *_SIMILAR)
     ids = [id for number, text in enumerate(texts) for id in table.add(f"i{number % 3}", text)]
     table.match_many(notifications)
     for notification in notifications:
         table.match(notification)
         table.match_filters(notification)
     table.match_bodies([encode_notification(each) for each in notifications * 2])
-    for id in ids:
-        table.explain(notifications[1], id)
-    _compile_crowded()
-    _compile_few()
+    for notification, id in product(notifications, ids):
+        table.explain(notification, id)
     filters: CoveringSet[int] = CoveringSet()
     for id in ids:
         filters.add(id, table.filter(id))
@@ -169,18 +198,8 @@ def _compile_earth() -> None:
     table.match_many([{"pos": each, "x": 1} for each in (Point(0.0, 0.0), Box(2, 2, 3, 3), line)])
 
 
-def _compile_plain() -> None:
-    table: ForwardingTable[str] = ForwardingTable()
-    (id,) = table.add("i", _FILTERS[0])
-    table.match({"x": 4, "s": "acb", "b": True})
-    table.remove(id)
-
-
-def _compile_rings() -> None:
+def _compile_shapes() -> None:
     Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)])
-
-
-def _compile_trees() -> None:
     tree = CRTree()
     tree.insert(1, Box(0, 0, 1, 1), INTERSECTS)
     tree.search(Box(0, 0, 2, 2))
@@ -195,9 +214,6 @@ def _compile_geotext() -> None:
     index.remove(1)
 
 
-_PARTS: Final = (_compile_geotext, _compile_plain, _compile_trees, _compile_rings)  # longest first
-
-
 def _count_in(counter: Any) -> None:
     """In a process of the pool: add every kernel that it compiles to the counter that all share."""
 
@@ -209,25 +225,32 @@ def _count_in(counter: Any) -> None:
 
 
 def compile_on_all_cores(tell: Callable[[Progress], None] = lambda _progress: None, *others: Callable[[], None]) -> int:
-    """As `compile_kernels`, in several processes; how many kernels were compiled. `tell` hears how far it is.
+    """As `compile_kernels`, in two processes; how many kernels were compiled. `tell` hears how far it is.
 
-    What others need is compiled beside it.
+    Kernels that only kernels call are compiled in every process that needs them. So one process compiles shapes, and
+    the other what shares least with it: tables and texts, then what others need. Neither begins with what the other
+    has in hand.
     """
     context = get_context("spawn")
     counter = context.Value("i", 0)
     began = time.monotonic()
 
-    def look() -> None:
-        if counter.value:
-            tell(Progress(counter.value, max(KERNELS, counter.value), time.monotonic() - began))
+    def finish(*waiting: Future[None]) -> None:
+        left = set(waiting)
+        while left:
+            done, left = wait(left, timeout=_LOOK)
+            for each in done:
+                each.result()
+            if counter.value:
+                tell(Progress(counter.value, max(KERNELS, counter.value), time.monotonic() - began))
 
-    workers = max(1, min(len(_PARTS), os.cpu_count() or 1))
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_count_in, initargs=(counter,)) as pool:
-        for stage in (_PARTS, (compile_kernels, *others)):  # the last needs what the first have compiled
-            waiting = {pool.submit(part) for part in stage}
-            while waiting:
-                done, waiting = wait(waiting, timeout=_LOOK)
-                for each in done:
-                    each.result()
-                look()
+    def process() -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(1, mp_context=context, initializer=_count_in, initargs=(counter,))
+
+    with process() as one, process() if (os.cpu_count() or 1) > 1 else nullcontext(one) as other:
+        shapes, tables = one.submit(_compile_shapes), other.submit(_compile_plain)
+        beside = [other.submit(each) for each in (_compile_geotext, *others)]
+        finish(shapes, tables)
+        finish(one.submit(_compile_areas), *beside)
+        finish(one.submit(compile_kernels))  # what is left
     return int(counter.value)

@@ -2,5 +2,3 @@
 
 `substrings` finds patterns in texts for both, and `guard` looks at arrays that come from a file.
 """
-
-from contrada.spatial.storage import jit as _jit  # noqa: F401  # before numba: it chooses the processor

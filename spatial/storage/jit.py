@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
+from numba.core import config as _config
+
+from contrada.spatial.storage.compiler import KernelDispatcher
 from contrada.spatial.storage.processor import choose_processor
-
-choose_processor()  # before numba is imported, which reads it then
-
-from numba.core import config as _config  # noqa: E402  # see above
-
-from contrada.spatial.storage.compiler import KernelDispatcher  # noqa: E402  # it imports numba
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _F = TypeVar("_F", bound="Callable[..., object]")
 
+choose_processor()  # before a kernel is made
 
 config: Any = _config  # numba's stubs know no settings
 

@@ -3,10 +3,10 @@
 By default numba compiles for the very processor it runs on, and machine code from one kind does not run on another. A
 wheel that carries compiled kernels needs a common kind. On x86-64 that is x86-64-v3 (AVX2, BMI, FMA: processors since
 about 2015), on 64-bit ARM what every ARMv8 has (NEON), where this machine has it; anywhere else it is the machine's own
-processor. `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` in the environment win, and so does a numba that was imported
-before: it has read them already.
+processor. `NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` in the environment win, and so does a numba that has compiled
+something before: it has one target for all of a process.
 
-`jit.py` asks for it before it imports numba, and `contrada.forwarding.kernels` imports `jit.py` first.
+`jit.py` asks for it before it makes the first kernel.
 """
 
 from __future__ import annotations
@@ -32,12 +32,19 @@ BASELINES: Final = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM, "arm64": _AR
 
 
 def choose_processor() -> None:
-    """Have numba compile for the baseline, unless somebody has chosen."""
+    """Have numba compile for the baseline, unless somebody has chosen or it has compiled already."""
     chosen = "NUMBA_CPU_NAME" in os.environ or "NUMBA_CPU_FEATURES" in os.environ
     baseline = BASELINES.get(platform.machine().lower())
-    if chosen or "numba" in sys.modules or baseline is None:
+    if chosen or baseline is None or _numba_has_compiled():
         return
     has = binding.get_host_cpu_features()
     if all(has.get(feature) for feature in baseline.features):
-        os.environ["NUMBA_CPU_NAME"] = baseline.name
-        os.environ["NUMBA_CPU_FEATURES"] = ",".join(f"+{feature}" for feature in baseline.features)
+        features = ",".join(f"+{feature}" for feature in baseline.features)
+        os.environ["NUMBA_CPU_NAME"], os.environ["NUMBA_CPU_FEATURES"] = baseline.name, features
+        if (settings := sys.modules.get("numba.core.config")) is not None:  # it has read the environment already
+            vars(settings).update(CPU_NAME=baseline.name, CPU_FEATURES=features)
+
+
+def _numba_has_compiled() -> bool:
+    registry = sys.modules.get("numba.core.registry")
+    return registry is not None and "_toplevel_target_context" in vars(registry.cpu_target)
