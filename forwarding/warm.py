@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.values import Value
     from contrada.spatial.road.network import RoadNetwork
 
-KERNELS: Final = 540  # that a broker needs, some of them in two processes, rounded up: for the share that is done
+KERNELS: Final = 660  # that a broker needs, some of them in two processes, rounded up: for the share that is done
 _FEW: Final = 512  # filters of two interfaces
 _CROWD: Final = 3000  # filters, enough for a table to reconsider where it has posted them
 _LOOK: Final = 0.5  # seconds between two looks at how far it is
