@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -38,15 +38,13 @@ _BYTES: Final = "spark.sql.execution.arrow.maxBytesPerBatch"
 _BATCH: Final = 32 << 20  # bytes of messages that cross between the JVM and Python at once
 
 
-class Engine(Protocol):
-    """Where the stages of a job run."""
+class LocalEngine:
+    """Stages in this process."""
 
-    @property
-    def parallelism(self) -> int:
-        """How many tasks run at once."""
+    parallelism = 1  # tasks that run at once
 
     def check(self, paths: Mapping[str, str], tell: Callable[[str], None]) -> None:
-        """Raise `ClusterNotReady` unless tasks can run and see these paths, which have a name each."""
+        """Raise `ClusterNotReady` unless tasks can run and see these paths, which have a name each. These can."""
 
     def run(
         self,
@@ -56,24 +54,6 @@ class Engine(Protocol):
         gather: Callable[[Iterable[_M]], Iterator[_R]],
     ) -> list[_R]:
         """Run a stage; `send` is given a task and its number."""
-
-
-class LocalEngine:
-    """Stages in this process."""
-
-    parallelism = 1
-
-    def check(self, paths: Mapping[str, str], tell: Callable[[str], None]) -> None:
-        """Whatever the driver sees, its tasks see."""
-
-    def run(
-        self,
-        tasks: Sequence[_T],
-        send: Callable[[int, _T], Iterator[tuple[int, _M]]],
-        parts: int,
-        gather: Callable[[Iterable[_M]], Iterator[_R]],
-    ) -> list[_R]:
-        """Run a stage."""
         sent: list[list[_M]] = [[] for _ in range(parts)]
         for number, task in enumerate(tasks):
             for part, message in send(number, task):
@@ -163,15 +143,18 @@ class SparkEngine:
                 conf.set(_BYTES, before)
 
 
+Engine: TypeAlias = LocalEngine | SparkEngine
+
+
 def scattered(rows: pa.Table | pa.RecordBatch, parts: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
     """The rows of each part."""
     if not len(parts):
         return
     order = np.argsort(parts, kind="stable")
-    held = (pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows).take(pa.array(order))
+    gathered = (pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows).take(pa.array(order))
     edges = np.flatnonzero(np.diff(parts[order], prepend=-1))
     for start, end in zip(edges.tolist(), [*edges[1:].tolist(), len(order)], strict=True):
-        yield int(parts[order[start]]), held.slice(start, end - start)
+        yield int(parts[order[start]]), gathered.slice(start, end - start)
 
 
 def message_rows(messages: Iterable[tuple[int, object]]) -> Iterator[pa.RecordBatch]:

@@ -16,7 +16,7 @@ import numpy as np
 from contrada.spatial.distance.geodesic import ALL_AROUND, edges_near, position_near_edge, positions_within, reach
 from contrada.spatial.distance.strips import apart, first_leaves, next_leaves, reach_between, strips_of
 from contrada.spatial.geometry.compound.rows import MARK, locate_in, ring_boxes_at, ring_count, ring_xy_at
-from contrada.spatial.geometry.rings import OUT, RUN, edges_touch, next_run
+from contrada.spatial.geometry.rings import OUT, edges_touch, next_edge
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
@@ -36,22 +36,17 @@ def grown_on_earth(bounds: tuple[float, float, float, float], length: float) -> 
 @kernel
 def _position_near_edges(lon: float, lat: float, xy: Floats, boxes: Floats, length: float) -> bool:
     edges = xy.shape[0] - 1
-    runs = (edges + RUN - 1) // RUN
     east, north = reach(lat, lat, length)
     y1, y2 = lat - north, lat + north
     for turn in range(-1, 2):
         if east == ALL_AROUND and turn != 0:
             continue
         x1, x2 = lon + 360.0 * turn - east, lon + 360.0 * turn + east
-        run = next_run(boxes, runs, 0, x1, y1, x2, y2)
-        while run < runs:
-            for i in range(run * RUN, min((run + 1) * RUN, edges)):
-                ax, ay, bx, by = xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1]
-                if (ax < x1 and bx < x1) or (ax > x2 and bx > x2) or (ay < y1 and by < y1) or (ay > y2 and by > y2):
-                    continue
-                if position_near_edge(lon, lat, ax, ay, bx, by, length):
-                    return True
-            run = next_run(boxes, runs, run + 1, x1, y1, x2, y2)
+        i = next_edge(xy, boxes, 0, x1, y1, x2, y2)
+        while i < edges:
+            if position_near_edge(lon, lat, xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1], length):
+                return True
+            i = next_edge(xy, boxes, i + 1, x1, y1, x2, y2)
     return False
 
 

@@ -123,6 +123,22 @@ def next_run(boxes: Floats, runs: int, run: int, x1: float, y1: float, x2: float
 
 
 @kernel
+def next_edge(xy: Floats, boxes: Floats, edge: int, x1: float, y1: float, x2: float, y2: float) -> int:
+    """Return the first edge from `edge` on whose box meets the closed window; the number of edges when there is none."""
+    edges: int = xy.shape[0] - 1
+    runs = (edges + RUN - 1) // RUN
+    while edge < edges:
+        if edge & _WITHIN == 0:
+            edge = next_run(boxes, runs, edge >> _SHIFT, x1, y1, x2, y2) << _SHIFT
+        for i in range(edge, min((edge | _WITHIN) + 1, edges)):
+            ax, ay, bx, by = xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1]
+            if not ((ax < x1 and bx < x1) or (ax > x2 and bx > x2) or (ay < y1 and by < y1) or (ay > y2 and by > y2)):
+                return i
+        edge = (edge | _WITHIN) + 1
+    return edges
+
+
+@kernel
 def locate(px: float, py: float, xy: Floats, boxes: Floats) -> int:
     """Where a point is: IN the ring's interior, ON its boundary or OUT. Exact.
 

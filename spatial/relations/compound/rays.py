@@ -14,7 +14,7 @@ import numpy as np
 
 from contrada.spatial.geometry.compound.rows import next_ring, ring_boxes_at, ring_count, ring_xy_at
 from contrada.spatial.geometry.predicates import orient
-from contrada.spatial.geometry.rings import RUN, next_run
+from contrada.spatial.geometry.rings import next_edge
 from contrada.spatial.relations.compound.faces import BOTH, ONLY_A, ONLY_B, TOUCH
 from contrada.spatial.relations.contacts import same_direction
 from contrada.spatial.storage.jit import kernel
@@ -36,15 +36,10 @@ def _rays_of(xy: Floats, boxes: Floats, x: float, y: float, rays: Floats) -> int
     while k < rings:
         ring, own = ring_xy_at(xy, k), ring_boxes_at(xy, boxes, k)
         edges = ring.shape[0] - 1
-        runs = (edges + RUN - 1) // RUN
-        run = next_run(own, runs, 0, x, y, x, y)
-        while run < runs:
-            for i in range(run * RUN, min((run + 1) * RUN, edges)):
-                ax, ay, bx, by = ring[i, 0], ring[i, 1], ring[i + 1, 0], ring[i + 1, 1]
-                if max(ax, bx) < x or min(ax, bx) > x or max(ay, by) < y or min(ay, by) > y:
-                    continue
-                if orient(ax, ay, bx, by, x, y) != 0:
-                    continue
+        i = next_edge(ring, own, 0, x, y, x, y)
+        while i < edges:
+            ax, ay, bx, by = ring[i, 0], ring[i, 1], ring[i + 1, 0], ring[i + 1, 1]
+            if orient(ax, ay, bx, by, x, y) == 0:
                 if count + 2 > rays.shape[0]:
                     return -1
                 if bx != x or by != y:
@@ -53,7 +48,7 @@ def _rays_of(xy: Floats, boxes: Floats, x: float, y: float, rays: Floats) -> int
                 if ax != x or ay != y:
                     rays[count, 0], rays[count, 1], rays[count, 2] = ax, ay, _INWARDS
                     count += 1
-            run = next_run(own, runs, run + 1, x, y, x, y)
+            i = next_edge(ring, own, i + 1, x, y, x, y)
         k = next_ring(xy, k + 1, x, y, x, y)
     return count
 

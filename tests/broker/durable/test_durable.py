@@ -255,13 +255,19 @@ def test_since_replays_what_the_journal_has_to_a_new_subscription(since):
     assert found == {"all": [1, 3, 4, 5], "id": [3, 4, 5], "time": [3, 4, 5]}[since]
 
 
-def test_what_is_published_while_a_subscription_is_made_comes_behind_the_replay():
+def followed_from_the_beginning() -> DurableTop:
+    """A notification is stored, and a subscription to all that was is under way: commits wait."""
     top = DurableTop()
     top.connect(A, B)
     top.store(A, 1, 5)
     top.turn()
     top.hold()
     top.follow(B, 1, "desk", 5, since="all")
+    return top
+
+
+def test_what_is_published_while_a_subscription_is_made_comes_behind_the_replay():
+    top = followed_from_the_beginning()
     top.store(A, 2, 5)
     heard = top.heard(B)
     assert answers(heard) == {}
@@ -274,12 +280,7 @@ def test_what_is_published_while_a_subscription_is_made_comes_behind_the_replay(
 
 
 def test_a_subscription_that_was_not_confirmed_is_not_there_after_a_crash():
-    top = DurableTop()
-    top.connect(A, B)
-    top.store(A, 1, 5)
-    top.turn()
-    top.hold()
-    top.follow(B, 1, "desk", 5, since="all")
+    top = followed_from_the_beginning()
     job, done = top.jobs.pop(0)  # its row is on disk, its replay is not
     job()
     done()
