@@ -124,7 +124,7 @@ def next_run(boxes: Floats, runs: int, run: int, x1: float, y1: float, x2: float
 
 @kernel
 def next_edge(xy: Floats, boxes: Floats, edge: int, x1: float, y1: float, x2: float, y2: float) -> int:
-    """Return the first edge from `edge` on whose box meets the closed window; the number of edges when there is none."""
+    """Return the first edge from `edge` on whose box meets the closed window; the number of edges if there is none."""
     edges: int = xy.shape[0] - 1
     runs = (edges + RUN - 1) // RUN
     while edge < edges:
