@@ -11,12 +11,17 @@ import asyncio
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from contrada.broker.protocol.messages import Keep
-from contrada.broker.protocol.wire import DurableAction, Policy
+from contrada.broker.protocol.wire import DurableAction
 from contrada.client.arguments import check_name, encode_filters
 from contrada.client.base import BaseClient, log
 from contrada.client.engine.states import Phase
-from contrada.client.options import OptionNames, takes_options
+from contrada.client.options import (
+    OptionNames,
+    Options,
+    SubscriptionOptionNames,
+    SubscriptionOptions,
+    takes_options,
+)
 from contrada.client.subscriptions import AsyncAdvertisement, AsyncSubscription
 from contrada.errors import ContradaError, Disconnected
 
@@ -27,20 +32,19 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from contrada.broker.protocol.messages import NotificationId
-    from contrada.client.arguments import SinceArgument
     from contrada.client.base import Operation
     from contrada.forwarding.language.filter import Expression
 
 _T = TypeVar("_T")
 
 
-@takes_options
+@takes_options(Options)
 def connect(url: str, **options: Unpack[OptionNames]) -> AsyncClient:
     """Make a client of a broker, to be entered or awaited: `async with contrada.connect(url) as c`."""
     return AsyncClient(url, **options)
 
 
-@takes_options
+@takes_options(Options)
 class AsyncClient(BaseClient):
     """A connection to a broker. Use it as a context manager, or `await` it and `close` it later.
 
@@ -151,42 +155,24 @@ class AsyncClient(BaseClient):
 
     # ------------------------------------------------------------------ subscribing
 
+    @takes_options(SubscriptionOptions)
     def subscribe(
         self,
         filter: Expression | str,
         *,
-        policy: Policy | str = Policy.DROP_OLDEST,
-        window: int = 1000,
-        queue: int = 0,
-        durable: str | None = None,
-        since: SinceArgument = None,
-        ack: str = "auto",
-        keep: Keep = Keep(),  # noqa: B008 (an immutable tuple)
         timeout: float | None = None,
+        **options: Unpack[SubscriptionOptionNames],
     ) -> AsyncSubscription:
-        """Subscribe, with `async with` or `await`. See `docs/client.md` for policy, window and queue.
-
-        With a name, `durable`, it outlives client and broker: `docs/durability.md` has since, ack and keep.
-        """
-        wanted = encode_filters(filter)
-        make = self._wanted(wanted, policy, window, queue, durable, since, ack, keep)
+        """Subscribe, with `async with` or `await`."""
+        make = self._wanted(encode_filters(filter), options)
         return AsyncSubscription(self, make, timeout)
 
+    @takes_options(SubscriptionOptions)
     def attach(
-        self,
-        name: str,
-        *,
-        policy: Policy | str = Policy.DROP_OLDEST,
-        window: int = 1000,
-        queue: int = 0,
-        durable: str | None = None,
-        since: SinceArgument = None,
-        ack: str = "auto",
-        keep: Keep = Keep(),  # noqa: B008 (an immutable tuple)
-        timeout: float | None = None,
+        self, name: str, *, timeout: float | None = None, **options: Unpack[SubscriptionOptionNames]
     ) -> AsyncSubscription:
         """Receive what an interface of the broker's index matches, with `async with` or `await`."""
-        make = self._wanted(check_name("name", name), policy, window, queue, durable, since, ack, keep)
+        make = self._wanted(check_name("name", name), options)
         return AsyncSubscription(self, make, timeout)
 
     def advertise(self, filter: Expression | str, *, timeout: float | None = None) -> AsyncAdvertisement:

@@ -45,22 +45,20 @@ from contrada.client.engine.durable_inbox import DurableInbox
 from contrada.client.engine.kept_requests import KeptRequest
 from contrada.client.engine.states import Phase
 from contrada.client.engine.tickets import Waitable
-from contrada.client.options import Options
+from contrada.client.options import Options, SubscriptionOptions
 from contrada.errors import Disconnected, InvalidValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
 
-    from contrada.broker.protocol.messages import Keep, Message, NotificationId
-    from contrada.broker.protocol.wire import Policy
-    from contrada.client.arguments import SinceArgument
+    from contrada.broker.protocol.messages import Message, NotificationId
     from contrada.client.engine.inbox import Inbox
     from contrada.client.engine.kept_requests import KeptAdvertisement
     from contrada.client.engine.outbox import Submission
     from contrada.client.engine.tickets import Ticket
     from contrada.client.notification import Notification
-    from contrada.client.options import OptionNames
+    from contrada.client.options import OptionNames, SubscriptionOptionNames
     from contrada.client.transport import Transport
     from contrada.forwarding.language.filter import Expression
 
@@ -229,33 +227,18 @@ class BaseClient(ABC):
 
     # ------------------------------------------------------------------ subscribing and advertising
 
-    def _subscription(
-        self, wanted: tuple[bytes, ...] | str, policy: Policy | str, window: int, queue: int
-    ) -> Callable[[], Inbox]:
-        """Check what is asked for; what makes the request."""
-        return partial(self._core.subscribe, wanted, *check_subscription(policy, window, queue))
-
-    def _wanted(
-        self,
-        wanted: tuple[bytes, ...] | str,
-        policy: Policy | str,
-        window: int,
-        queue: int,
-        durable: str | None,
-        since: SinceArgument,
-        ack: str,
-        keep: Keep,
-    ) -> Callable[[], Inbox]:
+    def _wanted(self, wanted: tuple[bytes, ...] | str, given: SubscriptionOptionNames) -> Callable[[], Inbox]:
         """Check what a subscription of either kind asks for; what makes the request."""
-        if durable is None:
-            if since is not None:
+        options = SubscriptionOptions(**given)
+        policy, window, queue = check_subscription(options.policy, options.window, options.queue)
+        if options.durable is None:
+            if options.since is not None:
                 raise InvalidValue("since is for durable subscriptions: give it a name, durable=...")
-            return self._subscription(wanted, policy, window, queue)
-        name, point, auto = check_durable(durable, since, ack, keep)
-        check_subscription(policy, window, queue)
+            return partial(self._core.subscribe, wanted, policy, window, queue)
+        name, point, auto = check_durable(options.durable, options.since, options.ack, options.keep)
 
         def make() -> Inbox:
-            inbox = self._core.subscribe_durably(wanted, window, name, point, keep, auto=auto)
+            inbox = self._core.subscribe_durably(wanted, window, name, point, options.keep, auto=auto)
             inbox.acknowledger = partial(self._acknowledge, inbox)
             return inbox
 

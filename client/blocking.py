@@ -12,12 +12,17 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from contrada.broker.protocol.messages import Keep
-from contrada.broker.protocol.wire import DurableAction, Policy
+from contrada.broker.protocol.wire import DurableAction
 from contrada.client.arguments import check_name, encode_filters
 from contrada.client.base import BaseClient, log
 from contrada.client.engine.states import Phase
-from contrada.client.options import OptionNames, takes_options
+from contrada.client.options import (
+    OptionNames,
+    Options,
+    SubscriptionOptionNames,
+    SubscriptionOptions,
+    takes_options,
+)
 from contrada.client.subscriptions import Advertisement, Subscription
 from contrada.errors import ContradaError
 
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
     from typing import Self, Unpack
 
     from contrada.broker.protocol.messages import NotificationId
-    from contrada.client.arguments import SinceArgument
     from contrada.client.base import Operation
     from contrada.forwarding.language.filter import Expression
 
@@ -53,7 +57,7 @@ class _Lock(threading.Condition):
         return super().__enter__()
 
 
-@takes_options
+@takes_options(Options)
 class Client(BaseClient):
     """A connection to a broker, made when the object is.
 
@@ -157,41 +161,24 @@ class Client(BaseClient):
 
     # ------------------------------------------------------------------ subscribing
 
+    @takes_options(SubscriptionOptions)
     def subscribe(
         self,
         filter: Expression | str,
         *,
-        policy: Policy | str = Policy.DROP_OLDEST,
-        window: int = 1000,
-        queue: int = 0,
-        durable: str | None = None,
-        since: SinceArgument = None,
-        ack: str = "auto",
-        keep: Keep = Keep(),  # noqa: B008 (an immutable tuple)
         timeout: float | None = None,
+        **options: Unpack[SubscriptionOptionNames],
     ) -> Subscription:
-        """Subscribe, and return once the broker has taken it. See `docs/client.md` for policy, window and queue.
-
-        With a name, `durable`, it outlives client and broker: `docs/durability.md` has since, ack and keep.
-        """
-        make = self._wanted(encode_filters(filter), policy, window, queue, durable, since, ack, keep)
+        """Subscribe, and return once the broker has taken it."""
+        make = self._wanted(encode_filters(filter), options)
         return Subscription(self, self._run(self._keep(make), timeout))
 
+    @takes_options(SubscriptionOptions)
     def attach(
-        self,
-        name: str,
-        *,
-        policy: Policy | str = Policy.DROP_OLDEST,
-        window: int = 1000,
-        queue: int = 0,
-        durable: str | None = None,
-        since: SinceArgument = None,
-        ack: str = "auto",
-        keep: Keep = Keep(),  # noqa: B008 (an immutable tuple)
-        timeout: float | None = None,
+        self, name: str, *, timeout: float | None = None, **options: Unpack[SubscriptionOptionNames]
     ) -> Subscription:
-        """Receive what an interface of the broker's index matches. See `docs/client.md`."""
-        make = self._wanted(check_name("name", name), policy, window, queue, durable, since, ack, keep)
+        """Receive what an interface of the broker's index matches."""
+        make = self._wanted(check_name("name", name), options)
         return Subscription(self, self._run(self._keep(make), timeout))
 
     def advertise(self, filter: Expression | str, *, timeout: float | None = None) -> Advertisement:

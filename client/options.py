@@ -1,4 +1,7 @@
-"""How a client behaves: names, patience, back-off, bounds and keys. Checked once, when the client is made."""
+"""How a client behaves: names, patience, back-off, bounds and keys; and what its subscriptions ask for beside a filter.
+
+Those of a client are checked once, when it is made; those of a subscription where it is made (`arguments`).
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ from difflib import get_close_matches
 from inspect import Parameter, cleandoc, signature
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
-from contrada.broker.protocol.wire import NAME_BYTES
+from contrada.broker.protocol.messages import Keep
+from contrada.broker.protocol.wire import NAME_BYTES, Policy
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from random import Random
+
+    from contrada.client.arguments import SinceArgument
 
     Key = str | Path
 
@@ -102,12 +108,50 @@ class Options:
         return longest * random.uniform(0.5, 1.0)
 
 
-def takes_options(made: _T) -> _T:
-    """Decorate what takes `Options` as keyword arguments, so that `help` and editors show each with its default."""
-    own = signature(made)  # type: ignore[arg-type]  # a class or a function
-    keywords = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in signature(Options).parameters.values()]
-    named = [parameter for parameter in own.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
-    made.__signature__ = own.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]  # functions and classes have room for it
-    if made.__doc__ and Options.__doc__:  # neither is there under python -OO
-        made.__doc__ = f"{cleandoc(made.__doc__)}\n\n{cleandoc(Options.__doc__)}"
-    return made
+class SubscriptionOptionNames(TypedDict, total=False):
+    """The fields of `SubscriptionOptions`, as keyword arguments."""
+
+    policy: Policy | str
+    window: int
+    queue: int
+    durable: str | None
+    since: SinceArgument
+    ack: str
+    keep: Keep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionOptions:
+    """Keyword arguments of `subscribe` and `attach`. See `docs/client.md`, and `docs/durability.md` from `durable` on.
+
+    policy    what happens when the queue at the broker is full: drop-oldest, block or disconnect
+    window    notifications that may be on their way, or wait here to be taken
+    queue     notifications that may wait at the broker; 0: as many as it allows
+    durable   a name: the subscription outlives client and broker
+    since     where a new durable one begins: "all", a notification's id, a datetime or seconds since 1970; else now
+    ack       "auto": what was taken is acknowledged when the next is asked for; "manual": by `n.ack()`
+    keep      what of it the broker keeps, and for how long
+    """
+
+    policy: Policy | str = Policy.DROP_OLDEST
+    window: int = 1000
+    queue: int = 0
+    durable: str | None = None
+    since: SinceArgument = None
+    ack: str = "auto"
+    keep: Keep = Keep()  # noqa: RUF009 (an immutable tuple)
+
+
+def takes_options(options: type) -> Callable[[_T], _T]:
+    """Decorate what takes these as keyword arguments, so that `help` and editors show each with its default."""
+
+    def decorate(made: _T) -> _T:
+        own = signature(made)  # type: ignore[arg-type]  # a class or a function
+        keywords = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in signature(options).parameters.values()]
+        named = [parameter for parameter in own.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+        made.__signature__ = own.replace(parameters=[*named, *keywords])  # type: ignore[attr-defined]  # functions and classes have room for it
+        if made.__doc__ and options.__doc__:  # neither is there under python -OO
+            made.__doc__ = f"{cleandoc(made.__doc__)}\n\n{cleandoc(options.__doc__)}"
+        return made
+
+    return decorate
