@@ -126,7 +126,7 @@ class SubscriptionOptions:
 
     policy    what happens when the queue at the broker is full: drop-oldest, block or disconnect
     window    notifications that may be on their way, or wait here to be taken
-    queue     notifications that may wait at the broker; 0: as many as it allows
+    queue     notifications that may wait at the broker; 0: its default
     durable   a name: the subscription outlives client and broker
     since     where a new durable one begins: "all", a notification's id, a datetime or seconds since 1970; else now
     ack       "auto": what was taken is acknowledged when the next is asked for; "manual": by `n.ack()`

@@ -28,7 +28,7 @@ from contrada.client.engine.core import Core
 from contrada.client.engine.inbox import Inbox
 from contrada.client.engine.kept_requests import Stage
 from contrada.client.engine.states import Input, Phase
-from contrada.client.options import OptionNames, Options
+from contrada.client.options import OptionNames, Options, SubscriptionOptionNames, SubscriptionOptions
 from contrada.errors import Disconnected, InvalidValue, Refused
 from tests.client.engine.script import Line, ScriptedBroker
 
@@ -427,6 +427,7 @@ def test_bad_options_are_refused(options: dict[str, object]) -> None:
 
 def test_the_keyword_arguments_are_the_options() -> None:
     assert set(OptionNames.__annotations__) == {field.name for field in fields(Options)}
+    assert set(SubscriptionOptionNames.__annotations__) == {field.name for field in fields(SubscriptionOptions)}
 
 
 class AnyOrder(RuleBasedStateMachine):
