@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from contrada.errors import CodecError
-from contrada.forwarding.batches.encode import Values
+from contrada.forwarding.batches.encode import PointColumn, Values
 from contrada.forwarding.codec.msgpack import decode_notification
 from contrada.forwarding.kernels.match.batch import Batch
 from contrada.forwarding.kernels.match.reading import (
@@ -23,9 +23,7 @@ from contrada.forwarding.kernels.match.reading import (
     Reading,
     read_bodies,
 )
-from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.kernels.memory.names import R_TWIN
-from contrada.spatial.geometry.point import Point
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -60,9 +58,10 @@ def read_plain(bodies: Sequence[bytes], names: Names) -> tuple[Batch, Values, in
     cursor = out.cursor.tolist()
     floats = out.floats[: cursor[T_FLOATS]].view(np.float64)
     batch = Batch(out.rows[: cursor[T_ROWS]], out.ends[: cursor[T_READ]], floats, out.text[: cursor[T_TEXT] + PADDING])
+    points = out.points[: cursor[T_POINTS]]
     values = Values()
-    for name, place in out.points[: cursor[T_POINTS]].tolist():
-        values.add(name, layout.POINT, Point(*floats[place : place + 2].tolist()))
+    if len(points):
+        values = Values(PointColumn(floats[points[:, 1:] + (0, 1)]), points[:, 0].tolist())
     return batch, values, cursor[T_WIDEST], out.left[: count - cursor[T_READ]].tolist()
 
 

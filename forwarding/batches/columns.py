@@ -2,8 +2,8 @@
 
 A column is one attribute of n notifications: an array of values and, where some lack the attribute, a mask. No Python
 object is made per notification, nor per attribute: a batch of scalars costs a few array operations per column, a
-tenth of what `encode_notifications` spends on the same values. Regions are objects, since the index they are searched
-in takes them one by one; so do points, which become objects only if a filter asks for them.
+tenth of what `encode_notifications` spends on the same values. So do points. Regions are objects, since the index they
+are searched in takes them one by one.
 
     kind           values
     BOOL           int64, 0 or 1
@@ -18,13 +18,13 @@ in takes them one by one; so do points, which become objects only if a filter as
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.batches.encode import KIND, Values, encode_notifications
+from contrada.forwarding.batches.encode import KIND, PointColumn, Values, encode_notifications
 from contrada.forwarding.batches.texts import Texts
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch
 from contrada.forwarding.kernels.memory import layout
@@ -124,7 +124,8 @@ def encode_columns(given: Columns, names: Mapping[str, int]) -> Encoded:
     rows = np.empty((count, len(columns), 2), np.int64)
     floats: list[Floats] = []
     used = 0  # of floats
-    values = Values()
+    next_point = 0
+    values = _points_of(columns, names)
     for place, column in enumerate(columns):
         name = names[column.name]
         code = name << 8 | KIND[column.kind]
@@ -133,8 +134,8 @@ def encode_columns(given: Columns, names: Mapping[str, int]) -> Encoded:
         if column.kind is Kind.STRING:
             cells[:, 1] = np.diff(cast("Text", column.values).offsets)
         elif column.kind is Kind.POINT:
-            cells[:, 1] = _add_plugged(values, name, column)
-            cells[:, 1] = cells[:, 1] << 32 | (used + 2 * np.arange(count))
+            numbers, next_point = _numbers(column, next_point)
+            cells[:, 1] = numbers << 32 | (used + 2 * np.arange(count))
             floats.append(cast("Floats", column.values).ravel())
             used += 2 * count
         elif KIND[column.kind] >= layout.PLUGGED:
@@ -193,39 +194,45 @@ def _presence(columns: Sequence[Column], count: int) -> NDArray[np.bool_] | None
     return present
 
 
+def _points_of(columns: Sequence[Column], names: Mapping[str, int]) -> Values:
+    """The points of all columns, which come before other values; no object is made of one."""
+    points = [column for column in columns if column.kind is Kind.POINT]
+    if not points:
+        return Values()
+    xy = [cast("Floats", c.values) if c.present is None else cast("Floats", c.values)[c.present] for c in points]
+    of = np.repeat([names[column.name] for column in points], [len(each) for each in xy])
+    return Values(PointColumn(np.ascontiguousarray(np.concatenate(xy), np.float64)), of.tolist())
+
+
+def _numbers(column: Column, first: int) -> tuple[Ints, int]:
+    """The numbers of the values of a column that are there, from `first` on, 0 where there is none; the next number."""
+    if column.present is None:
+        length = len(cast("NDArray[Any] | list[Any]", column.values))
+        return np.arange(first, first + length), first + length
+    numbers = first + np.cumsum(column.present)
+    return np.where(column.present, numbers - 1, 0), int(numbers[-1]) if len(numbers) else first
+
+
 def _add_plugged(values: Values, name: int, column: Column) -> Ints:
     """Number the values that are there; the numbers, 0 where there is none."""
     if isinstance(column.values, Texts):
         return _add_texts(values, name, column, column.values)
-    objects = _points(column.values) if column.kind is Kind.POINT else cast("list[Any]", column.values)
-    kind = KIND[column.kind]
-    first = len(values.values)
-    there = objects
-    numbers = np.arange(first, first + len(objects))
-    if column.present is not None:
-        there = [each for each, present in zip(objects, column.present.tolist(), strict=True) if present]
-        numbers = np.where(column.present, first - 1 + np.cumsum(column.present), 0)
-    values.values += there
-    values.names += [name] * len(there)
-    values.kinds += [kind] * len(there)
+    objects = cast("list[Any]", column.values)
+    numbers, _ = _numbers(column, len(values.values))
+    present = repeat(True) if column.present is None else column.present.tolist()
+    for each, is_there in zip(objects, present, strict=False):
+        if is_there:
+            values.add(name, KIND[column.kind], each)
     return numbers
 
 
 def _add_texts(values: Values, name: int, column: Column, texts: Texts) -> Ints:
     """As `_add_plugged`, of geotext that stays a column."""
-    first = len(values.values)
-    numbers = np.arange(first, first + len(texts))
+    numbers, _ = _numbers(column, len(values.values))
     if column.present is not None:
-        numbers = np.where(column.present, first - 1 + np.cumsum(column.present), 0)
         texts = texts.take(np.flatnonzero(column.present))
     values.add_texts(name, KIND[Kind.GEOTEXT], texts)
     return numbers
-
-
-def _points(xy: Any) -> list[Any]:
-    from contrada.spatial.geometry.point import Point
-
-    return [Point.unchecked(x, y) for x, y in xy.tolist()]
 
 
 def _interleave(columns: Sequence[Column], present: NDArray[np.bool_] | None, count: int) -> Bytes:

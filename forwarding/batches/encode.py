@@ -7,9 +7,9 @@ Attributes whose name no constraint speaks of are then dropped. About a quarter 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, overload
 
 import numpy as np
 
@@ -30,8 +30,10 @@ from contrada.forwarding.language.values import (
 from contrada.spatial.geometry.point import Point
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from datetime import datetime
+
+    from numpy.typing import NDArray
 
     from contrada.forwarding.batches.texts import Texts
     from contrada.forwarding.language.constraint import Constraint
@@ -146,6 +148,28 @@ _NO_ROWS: Final = np.zeros((0, 2), np.int64)
 _NO_FLOATS: Final = np.zeros(0, np.float64)
 
 
+class PointColumn(Sequence[Point]):
+    """Points as their coordinates, (n, 2): objects only where somebody asks for one."""
+
+    __slots__ = ("xy",)
+
+    def __init__(self, xy: NDArray[np.float64]) -> None:
+        self.xy = xy
+
+    def __len__(self) -> int:
+        return len(self.xy)
+
+    @overload
+    def __getitem__(self, place: int) -> Point: ...
+    @overload
+    def __getitem__(self, place: slice) -> PointColumn: ...
+    def __getitem__(self, place: int | slice) -> Point | PointColumn:
+        if isinstance(place, slice):
+            return PointColumn(self.xy[place])
+        x, y = self.xy[place].tolist()
+        return Point.unchecked(x, y)
+
+
 class Values:
     """The plugged-in values of a batch, by their numbers, with the names they came under.
 
@@ -155,15 +179,20 @@ class Values:
 
     __slots__ = ("kinds", "names", "texts", "values")
 
-    def __init__(self) -> None:
+    def __init__(self, points: PointColumn | None = None, names: Sequence[int] = ()) -> None:
         self.texts: list[tuple[int, Texts]] = []
-        self.values: list[Any] = []
-        self.names: list[int] = []
-        self.kinds: list[int] = []
+        self.values: list[Any] | PointColumn = [] if points is None else points
+        self.names: list[int] = [*names]
+        self.kinds: list[int] = [layout.POINT] * len(self.names)
+
+    @property
+    def are_points(self) -> bool:
+        """Whether all are points, or of kind 0: nobody's."""
+        return self.kinds.count(layout.POINT) + self.kinds.count(0) == len(self.kinds)
 
     def add(self, name: int, kind: int, value: object) -> int:
         """The number of a value."""
-        self.values.append(value)
+        self._as_list().append(value)
         self.names.append(name)
         self.kinds.append(kind)
         return len(self.values) - 1
@@ -171,16 +200,25 @@ class Values:
     def add_texts(self, name: int, kind: int, texts: Texts) -> None:
         """Add a column of geotext."""
         self.texts.append((len(self.values), texts))
-        self.values += [None] * len(texts)
+        values = self._as_list()
+        values += [None] * len(texts)
         self.names += [name] * len(texts)
         self.kinds += [kind] * len(texts)
 
-    def make(self, numbers: Iterable[int]) -> list[Any]:
+    def _as_list(self) -> list[Any]:
+        """All values, in a list: what follows points is no point."""
+        if isinstance(self.values, PointColumn):
+            self.values = [*self.values]
+        return self.values
+
+    def make(self, numbers: Iterable[int]) -> Sequence[Any]:
         """The values, of which those of these numbers are objects."""
-        for number in numbers if self.texts else ():
-            if self.values[number] is None:
-                first, texts = next(run for run in reversed(self.texts) if run[0] <= number)
-                self.values[number] = texts[number - first]
+        if self.texts:
+            values = self._as_list()
+            for number in numbers:
+                if values[number] is None:
+                    first, texts = next(run for run in reversed(self.texts) if run[0] <= number)
+                    values[number] = texts[number - first]
         return self.values
 
 

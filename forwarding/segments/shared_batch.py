@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from contrada.forwarding.batches.encode import Values
+from contrada.forwarding.batches.encode import PointColumn, Values
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.segments.gate import bounds_of
@@ -109,8 +109,11 @@ class SharedBatch:
         return found
 
     def _bounds(self) -> Floats:
+        values = self._values.values
+        if isinstance(values, PointColumn):
+            self._boxes = np.concatenate((values.xy, values.xy), axis=1)
         if self._boxes is None:
-            boxes = [bounds_of(value) or _NOWHERE for value in self._values.values]
+            boxes = [bounds_of(value) or _NOWHERE for value in values]
             self._boxes = np.array(boxes, np.float64).reshape(-1, 4)
         return self._boxes
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
+import numpy as np
+
 from contrada.forwarding.batches.indexed import own_name, twins_of
 from contrada.forwarding.kernels.memory.names import NameIndex, Names
 from contrada.forwarding.state.hashes import Hashes, hash_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from contrada.forwarding.kernels.memory.layout import Ints
 
 _T = TypeVar("_T")
 
@@ -20,6 +26,7 @@ class Numbering(Generic[_T]):
     def __init__(self) -> None:
         self.numbers: dict[_T, int] = {}
         self.objects: list[_T | None] = [None]
+        self._array: NDArray[np.object_] = np.empty(0, object)  # the same, once somebody has asked for that
         self._free: list[int] = []
 
     @classmethod
@@ -42,6 +49,8 @@ class Numbering(Generic[_T]):
                 number = len(self.objects)
                 self.objects.append(thing)
             self.numbers[thing] = number
+            if number < len(self._array):
+                self._array[number] = thing
         return number
 
     def find(self, thing: _T) -> int:
@@ -52,7 +61,18 @@ class Numbering(Generic[_T]):
         """Forget the object of a number."""
         self.numbers.pop(cast("_T", self.objects[number]), None)
         self.objects[number] = None
+        if number < len(self._array):
+            self._array[number] = None
         self._free.append(number)
+
+    def at(self, numbers: Ints) -> list[_T]:
+        """The objects of many numbers, without an integer object for each."""
+        if len(self._array) < len(self.objects):
+            room = np.empty(2 * len(self.objects), object)
+            room[: len(self.objects)] = np.fromiter(self.objects, object, len(self.objects))
+            self._array = room
+        found: list[_T] = self._array[numbers].tolist()
+        return found
 
     def __contains__(self, thing: _T) -> bool:
         return self.find(thing) != 0

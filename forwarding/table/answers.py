@@ -6,56 +6,72 @@ Found are numbers of interfaces, or rows of filters, notification by notificatio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from contrada.forwarding.kernels.memory import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Set
+    from collections.abc import Iterable, Iterator, Set
 
     from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.forwarding.state.numbering import Numbering
+
+    Found: TypeAlias = tuple[Ints, Ints, Ints, Ints]  # what was found, where each one's end, places, late
+
+_MANY: Final = 64  # interfaces from which on an array of them is read rather than a list
 
 
-def interface_sets(
-    interfaces: Sequence[Any], filters: Ints, found: list[int], ends: list[int], places: list[int], late: Ints
-) -> list[set[Any]]:
+def interface_sets(interfaces: Numbering[Any], filters: Ints, found: Found) -> list[set[Any]]:
     """The interfaces of each notification."""
+    numbers, ends, places, late = found
+    everyone = objects_of(interfaces, numbers)
     if len(ends) == 1:
-        answers = [{interfaces[number] for number in found}]
+        answers = [set(everyone)]
     else:
-        everyone = [interfaces[number] for number in found]
-        answers = [set(everyone[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
-    if places:
-        for n, number in zip(places, filters[late, layout.F_INTERFACE].tolist(), strict=True):
-            answers[n].add(interfaces[number])
+        answers = [set(everyone[start:end]) for start, end in runs(ends.tolist())]
+    if len(places):
+        for n, interface in zip(
+            places.tolist(), objects_of(interfaces, filters[late, layout.F_INTERFACE]), strict=True
+        ):
+            answers[n].add(interface)
     return answers
 
 
-def shared_sets(
-    interfaces: Sequence[Any], filters: Ints, found: list[int], ends: list[int], places: list[int], late: Ints
-) -> list[Set[Any]]:
+def shared_sets(interfaces: Numbering[Any], filters: Ints, found: Found) -> list[Set[Any]]:
     """As `interface_sets`, where notifications that go to one and the same interface share the answer."""
-    alone: dict[int, Set[Any]] = {number: {interfaces[number]} for number in set(found)}
+    numbers, ends, places, late = found
+    everyone, which = objects_of(interfaces, numbers), numbers.tolist()
+    alone: dict[int, Set[Any]] = {number: {interface} for number, interface in zip(which, everyone, strict=True)}
     answers = [
-        alone[found[start]] if end - start == 1 else {interfaces[number] for number in found[start:end]}
-        for start, end in runs(ends)
+        alone[which[start]] if end - start == 1 else set(everyone[start:end]) for start, end in runs(ends.tolist())
     ]
-    if places:
-        for n, number in zip(places, filters[late, layout.F_INTERFACE].tolist(), strict=True):
-            answers[n] = {*answers[n], interfaces[number]}
+    if len(places):
+        for n, interface in zip(
+            places.tolist(), objects_of(interfaces, filters[late, layout.F_INTERFACE]), strict=True
+        ):
+            answers[n] = {*answers[n], interface}
     return answers
 
 
-def pairs_of(found: Ints, ends: Ints, late_places: Ints, late: Ints) -> tuple[Ints, Ints]:
+def objects_of(interfaces: Numbering[Any], numbers: Ints | memoryview) -> list[Any]:
+    """The interfaces of some numbers."""
+    if len(numbers) > _MANY:
+        return interfaces.at(np.asarray(numbers))
+    objects = interfaces.objects
+    return [objects[number] for number in numbers.tolist()]
+
+
+def pairs_of(found: Found) -> tuple[Ints, Ints]:
     """Places of notifications, ascending, and the rows of filters they match."""
+    rows, ends, late_places, late = found
     places = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
     if not len(late):
-        return places, found
+        return places, rows
     places = np.concatenate((places, late_places))
     order = np.argsort(places, kind="stable")
-    return places[order], np.concatenate((found, late))[order]
+    return places[order], np.concatenate((rows, late))[order]
 
 
 def runs(ends: Iterable[int]) -> Iterator[tuple[int, int]]:

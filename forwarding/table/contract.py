@@ -47,8 +47,10 @@ class Table(Protocol[InterfaceT]):
     def match(self, notification: Mapping[str, object]) -> set[InterfaceT]:
         """Every interface with at least one filter that matches."""
 
-    def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[InterfaceT]]:
-        """As `match` of each, much cheaper per notification."""
+    def match_many(
+        self, notifications: Iterable[Mapping[str, object]], *, threads: int | None = 1
+    ) -> list[set[InterfaceT]]:
+        """As `match` of each, much cheaper per notification; a large batch in several threads, None for all cores."""
 
     def match_bodies(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], dict[int, CodecError]]:
         """As `match_many` of notifications as `encode_notification` writes them, most of which are never made objects.
@@ -63,7 +65,9 @@ class Table(Protocol[InterfaceT]):
     def match_many_filters(self, notifications: Iterable[Mapping[str, object]]) -> list[list[int]]:
         """As `match_filters` of each, much cheaper per notification."""
 
-    def match_pairs(self, notifications: Columns | Sequence[Mapping[str, object]]) -> tuple[Ints, Ints]:
+    def match_pairs(
+        self, notifications: Columns | Sequence[Mapping[str, object]], *, threads: int | None = 1
+    ) -> tuple[Ints, Ints]:
         """As `match_many_filters`, in arrays: places of notifications, ascending, and ids of filters they match."""
 
     def filter(self, id: int) -> Filter:

@@ -8,7 +8,7 @@ import numpy as np
 
 from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.batches.bodies import decode_some
-from contrada.forwarding.batches.encode import Values, encode_notifications
+from contrada.forwarding.batches.encode import PointColumn, Values, as_ints, encode_notifications
 from contrada.forwarding.kernels.match.matching import match_batch
 from contrada.forwarding.kernels.match.verifying import C_FOUND, C_PAIRS, C_PENDING, C_SPARE, C_SUSPECTS
 from contrada.forwarding.kernels.memory import layout
@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.kernels.match.batch import Batch
     from contrada.forwarding.kernels.match.verifying import Scratch
-    from contrada.forwarding.kernels.memory.layout import Ints
+    from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.state.memory import Memory
+    from contrada.forwarding.table.answers import Found
     from contrada.forwarding.types.geotext import GeotextType
     from contrada.forwarding.types.plugged import PluggedType
+    from contrada.forwarding.types.region import RegionType
     from contrada.forwarding.types.trying import Given
 
     Types: TypeAlias = Mapping[int, PluggedType]
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 MATCH_AT_ONCE: Final = 1024  # notifications matched before others get their turn
 _MANY_LATE: Final = 512  # filters left to types that are decided at once
+_LOW_HALF: Final = (1 << 32) - 1
 _NO_HITS: Final = np.zeros(0, np.int64)
 
 
@@ -42,28 +45,16 @@ def match_notifications(
     types: Types,
     *,
     by_filter: bool,
-) -> tuple[list[int], list[int], list[int], Ints]:
+) -> Found:
     """What was found and where each notification's part ends; then notifications and filters decided late.
 
     What is found is numbers of interfaces, or with `by_filter` rows of filters.
     """
-    batch, values, widest = encode_notifications(notifications, names)
-    scratch, ends = _run(batch, values, widest, memory, types, by_filter)
-    try:
-        cursor = scratch.cursor.tolist()
-        found = scratch.found[: cursor[C_FOUND]].tolist()
-        if not cursor[C_PENDING]:
-            return found, ends.tolist(), [], _NO_HITS
-        late, filters = _late(scratch, values, types, memory, by_filter)
-        return found, ends.tolist(), late.tolist(), filters
-    finally:
-        memory.give_scratch(scratch)
+    return match_encoded(*encode_notifications(notifications, names), memory, types, by_filter=by_filter)
 
 
-def match_encoded(
-    batch: Batch, values: Values, widest: int, memory: Memory, types: Types, *, by_filter: bool
-) -> tuple[Ints, Ints, Ints, Ints]:
-    """As `match_notifications`, of what is encoded already and has at most `widest` attributes each; in arrays."""
+def match_encoded(batch: Batch, values: Values, widest: int, memory: Memory, types: Types, *, by_filter: bool) -> Found:
+    """As `match_notifications`, of what is encoded already and has at most `widest` attributes each."""
     scratch, ends = _run(batch, values, widest, memory, types, by_filter)
     try:
         found = scratch.found[: scratch.cursor[C_FOUND]].copy()
@@ -171,8 +162,12 @@ def _late(scratch: Scratch, values: Values, types: Types, memory: Memory, by_fil
 
 def _search(batch: Batch, values: Values, types: Types, given: Given, memory: Memory) -> tuple[Ints, Ints]:
     """The operands that each plugged-in value hits; none of what is decided already."""
-    found: list[Ints | None] = [None] * len(values.values)
     done = given.of_values(batch) if given.done.any() else None
+    if done is None and values.are_points:
+        at_once = _search_points(batch, values, types, memory)
+        if at_once is not None:
+            return at_once
+    found: list[Ints | None] = [None] * len(values.values)
     if values.texts and done is not None:
         values.make(range(len(found)))
     columns = values.texts if done is None else []
@@ -217,6 +212,30 @@ def _with_texts(found: list[Ints | None], values: Values, plugged: GeotextType) 
             counts[first : first + len(texts)] = np.diff(ends, prepend=0)
         at = first + (0 if texts is None else len(texts))
     return np.concatenate(parts) if parts else _NO_HITS, np.cumsum(counts)
+
+
+def _search_points(batch: Batch, values: Values, types: Types, memory: Memory) -> tuple[Ints, Ints] | None:
+    """As `_search`, of points alone: by their coordinates, without objects; None if that is not possible."""
+    regions = cast("RegionType | None", types.get(layout.REGION))
+    if regions is None:
+        return _NO_HITS, np.zeros(len(values.values), np.int64)
+    before = regions.decided
+    names = np.where(as_ints(values.kinds) == layout.POINT, as_ints(values.names), 0)
+    found = regions.search_points(names, _coordinates(batch, values))
+    if found is None:
+        return None
+    memory.trying.note_search(regions.decided - before, len(values.values))
+    return memory.posted.find(layout.REGION, found[0]), found[1]
+
+
+def _coordinates(batch: Batch, values: Values) -> Floats:
+    """The coordinates of points, by number."""
+    if isinstance(values.values, PointColumn):
+        return values.values.xy
+    rows = batch.rows[batch.rows[:, 0] & 15 == layout.POINT, 1]
+    xy = np.zeros((len(values.values), 2))
+    xy[rows >> 32] = batch.floats[(rows & _LOW_HALF)[:, None] + (0, 1)]
+    return xy
 
 
 def _decide(pairs: Ints, values: Values, types: Types) -> np.ndarray[Any, np.dtype[np.bool_]]:

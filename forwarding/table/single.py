@@ -87,10 +87,10 @@ class Single:
         self._random = Random(1)
         self.is_due = False  # whether the table should look at how filters are posted
 
-    def match(self, body: bytes, writes: int) -> list[int] | None:
+    def match(self, body: bytes, writes: int) -> memoryview | None:
         """The numbers of the interfaces that match a notification as bytes; None if it is to go the long way.
 
-        `writes` is how often the table has been changed.
+        They are there until the next call. `writes` is how often the table has been changed.
         """
         size = len(body)
         if size > LONGEST:
@@ -115,7 +115,7 @@ class Single:
         self._matched += count
         if answer & ((1 << k.FLAG_BITS) - 1) or self._asked == _FEW:
             self._learn(answer)
-        return self._found[:count].tolist() if count else []
+        return self._found[:count]
 
     def _learn(self, answer: int) -> None:
         """Note what estimates rest on, as matching of batches does (matcher.py)."""

@@ -17,7 +17,7 @@ operation.
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import accumulate
+from itertools import accumulate, chain
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn
 
@@ -34,7 +34,7 @@ from contrada.forwarding.state.file import load_table, save_table
 from contrada.forwarding.state.lock import ReadersWriter
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
 from contrada.forwarding.state.state import TableState, TableStats, table_stats
-from contrada.forwarding.table.answers import interface_sets, pairs_of, runs, shared_sets
+from contrada.forwarding.table.answers import interface_sets, objects_of, pairs_of, runs, shared_sets
 from contrada.forwarding.table.arguments import given_in_degrees, hashed, interface_filter_pairs, listed
 from contrada.forwarding.table.changer import Changer
 from contrada.forwarding.table.interfaces import InterfaceT
@@ -47,6 +47,7 @@ from contrada.forwarding.table.matcher import (
 )
 from contrada.forwarding.table.rebuild import Rebuilder
 from contrada.forwarding.table.single import UNPACKABLE, Single
+from contrada.forwarding.table.threads import cut, in_threads, joined_pairs, thread_count
 from contrada.forwarding.types.plugged import Settings, check_roads
 from contrada.spatial.relations.relate import EXACT, Discretization
 from contrada.spatial.textual.registry import DEFAULT, NAMES
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.language.filter import Expression, Filter
     from contrada.forwarding.state.numbering import NameNumbering
+    from contrada.forwarding.table.answers import Found
     from contrada.spatial.road.network import RoadNetwork
 
 _ADD: Final = 256  # filters added before others get their turn
@@ -277,8 +279,7 @@ class ForwardingTable(Generic[InterfaceT]):
         lock.enter()
         try:
             found = single.match(body, lock.writes)
-            objects: list[Any] = self._interfaces.objects
-            answer = None if found is None else set(map(objects.__getitem__, found))
+            answer = None if found is None else set(objects_of(self._interfaces, found))
         finally:
             lock.leave()
         if single.is_due or self._changer.rows_to_turn:
@@ -286,13 +287,13 @@ class ForwardingTable(Generic[InterfaceT]):
             self._reconsider()
         return answer
 
-    def match_many(self, notifications: Iterable[Mapping[str, object]]) -> list[set[InterfaceT]]:
-        """As `match` of each, much cheaper per notification."""
-        answers: list[set[InterfaceT]] = []
+    def match_many(
+        self, notifications: Iterable[Mapping[str, object]], *, threads: int | None = 1
+    ) -> list[set[InterfaceT]]:
+        """As `match` of each, much cheaper per notification; a large batch in several threads, None for all cores."""
         given = listed(notifications)
-        for start in range(0, len(given), MATCH_AT_ONCE):
-            answers += self._interfaces_of(given[start : start + MATCH_AT_ONCE])
-        return answers
+        pieces = [given[start : start + MATCH_AT_ONCE] for start in range(0, len(given), MATCH_AT_ONCE)]
+        return [*chain.from_iterable(in_threads(self._interfaces_of, pieces, thread_count(threads)))]
 
     def match_bodies(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], dict[int, CodecError]]:
         """As `match_many` of notifications as `encode_notification` writes them, most of which are never made objects.
@@ -316,14 +317,26 @@ class ForwardingTable(Generic[InterfaceT]):
             answers += self._filters_of(given[start : start + MATCH_AT_ONCE])
         return answers
 
-    def match_pairs(self, notifications: Columns | Sequence[Mapping[str, object]]) -> tuple[Ints, Ints]:
+    def match_pairs(
+        self, notifications: Columns | Sequence[Mapping[str, object]], *, threads: int | None = 1
+    ) -> tuple[Ints, Ints]:
         """As `match_many_filters`, in arrays: places of notifications, ascending, and ids of filters they match.
 
         Notifications may be given by columns, as analytical files hold them. The filters of one notification come in no
-        order. The whole batch is matched in one piece.
+        order. No filter changes before the whole batch is matched.
         """
         given = given_in_degrees(notifications) if self._degrees else notifications
-        return self.match_batch_pairs(lambda: encode_given(given, self._names.numbers))
+        count = thread_count(threads)
+        if count == 1:
+            return self.match_batch_pairs(lambda: encode_given(given, self._names.numbers))
+
+        pieces = cut(given, MATCH_AT_ONCE)
+        self._lock.enter()
+        try:
+            found = in_threads(lambda piece: self._pairs(encode_given(piece[1], self._names.numbers)), pieces, count)
+        finally:
+            self._leave()
+        return joined_pairs(pieces, found)
 
     def interface_numbers(self, ids: Ints) -> tuple[Ints, Sequence[InterfaceT]]:
         """The interfaces of filters that were just matched: places in a list of names, and that list."""
@@ -334,8 +347,8 @@ class ForwardingTable(Generic[InterfaceT]):
     def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[InterfaceT]]:
         self._lock.enter()
         try:
-            found, ends, places, late = self._match(notifications, by_filter=False)
-            return interface_sets(self._interfaces.objects, self._memory.index.filters, found, ends, places, late)
+            found = self._match(notifications, by_filter=False)
+            return interface_sets(self._interfaces, self._memory.index.filters, found)
         finally:
             self._leave()
 
@@ -372,15 +385,8 @@ class ForwardingTable(Generic[InterfaceT]):
         """
         self._lock.enter()
         try:
-            found, ends, places, late = match_encoded(*make(), self._memory, self._types, by_filter=False)
-            return shared_sets(
-                self._interfaces.objects,
-                self._memory.index.filters,
-                found.tolist(),
-                ends.tolist(),
-                places.tolist(),
-                late,
-            )
+            found = match_encoded(*make(), self._memory, self._types, by_filter=False)
+            return shared_sets(self._interfaces, self._memory.index.filters, found)
         finally:
             self._leave()
 
@@ -388,20 +394,23 @@ class ForwardingTable(Generic[InterfaceT]):
         """As `match_pairs`, of the batch that `make` gives. No filter changes meanwhile."""
         self._lock.enter()
         try:
-            places, rows = pairs_of(*match_encoded(*make(), self._memory, self._types, by_filter=True))
-            return places, (self._memory.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows
+            return self._pairs(make())
         finally:
             self._leave()
+
+    def _pairs(self, encoded: Encoded) -> tuple[Ints, Ints]:
+        """As `match_pairs`; the caller holds the lock."""
+        places, rows = pairs_of(match_encoded(*encoded, self._memory, self._types, by_filter=True))
+        return places, (self._memory.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows
 
     def _filters_of(self, notifications: Sequence[Mapping[str, object]]) -> list[list[int]]:
         self._lock.enter()
         try:
-            found, ends, rows, late = self._match(notifications, by_filter=True)
-            ids = self._ids(as_ints(found))
-            answers = [ids[start:end] for start, end in runs(ends)]
-            if rows:
-                for n, id in zip(rows, self._ids(late), strict=True):
-                    answers[n].append(id)
+            found, ends, places, late = self._match(notifications, by_filter=True)
+            ids = self._ids(found)
+            answers = [ids[start:end] for start, end in runs(ends.tolist())]
+            for n, id in zip(places.tolist(), self._ids(late), strict=True):
+                answers[n].append(id)
             for answer in answers:
                 answer.sort()
             return answers
@@ -428,9 +437,7 @@ class ForwardingTable(Generic[InterfaceT]):
             finally:
                 self._lock.written()
 
-    def _match(
-        self, notifications: Sequence[Mapping[str, object]], *, by_filter: bool
-    ) -> tuple[list[int], list[int], list[int], Ints]:
+    def _match(self, notifications: Sequence[Mapping[str, object]], *, by_filter: bool) -> Found:
         if self._degrees:
             notifications = [notification_in_degrees(each) for each in notifications]
         return match_notifications(notifications, self._names.numbers, self._memory, self._types, by_filter=by_filter)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import numpy as np
 
+from contrada.forwarding.batches.encode import PointColumn
 from contrada.forwarding.batches.packed_columns import distinct, relation_texts
 from contrada.forwarding.covering.budget import OF_REGIONS
 from contrada.forwarding.state.growable import GrowableArray
@@ -71,6 +72,7 @@ _AROUND: Final = 1 << CONTAINS | 1 << COVERS
 _SIDE_BY_SIDE: Final = ALL & ~(_IN | _AROUND | 1 << EQUALS)
 
 _NO_RINGS: Final = pack(())
+_NOTHING: Final = np.zeros(0, np.int64)
 
 
 class RegionType(PlainType):
@@ -200,6 +202,26 @@ class RegionType(PlainType):
                 answers[place] = answer
         return answers
 
+    def search_points(self, names: Ints, xy: Floats) -> tuple[Ints, Ints] | None:
+        """As `search` of points by their coordinates: all handles, and where those of each point end.
+
+        None if the trees do not tell all.
+        """
+        trees = self.trees_of_points()
+        if trees is None:
+            return None
+        if (names == names[0]).all():
+            tree = trees.get(int(names[0]))
+            found = (_NOTHING, np.zeros(len(names), np.int64)) if tree is None else tree.search_places(xy)
+        else:
+            found = _search_by_name(trees, names, xy)
+        hits, ends = found
+        for place in self._searched.chosen(len(names)):
+            x, y = xy[place].tolist()
+            hit = hits[ends[place - 1] if place else 0 : ends[place]].tolist()
+            self.note_point(int(names[place]), Point.unchecked(x, y), hit)
+        return found
+
     # -- for points that compiled code looks up by itself (table/single.py) -------------------------------
 
     MARK_OF_OTHERS: ClassVar = 0  # of constraints that are not decided by the rings alone
@@ -325,9 +347,30 @@ class RegionType(PlainType):
             assert len(tree) == len(posted[name])
 
 
+def _search_by_name(trees: Mapping[int, CRTree], names: Ints, xy: Floats) -> tuple[Ints, Ints]:
+    """Search the tree of each point's name: all handles, and where those of each point end."""
+    counts = np.zeros(len(names), np.int64)
+    parts: list[tuple[Ints, Ints, Ints]] = []
+    for name in np.unique(names).tolist():
+        if (tree := trees.get(name)) is not None:
+            mine = np.flatnonzero(names == name)
+            hits, ends = tree.search_places(np.ascontiguousarray(xy[mine]))
+            counts[mine] = np.diff(ends, prepend=0)
+            parts.append((mine, hits, ends))
+    ends = np.cumsum(counts)
+    found = np.empty(int(counts.sum()), np.int64)
+    for mine, hits, last in parts:
+        shift = np.repeat(ends[mine] - last, counts[mine])
+        found[np.arange(len(hits)) + shift] = hits
+    return found, ends
+
+
 def placed(values: Sequence[Any]) -> tuple[Floats, Rings]:
     """Values as kernels that decide pairs have them: (-1, x, y) of a point, (k, 0, 0) of the k-th ring; the rings."""
     places = np.zeros((len(values), 3))
+    if isinstance(values, PointColumn):
+        places[:, 0], places[:, 1:] = -1.0, values.xy
+        return places, _NO_RINGS
     regions: list[Region] = []
     for i, value in enumerate(values):
         if type(value) is Point:

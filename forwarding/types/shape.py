@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 import numpy as np
 
 from contrada.errors import InvalidValue
+from contrada.forwarding.batches.encode import PointColumn
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.lonlat import LONLAT, other_side
@@ -317,7 +318,7 @@ class ShapeType(RegionType):
 
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Decide the pairs of relations in one call, those of distances in another, and those of lines one by one."""
-        if Line in {*map(type, values)}:
+        if not isinstance(values, PointColumn) and Line in {*map(type, values)}:
             lined = np.array([type(value) is Line for value in values])[numbers]
             held = np.empty(len(numbers), np.bool_)
             held[lined] = PlainType.holds(self, numbers[lined], handles[lined], values)

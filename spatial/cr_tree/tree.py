@@ -163,17 +163,22 @@ class CRTree:
     def search_points(self, points: Sequence[Point]) -> list[Ids]:
         """As `search` of each point, cheaper for each."""
         places = np.array([xy for point in points for xy in (point.x, point.y)]).reshape(-1, 2)
-        ends = np.zeros(len(points), np.int64)
+        out, ends = self.search_places(places)
+        return [out[start:end] for start, end in pairwise([0, *ends.tolist()])]
+
+    def search_places(self, places: NDArray[np.float64]) -> tuple[Ids, Ids]:
+        """As `search` of the points (n, 2): all ids, one answer behind another, and where each ends."""
+        ends = np.zeros(len(places), np.int64)
         tally = np.zeros(cr_search.TALLY_SIZE + 1, np.int64)
-        tally[-1] = len(points)
+        tally[-1] = len(places)
         left = allowance.left()
         out = np.empty(2 * int(self._tree.state[cr_layout.CONSTRAINTS]) + 8 * CHUNK, np.int64)
         done = 0
-        while (done := cr_search.search_points(self._tree, places, done, out, ends, tally, left)) < len(points):
+        while (done := cr_search.search_points(self._tree, places, done, out, ends, tally, left)) < len(places):
             out = np.concatenate((out, np.empty_like(out)))
         self._tally += tally
         allowance.check(left)
-        return [out[start:end] for start, end in pairwise([0, *ends.tolist()])]
+        return out[: ends[-1] if len(ends) else 0], ends
 
     @property
     def counters(self) -> RegionCounters:

@@ -41,7 +41,7 @@ def read(bodies: Sequence[bytes]) -> list[int]:
     for ours, theirs in zip(batch, expected, strict=True):
         assert ours.dtype == theirs.dtype
         assert np.array_equal(ours, theirs)
-    assert (values.names, values.kinds, values.values) == (objects.names, objects.kinds, objects.values)
+    assert (values.names, values.kinds, [*values.values]) == (objects.names, objects.kinds, objects.values)
     assert widest == most
     return list(left)
 

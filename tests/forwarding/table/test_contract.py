@@ -204,6 +204,46 @@ def test_refusals(kind: str) -> None:
 
 
 @every_kind
+def test_large_batches_in_threads(kind: str) -> None:
+    """The answers come in order, however many threads there are."""
+    table, naive = make(kind, PAIRS)
+    batch = (EVENTS * 2000)[:5000]
+    interfaces, filters = table.match_many(batch), table.match_many_filters(batch)
+    assert interfaces[: len(EVENTS)] == [naive.match(each) for each in EVENTS]
+    for threads in (2, 3, None):
+        assert table.match_many(batch, threads=threads) == interfaces
+        assert listed(len(batch), table.match_pairs(batch, threads=threads)) == filters
+        assert listed(len(batch), table.match_pairs(columns_of(batch), threads=threads)) == filters
+    assert table.match_many([], threads=2) == []
+    assert listed(0, table.match_pairs([], threads=2)) == []
+    wrong: Iterable[Any] = (0, -1, True, 1.5, "2")
+    for each in wrong:
+        with pytest.raises(InvalidValue, match="threads"):
+            table.match_many(batch[:1], threads=each)
+        with pytest.raises(InvalidValue, match="threads"):
+            table.match_pairs(batch[:1], threads=each)
+    with pytest.raises(InvalidValue):
+        table.match_many([*batch, {"price": float("nan")}], threads=2)
+
+
+@every_kind
+def test_points_under_several_names_by_columns(kind: str) -> None:
+    table, naive = make(kind, [("I1", "area inside BOX(0 0, 4 4)"), ("I2", "pos meets BOX(0 0, 4 4)")])
+    xy = np.array([(x, y) for x in range(6) for y in range(6)], np.float64)
+    here = np.arange(len(xy)) % 3 != 0
+    points = [Point(x, y) for x, y in xy.tolist()]
+    same = [{"area": p} | ({"pos": p} if there else {}) for p, there in zip(points, here.tolist(), strict=True)]
+    columns = [Column("area", Kind.POINT, xy), Column("pos", Kind.POINT, xy, here), Column("none", Kind.POINT, xy)]
+    expected = [sorted(naive.match_filters(each)) for each in same]
+    assert listed(len(xy), table.match_pairs(Columns(len(xy), columns))) == expected
+    assert table.match_bodies([encode_notification(each) for each in same])[0] == [naive.match(each) for each in same]
+    table.add("I3", "k = 1 and area inside BOX(1 1, 3 3) or area within 1 of POINT(9 9)")
+    late = [*columns, Column("k", Kind.NUMBER, np.ones(len(xy), np.int64))]
+    asked = [{**each, "k": 1} for each in same]
+    assert listed(len(xy), table.match_pairs(Columns(len(xy), late))) == table.match_many_filters(asked)
+
+
+@every_kind
 def test_adding_by_pieces(kind: str) -> None:
     table, naive = make(kind, PAIRS)
     expression = " or ".join(f"n = {n}" for n in range(100))
