@@ -70,7 +70,17 @@ from contrada.broker.protocol.messages import (
     Unsubscribe,
 )
 from contrada.broker.protocol.peer_frames import decode_peer, forward_frames
-from contrada.broker.protocol.peer_messages import Change, Digest, Forward, LinkStates, Replace
+from contrada.broker.protocol.peer_messages import (
+    Carried,
+    Carry,
+    Change,
+    Decline,
+    Digest,
+    Forward,
+    Known,
+    LinkStates,
+    Replace,
+)
 from contrada.broker.protocol.wire import Code, Role
 from contrada.broker.sessions.session import Handler, Order, SessionKind
 from contrada.broker.sessions.sessions import Sessions
@@ -199,6 +209,10 @@ class Core:
         sessions, overlay = self.sessions, self.overlay
         return {
             Forward: Handler(self.forwarding.forward, Order.OWN),
+            Carry: Handler(self.durable.carry, Order.OWN),
+            Carried: Handler(self.durable.carried, Order.NONE),
+            Decline: Handler(self.durable.decline, Order.NONE),
+            Known: Handler(self.durable.known, Order.NONE),
             Credit: Handler(self.delivery.grant, Order.NONE),
             Ping: Handler(sessions.pong, Order.NONE),
             Pong: Handler(sessions.heard_pong, Order.NONE),

@@ -35,6 +35,10 @@ class Source(Protocol):
     joins: bool
     """Whether successive publications may be handed out as if they were one."""
 
+    @property
+    def declined(self) -> bool:
+        """Whether nothing more of it may be stored, because something before could not be."""
+
     def number(self, publication: Publication) -> tuple[str, str, int, Sequence[int]]:
         """Where the notifications began: broker, publisher, links crossed since, sequence numbers."""
 
@@ -81,6 +85,7 @@ class ClientSource:
 
     interface = 0
     joins = True
+    declined = False
 
     def __init__(self, session: Session, delivery: Delivery, sessions: Sessions) -> None:
         self.session = session

@@ -1,9 +1,9 @@
 """From the disk to the clients: what waits for durable subscriptions goes out as far as credit allows.
 
-    flagged ─▶ positions that are next ─▶ in memory? ── yes ─▶ DELIVER_DURABLE
+    flagged ─▶ positions that are next ─▶ in memory? ── yes ─▶ DELIVER_DURABLE, or CARRY to a neighbour
                                              └── no: read beside the loop, then again
 
-Of a subscription at most `_AT_ONCE` notifications go in a turn, and at most `_UNACKNOWLEDGED` are out and not
+Of a subscription at most `_AT_ONCE` notifications go in a turn, and at most its `window` are out and not
 acknowledged. What was sent as often as it may be is a dead letter instead.
 """
 
@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Final
 
 from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import DeliverDurable, NotificationId, Stored
-from contrada.broker.stored.rows import POSITION_BITS, Row, entry_of
+from contrada.broker.protocol.peer_frames import encode_peer
+from contrada.broker.protocol.peer_messages import Carry, Run
+from contrada.broker.stored.link_cursor import LinkCursor
+from contrada.broker.stored.rows import HOLDING, POSITION_BITS, Row, entry_of
 from contrada.broker.stored.subscription import DeadLetter, dead_row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
+    from contrada.broker.sessions.session import Session
     from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.stored.limits import DurableLimits
     from contrada.broker.stored.rows import Group, RowOf
@@ -28,8 +32,6 @@ if TYPE_CHECKING:
 
 _AT_ONCE: Final = 256
 _MESSAGE_BYTES: Final = 256 << 10
-_UNACKNOWLEDGED: Final = 65_536
-_HOLDS: Final = frozenset((Row.PUBLISHED, Row.GIVEN))
 
 
 class Delivering:
@@ -59,17 +61,18 @@ class Delivering:
         """Send what credit allows, some of each subscription."""
         for subscription in list(self._flagged):
             del self._flagged[subscription]
-            self._deliver(subscription, {})
+            self._deliver(subscription, {}, frozenset())
 
-    def _deliver(self, subscription: DurableSubscription, fetched: Mapping[int, Group | None]) -> None:
+    def _deliver(self, subscription: DurableSubscription, fetched: Mapping[int, Group], gone: Container[int]) -> None:
+        """Send what is next. `fetched` was read just now, and the entries that are `gone` could not be."""
         receiver = subscription.receiver
-        if receiver is None or subscription.fetching:
+        if receiver is None or subscription.fetching or subscription.paused:
             return
         if receiver.session.congested:
             self.flag(subscription)
             return
         queue = subscription.queue
-        most = min(receiver.credit, _AT_ONCE, _UNACKNOWLEDGED - queue.in_flight)
+        most = min(receiver.credit, _AT_ONCE, subscription.window - queue.in_flight)
         positions = queue.upcoming(most) if most > 0 else []
         if not positions:
             return
@@ -77,7 +80,7 @@ class Delivering:
         for position in positions:
             entry = entry_of(position)
             group = fetched.get(entry) or self._store.cached(entry)
-            if group is None and (not fetched or entry > max(fetched)):
+            if group is None and entry not in gone:
                 break
             rows.append((position, group))  # without a group, it is damaged or gone
         if rows:
@@ -86,15 +89,20 @@ class Delivering:
         else:
             subscription.fetching = True
             entries = dict.fromkeys(map(entry_of, positions))
-            self._store.fetch(entries, partial(self._fetched, subscription, entry_of(positions[0])))
+            self._store.fetch(entries, partial(self._fetched, subscription, entries))
 
-    def _fetched(self, subscription: DurableSubscription, first: int, groups: dict[int, Group]) -> None:
+    def _fetched(self, subscription: DurableSubscription, asked: Iterable[int], groups: dict[int, Group]) -> None:
+        """Meanwhile the client may have come back: then others are next, and only what was asked for can be gone."""
         subscription.fetching = False
-        self._deliver(subscription, groups or {first: None})  # what could not be read is passed over
+        last = max(groups, default=max(asked))
+        self._deliver(subscription, groups, {entry for entry in asked if entry <= last and entry not in groups})
 
     def _send(self, subscription: DurableSubscription, rows: Sequence[tuple[int, Group | None]]) -> None:
         receiver = subscription.receiver
         assert receiver is not None
+        if isinstance(subscription, LinkCursor):
+            self._carry(subscription, receiver.session, rows)
+            return
         session = receiver.session
         entries: list[Stored] = []
         tried: list[tuple[int, int]] = []
@@ -135,6 +143,34 @@ class Delivering:
             receiver.delivered += sent
             session.delivered += sent
             self._sessions.mark(session)
+
+    def _carry(self, cursor: LinkCursor, session: Session, rows: Sequence[tuple[int, Group | None]]) -> None:
+        """Send a neighbour what it wants durably."""
+        runs: list[Run] = []
+        positions: list[int] = []
+        size = 0
+        for position, group in rows:
+            row = _row(position, group)
+            if row is None:
+                self._lose(cursor, position)
+                continue
+            kind, broker, sequence, publisher, body, *_ = row
+            start = broker, publisher, row[9] + 1 if kind == Row.CARRIED else 1
+            if runs and runs[-1][:3] == start:
+                runs[-1] = Run(*start, (*runs[-1].sequences, sequence), (*runs[-1].bodies, body))
+            else:
+                runs.append(Run(*start, (sequence,), (body,)))
+            positions.append(position)
+            size += len(body)
+            if size > _MESSAGE_BYTES:
+                session.push(encode_peer(Carry(cursor.round, tuple(positions), tuple(runs))))
+                runs, positions, size = [], [], 0
+        if runs:
+            session.push(encode_peer(Carry(cursor.round, tuple(positions), tuple(runs))))
+        last = rows[-1][0]
+        cursor.queue.sent(last)
+        cursor.delivered = max(cursor.delivered, last)
+        self._sessions.mark(session)
 
     def _lose(self, subscription: DurableSubscription, position: int) -> None:
         """What the disk has lost is counted, and goes no further."""
@@ -187,4 +223,4 @@ def _row(position: int, group: Group | None) -> RowOf | None:
         return None
     place = position - (group.entry << POSITION_BITS)
     row = group.rows[place] if place < len(group.rows) else None
-    return row if row is not None and row[0] in _HOLDS else None
+    return row if row is not None and row[0] in HOLDING else None

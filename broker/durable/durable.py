@@ -1,6 +1,7 @@
 """Durable subscriptions at a broker: how one is made, delivered, acknowledged and ended; and the disk behind it.
 
-    subscribe ─▶ filters into the table ─▶ SUBSCRIBED on disk ─▶ (replay) ─▶ ACK; from then on it gets everything
+    subscribe ─▶ filters into the table ─▶ SUBSCRIBED on disk ─▶ (replay) ─▶ (all linked brokers know) ─▶ ACK;
+                 from then on it gets everything
     turn      ─▶ what waits for the disk is committed ─▶ what credit allows goes from the queues to the sessions
     tick      ─▶ ages and limits, subscriptions that nobody has come back to, what the journal may forget, a checkpoint
 
@@ -16,14 +17,18 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from contrada.broker.core.ports import Refusal
 from contrada.broker.core.subscriptions import encoded_filters, read_filters
+from contrada.broker.durable.carrying import Carrying
+from contrada.broker.durable.custody import Custody
 from contrada.broker.durable.delivering import Delivering
 from contrada.broker.durable.greeting import Greeting, forget_last_value, last_values
 from contrada.broker.durable.publishing import Publishing, code_of, owner_of
 from contrada.broker.durable.query import answer_query
 from contrada.broker.durable.replay import Replay, first_position
 from contrada.broker.durable.upkeep import Upkeep
+from contrada.broker.overlay.neighbour import Neighbour
 from contrada.broker.protocol.messages import Ack, Acked, Error, Reply
 from contrada.broker.protocol.wire import FIRST_VERSION, Code, DurableAction, Role
+from contrada.broker.stored.link_cursor import LinkCursor
 from contrada.broker.stored.recovery import recover
 from contrada.broker.stored.rows import Row
 from contrada.broker.stored.state import waiting_bytes
@@ -36,12 +41,14 @@ if TYPE_CHECKING:
 
     from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.matching import Matching
-    from contrada.broker.core.ports import Codec, Interest, Table
+    from contrada.broker.core.ports import Codec, Table
     from contrada.broker.core.standing_index import StandingIndex
     from contrada.broker.durable.publishing import Storing
     from contrada.broker.node.settings import Settings
+    from contrada.broker.overlay.overlay import Overlay
     from contrada.broker.protocol.messages import Acknowledge, DurableQuery, SubscribeDurable, Unsubscribe
     from contrada.broker.protocol.messages import Store as StoreMessage
+    from contrada.broker.protocol.peer_messages import Carried, Carry, Decline, Known
     from contrada.broker.sessions.session import Session
     from contrada.broker.sessions.sessions import Sessions
     from contrada.broker.stored.retained import LastValue
@@ -68,7 +75,7 @@ class Durable:
         delivery: Delivery,
         matching: Matching,
         index: StandingIndex,
-        interest: Interest,
+        overlay: Overlay,
         leftovers: Leftovers,
         clock: Clock,
     ) -> None:
@@ -78,6 +85,8 @@ class Durable:
         self.delivering: Delivering
         self.publishing: Publishing
         self.upkeep: Upkeep
+        self.custody: Custody  # of what neighbours want,
+        self.carrying: Carrying  # and of what they bring
         self._by_name: dict[str, DurableSubscription] = {}
         self._attached: dict[Session, dict[int, DurableSubscription]] = {}
         self._settings = settings
@@ -87,11 +96,11 @@ class Durable:
         self._delivery = delivery
         self._matching = matching
         self._index = index
-        self._interest = interest
+        self._interest = overlay
         self._leftovers = leftovers
         self._clock = clock
         sessions.ended.append(self.session_ended)
-        interest.woken.append(self._tell_all)
+        overlay.woken.append(self._tell_all)
 
     # -- the journal -------------------------------------------------------------------------------------
 
@@ -103,7 +112,10 @@ class Durable:
         self.delivering = Delivering(store, limits, self._sessions)
         self.publishing = Publishing(store, state, self.interfaces, self.delivering.flag, self._sessions, self._clock)
         self.upkeep = Upkeep(store, state, self._settings, self.delivering, self.end)
+        self._open_custody(store, state)
         for subscription in list(state.by_number.values()):
+            if isinstance(subscription, LinkCursor):
+                continue
             try:
                 self._install(subscription)
             except ContradaError as error:
@@ -115,6 +127,29 @@ class Durable:
         facts = {"subscriptions": len(self._by_name), "entries": journal.on_disk, "bytes": journal.size}
         log.info("durable", extra=facts)
 
+    def _open_custody(self, store: Store, state: State) -> None:
+        """Keep what neighbours want, and take over what they bring."""
+        overlay, router = self._interest, self._interest.router
+        self.custody = custody = Custody(
+            store,
+            state,
+            self._table,
+            self._codec,
+            self._sessions,
+            self._delivery,
+            self._matching,
+            self.delivering,
+            overlay,
+            self._leftovers,
+            self._clock,
+        )
+        self.carrying = Carrying(
+            self._delivery.id, state, self._sessions, self._matching, router.hop_limit, custody.interface_of
+        )
+        self.publishing.cursors = custody.cursors
+        self.publishing.unseen = router.unseen
+        overlay.custody = custody
+
     def _install(self, subscription: DurableSubscription) -> None:
         """Match for a subscription that the journal has."""
         subscription.interface = interface = self._delivery.new_interface()
@@ -122,6 +157,7 @@ class Durable:
             self._index.attach_durably(subscription.interface_name, interface)
         for encoded in subscription.filters:
             subscription.filter_ids += self._table.add(interface, self._codec.filter(encoded))
+        subscription.known = True
         self._register(subscription)
 
     def _register(self, subscription: DurableSubscription) -> None:
@@ -146,6 +182,7 @@ class Durable:
             if self.store.urgent or self.upkeep.restating:
                 self.store.begin()
             self.delivering.deliver()
+            self.custody.turn()
 
     def write(self) -> None:
         """Have everything that waits written, also what nobody waits for."""
@@ -156,6 +193,7 @@ class Durable:
         """What is to be done from time to time."""
         if self.store is not None:
             self.upkeep.tick(self._clock.now)
+            self.custody.tick()
             self.store.begin()
 
     # -- how one begins ----------------------------------------------------------------------------------
@@ -190,7 +228,7 @@ class Durable:
                 f"the durable subscription {found.name!r} asks for something else: remove it first (contrada subs rm)"
             )
             raise Refusal(Code.DUPLICATE, reason)
-        if found.later is not None or found.number not in self.state.by_number:  # it is being made
+        if not found.known:  # it is being made
             found.newcomers.append((session, message))
         else:
             self._attach(found, session, message)
@@ -265,7 +303,12 @@ class Durable:
         self._attach_all(made, session, message)
 
     def _attach_all(self, made: DurableSubscription, session: Session, message: SubscribeDurable) -> None:
+        """Once all linked brokers know of it."""
+        self.custody.when_known(partial(self._attach_each, made, session, message))
+
+    def _attach_each(self, made: DurableSubscription, session: Session, message: SubscribeDurable) -> None:
         """Deliver to who made it, then to those who asked for it meanwhile: the one that asked last has it."""
+        made.known = True
         newcomers, made.newcomers = made.newcomers, []
         self._attach(made, session, message, made.first if session.version >= FIRST_VERSION else 1)
         for asking, asked in newcomers:
@@ -313,6 +356,7 @@ class Durable:
             for expression, body in zip(expressions, subscription.filters, strict=True):
                 for wanted in encoded_filters(expression, body):
                     self._interest.interest_changed((wanted,), ())
+                    self._interest.durable_interest_changed((wanted,), ())
                     subscription.interest_keys.append(wanted.key)
                     yield
 
@@ -380,6 +424,9 @@ class Durable:
     def end(self, subscription: DurableSubscription, reason: str) -> None:
         """End a subscription for good, with everything that waits for it."""
         assert self.store is not None
+        if isinstance(subscription, LinkCursor):
+            self.custody.end(subscription, reason)
+            return
         if (receiver := subscription.receiver) is not None:
             self._detach(subscription)
             said = f"the durable subscription {subscription.name!r} {reason}"
@@ -389,7 +436,7 @@ class Durable:
         self._forget(subscription)
 
     def _forget(self, subscription: DurableSubscription) -> None:
-        self.state.by_number.pop(subscription.number, None)
+        self.state.forget(subscription.number)
         self._withdraw(subscription)
 
     def _withdraw(self, subscription: DurableSubscription) -> None:
@@ -406,7 +453,41 @@ class Durable:
 
         self._matching.muted.add(interface)
         self._leftovers.put(self._table.remove, subscription.filter_ids, done)
-        self._leftovers.put(lambda key: self._interest.interest_changed((), (key,)), subscription.interest_keys)
+        self._leftovers.put(self._tell_less, subscription.interest_keys)
+
+    def _tell_less(self, key: bytes) -> None:
+        self._interest.interest_changed((), (key,))
+        self._interest.durable_interest_changed((), (key,))
+
+    # -- links -------------------------------------------------------------------------------------------
+
+    def carry(self, session: Session, message: Carry) -> None:
+        """CARRY: a neighbour hands over custody."""
+        if self._has_custody(session):
+            self.carrying.carry(session, message)
+
+    def carried(self, session: Session, message: Carried) -> None:
+        """CARRIED: a neighbour has taken it over."""
+        if self._has_custody(session):
+            self.custody.carried(session, message)
+
+    def decline(self, session: Session, message: Decline) -> None:
+        """DECLINE: a neighbour cannot, now."""
+        if self._has_custody(session):
+            self.custody.declined(session, message)
+
+    def known(self, session: Session, message: Known) -> None:
+        """KNOWN: who is behind a neighbour knows what is wanted durably here."""
+        if self._has_custody(session):
+            self.custody.known(session, message)
+
+    def _has_custody(self, session: Session) -> bool:
+        """Whether both ends of a link have disks; what speaks of custody otherwise ends it."""
+        link = session.source
+        if isinstance(link, Neighbour) and link.custody and self.store is not None:
+            return link.up
+        self._sessions.end(session, Code.BAD_FRAME, "custody was not agreed on for this link")
+        return False
 
     def _no_disk(self) -> NoReturn:
         raise Refusal(Code.STORAGE, _NO_DISK)
@@ -415,7 +496,9 @@ class Durable:
         if self.store is not None:
             self.store._check()
             self.state._check()
-            assert {*self.interfaces.values()} >= {*self.state.by_number.values()}
+            self.custody._check()
+            kept = {*self.interfaces.values(), *self.custody.cursors.values()}
+            assert kept >= {*self.state.by_number.values()}
             for session, mine in self._attached.items():
                 assert session.open
                 for id, subscription in mine.items():

@@ -6,7 +6,8 @@
 A publication that only matches a durable subscription is stored too, and its ACK waits for that: so a slow disk slows
 down publishers, and no memory grows. If the disk fails, it counts as dropped for these subscriptions.
 
-Subscribers without a durable subscription, and neighbours, get everything when it is matched, as ever.
+Subscribers without a durable subscription, and neighbours, get everything when it is matched, as ever; but what was
+published durably goes to a neighbour that wants it durably from the disk, in custody (`custody.py`), and only so.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from contrada.broker.stored.state import waiting_bytes
 from contrada.errors import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.core.matching import Matched
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from contrada.broker.protocol.messages import Store as StoreMessage
     from contrada.broker.sessions.session import Session
     from contrada.broker.sessions.sessions import Sessions
+    from contrada.broker.stored.link_cursor import LinkCursor
     from contrada.broker.stored.rows import RowOf
     from contrada.broker.stored.state import State
     from contrada.broker.stored.store import Commit, Store
@@ -40,24 +42,51 @@ if TYPE_CHECKING:
     from contrada.errors import ContradaError
 
 _PUBLISHED: Final = int(Row.PUBLISHED)
+_CARRIED: Final = int(Row.CARRIED)
+_NOBODY: Final[frozenset[int]] = frozenset()
 _RETRY_AFTER: Final = 1.0  # seconds without trying, after the disk has failed
 
 
 class Storing:
-    """What is to be stored of a publication besides its notifications."""
+    """What is to be stored of a publication besides its notifications.
 
-    __slots__ = ("key", "retain", "scope")
+    A neighbour's has the links that it has crossed (`hops`, else 0), keeps its order in its `lane` of the store, and
+    does not go back to the cursor that it `came_from`.
+    """
 
-    def __init__(self, scope: str = "", key: str = "", retain: str = "") -> None:
+    __slots__ = ("came_from", "hops", "key", "lane", "retain", "scope")
+
+    def __init__(
+        self,
+        scope: str = "",
+        key: str = "",
+        retain: str = "",
+        *,
+        hops: int = 0,
+        lane: object = None,
+        came_from: int = 0,
+    ) -> None:
         self.scope = scope
         self.key = key
         self.retain = retain
+        self.hops = hops
+        self.lane = lane
+        self.came_from = came_from
+
+    def row(self, broker: str, sequence: int, publisher: str, body: bytes, numbers: tuple[int, ...]) -> RowOf:
+        """The row of one of its notifications."""
+        said = (broker, sequence, publisher, body, numbers, self.scope, self.key, self.retain)
+        return (_CARRIED, *said, self.hops) if self.hops else (_PUBLISHED, *said)
+
+
+_PLAIN: Final = Storing()
 
 
 class Publishing:
     """The way of publications to the disk.
 
-    `interfaces` are the durable subscriptions by their number in the table. `arrived` is told of each that has more.
+    `interfaces` are the durable subscriptions by their number in the table, `cursors` what is kept for neighbours.
+    `arrived` is told of each that has more. `unseen` says which notifications have not been here before.
     """
 
     def __init__(
@@ -71,6 +100,8 @@ class Publishing:
     ) -> None:
         self._store = store
         self._state = state
+        self.cursors: Mapping[int, LinkCursor] = {}
+        self.unseen: Callable[[str, Sequence[int]], list[int] | None] = lambda _broker, _sequences: None
         self._interfaces = interfaces
         self._arrived = arrived
         self._sessions = sessions
@@ -112,26 +143,34 @@ class Publishing:
     def over_limits(self, publication: Publication, matches: Matched) -> Wrong:
         """Why notifications cannot be stored for everybody who is to get them, by their places."""
         wrong: dict[int, ContradaError] = {}
-        if not self._interfaces:
+        if publication.source.declined:
+            return {0: Refused("something before it was declined", code=Code.STORAGE)}
+        if not self._interfaces and not self.cursors:
             return wrong
         before: dict[DurableSubscription, tuple[int, int]] = {}  # in this publication: notifications, and bytes
         for place, (body, matched) in enumerate(zip(publication.bodies, matches, strict=True)):
             size = waiting_bytes(body)
-            for subscription in self._subscriptions(matched):
+            for subscription in self._subscriptions(matched, publication.storing):
                 count, total = before.get(subscription, (0, 0))
-                if limit := subscription.over_limit(total + size, count):
-                    reason = f"the durable subscription {subscription.name!r} has its {limit} waiting, and refuses more"
+                if publication.run is not None and subscription.is_empty and not count:
+                    limit = ""  # what is too large by itself would never be taken: it is dropped, and counted
+                elif limit := subscription.over_limit(total + size, count):
+                    reason = f"{subscription.title} has its {limit} waiting, and refuses more"
                     wrong[place] = Refused(reason, code=Code.LIMIT)
                     self._counters["storage_refused"] += 1
                     return wrong  # it is accepted as a whole, or not at all
                 before[subscription] = count + 1, total + size
         return wrong
 
-    def _subscriptions(self, matched: AbstractSet[int]) -> Sequence[DurableSubscription]:
-        interfaces = self._interfaces
-        if not matched or not interfaces:
+    def _subscriptions(self, matched: AbstractSet[int], storing: Storing | None) -> Sequence[DurableSubscription]:
+        interfaces, cursors = self._interfaces, self.cursors
+        if not matched:
             return ()
-        return [interfaces[each] for each in sorted(matched & interfaces.keys())]
+        found = [interfaces[each] for each in sorted(matched & interfaces.keys())] if interfaces else []
+        if storing is None or not cursors:
+            return found
+        onward = sorted(matched & cursors.keys() - {storing.came_from})
+        return [*found, *(cursors[each] for each in onward)]
 
     def accepted(
         self, publication: Publication, broker: str, publisher: str, sequences: Sequence[int], matches: Matched
@@ -139,24 +178,41 @@ class Publishing:
         """Store notifications that were published durably or match durable subscriptions; who else gets them."""
         interfaces, storing = self._interfaces, publication.storing
         if storing is None and (not interfaces or not any(map(interfaces.keys().__and__, matches))):
-            return matches
+            return self._others(matches) if self.cursors else matches
         rows: list[RowOf] = []
         wanted: list[Sequence[DurableSubscription]] = []
-        said = (storing.scope, storing.key, storing.retain) if storing is not None else ("", "", "")
+        row = (storing or _PLAIN).row
         for sequence, body, matched in zip(sequences, publication.bodies, matches, strict=True):
-            mine = self._subscriptions(matched)
+            mine = self._subscriptions(matched, storing)
             if mine:
                 size = waiting_bytes(body)
                 mine = [each for each in mine if self._expect(each, size)]
             if mine or storing is not None:
                 numbers = tuple([subscription.number for subscription in mine]) if mine else ()
-                rows.append((_PUBLISHED, broker, sequence, publisher, body, numbers, *said))
+                rows.append(row(broker, sequence, publisher, body, numbers))
                 wanted.append(mine)
         if rows:
             publication.waiting += 1
             retains = storing is not None and bool(storing.retain)
-            self._store.put(rows, partial(self._stored, publication, rows, wanted), marked=retains)
-        return [matched.difference(interfaces) for matched in matches] if interfaces else matches  # type: ignore[attr-defined]  # sets, frozen or not
+            lane = storing.lane if storing is not None else None
+            self._store.put(rows, partial(self._stored, publication, rows, wanted), marked=retains, lane=lane)
+        others = self._others(matches)
+        if storing is not None and self.cursors:
+            others = [left - self._in_custody(matched) for matched, left in zip(matches, others, strict=True)]
+        if storing is not None and storing.hops and (fresh := self.unseen(broker, sequences)) is not None:
+            here = {*fresh}  # the rest was forwarded here before, without custody
+            others = [matched if place in here else _NOBODY for place, matched in enumerate(others)]
+        return others
+
+    def _in_custody(self, matched: AbstractSet[int]) -> set[int]:
+        """The interfaces of neighbours that get from the disk what they would be forwarded."""
+        return {self.cursors[each].plain_interface for each in matched & self.cursors.keys()}
+
+    def _others(self, matches: Matched) -> Matched:
+        """Who gets notifications that are not for the disk alone."""
+        if not self._interfaces and not self.cursors:
+            return matches
+        return [matched.difference(self._interfaces, self.cursors) for matched in matches]  # type: ignore[attr-defined]  # sets, frozen or not
 
     def _expect(self, subscription: DurableSubscription, size: int) -> bool:
         """Let a notification be on its way to a subscription, unless that has too many; then it is dropped."""
@@ -189,7 +245,7 @@ class Publishing:
                 subscription.arriving_bytes -= size
                 if failure is not None:
                     self._drop(subscription, int(publication.storing is None))
-                elif self._interfaces.get(subscription.interface) is subscription:
+                elif self._is_here(subscription):
                     subscription.arrive(commit.positions[place], size, commit.time // 1_000_000)
                     self._arrived(subscription)
         publication.waiting -= 1
@@ -206,6 +262,10 @@ class Publishing:
         if not publication.waiting and not publication.settled:
             publication.source.acknowledge(publication)
 
+    def _is_here(self, subscription: DurableSubscription) -> bool:
+        interface = subscription.interface
+        return subscription in (self._interfaces.get(interface), self.cursors.get(interface))
+
     def _refuse(self, publication: Publication, failure: ContradaError) -> None:
         self._counters["storage_refused"] += 1
         if not publication.settled:
@@ -216,6 +276,10 @@ class Publishing:
         storing = publication.storing
         assert storing is not None
         _, broker, sequence, publisher, body, *_ = rows[0]
+        if storing.hops:
+            self._state.carried.unseen(broker, [row[2] for row in rows])
+            self._counters["custody_taken"] += len(rows)
+            return
         self._state.last_sequence = max(self._state.last_sequence, rows[-1][2])
         if storing.key:
             self._state.keys.finish(storing.scope, storing.key, sequence, None)

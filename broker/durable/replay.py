@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ALL: Final = "all"
 _AT_ONCE: Final = 256  # notifications matched at one step
+_PUBLISHED: Final = frozenset((Row.PUBLISHED, Row.CARRIED))
 
 
 def first_position(since: Since, journal: Journal, on_disk: int) -> int:
@@ -82,7 +83,7 @@ class Replay:
 
     def _looks_at(self, position: int, time: int, row: RowOf) -> bool:
         """Whether a row is a notification of the time that is asked for."""
-        if row[0] != Row.PUBLISHED or position >= self._end:
+        if row[0] not in _PUBLISHED or position >= self._end:
             return False
         if not self._begun:
             self._begun = (row[1], row[2]) == self._since  # from the next one on

@@ -90,7 +90,7 @@ class Upkeep:
             if subscription.left <= 0:  # of before a crash: from here on
                 subscription.left = wall
             elif wall - subscription.left > abandoned:
-                self._end(subscription, f"has had no client for {abandoned} s")
+                self._end(subscription, f"has had nobody for {abandoned} s")
                 return
         if self.trim(subscription):
             return

@@ -45,6 +45,9 @@ COUNTERS = {
     "durable_dropped": "Notifications that durable subscriptions lost to their limits",
     "durable_damaged": "Notifications of durable subscriptions that the journal has lost",
     "dead_letters": "Notifications that durable subscriptions gave up",
+    "custody_taken": "Notifications that neighbours carried here, and that are on disk since",
+    "custody_passed": "Notifications that neighbours have on disk, and that were freed here",
+    "custody_declined": "Times that a neighbour could not keep what was carried to it",
     "record_failures": "Times that the recording could not be written or synced",
     "internal_errors": "Times that the broker failed on something and went on: see its log",
 }

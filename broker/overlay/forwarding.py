@@ -37,8 +37,9 @@ class Forwarding:
         if not isinstance(link, Neighbour) or not link.up:
             return
         count = sum(len(run.bodies) for run in message.runs)
-        if session.unacknowledged + count > WINDOW:
-            self._sessions.end(session, Code.FLOW, f"{session.unacknowledged + count} notifications without credit")
+        held = session.unacknowledged - link.carrying + count
+        if held > WINDOW:
+            self._sessions.end(session, Code.FLOW, f"{held} notifications without credit")
             return
         link.totals["received"] += count
         taken = 0

@@ -19,7 +19,7 @@ from contrada.broker.core.ports import Refusal
 from contrada.broker.overlay.dial import Dial, NoTransport, Peer, Transport
 from contrada.broker.overlay.neighbour import Neighbour
 from contrada.broker.protocol.messages import Bye, Error, Hello, Link, Message, Welcome
-from contrada.broker.protocol.wire import LIST_LENGTH, OLDEST_VERSION, VERSION, Code, Role
+from contrada.broker.protocol.wire import CUSTODY_VERSION, LIST_LENGTH, OLDEST_VERSION, VERSION, Code, Role
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Links:
         else:
             session = self._sessions.open(connection, broker, broker, frozenset((Role.PEER,)), None, self.kind)
             self._overlay.new_neighbour(broker, session, dial)
-            self._sessions.answer(session, self._own_link())
+            self._sessions.answer(session, self._own_link(message.version >= CUSTODY_VERSION))
         return True
 
     # -- LINK --------------------------------------------------------------------------------------------
@@ -156,6 +156,7 @@ class Links:
             self._sessions.close(session, Bye("linked already"))
         else:
             link.incarnation = message.incarnation
+            link.custody = message.custody and self._overlay.custody is not None
             self._link_up(link)
 
     def accept(self, session: Session, message: Link) -> None:
@@ -166,7 +167,8 @@ class Links:
         session.name = message.broker
         link = self._overlay.new_neighbour(message.broker, session, None)
         link.incarnation = message.incarnation
-        self._sessions.answer(session, self._own_link())
+        link.custody = message.custody and self._overlay.custody is not None
+        self._sessions.answer(session, self._own_link(message.custody))
         self._link_up(link)
         if rival is not None:
             self._sessions.close(rival.session, Bye("replaced by another connection"))
@@ -215,9 +217,11 @@ class Links:
             link.dial.linked(self._clock.now)
         self._overlay.link_up(link)
 
-    def _own_link(self) -> Link:
+    def _own_link(self, custody: bool) -> Link:
+        """What this end says, of `custody` too if the other end understands that."""
         overlay = self._overlay
-        return Link(overlay.id, overlay.router.advertisements, self._incarnation, self._crs, overlay.relations)
+        custody = custody and overlay.custody is not None
+        return Link(overlay.id, overlay.router.advertisements, self._incarnation, self._crs, overlay.relations, custody)
 
     def session_ended(self, session: Session) -> None:
         """A link is lost, if it was one."""

@@ -50,8 +50,15 @@ class Neighbour:
     incarnation: int = 0  # of the broker at the other end, once it has said LINK
     up: bool = False
     credit: int = 0  # to be given back to the neighbour
+    custody: bool = False  # whether both ends have disks: then
+    told: int = 0  # messages of the durable flow that it was sent,
+    known: int = 0  # and how many of them everybody behind it knows,
+    heard: int = 0  # and how many came from it;
+    carrying: int = 0  # notifications that it carries here and that are not on disk,
+    declined_round: int = 0  # and the last round of which something could not be kept
     interface: int = field(init=False)  # never gets back what came from there
     joins: bool = field(init=False, default=False)
+    declined: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         self.interface = self.receiver.interface

@@ -7,7 +7,8 @@ module tells it what happens and does what it says.
 
     link_up, link_down, LINK_STATES, DIGEST, … ─▶ Router ─▶ Send        a message in the neighbour's session
     interest_changed, advertise                ─┘        ├▶ Install     filters of the neighbour's interface
-                                                         └▶ Uninstall
+                                                         ├▶ Uninstall
+                                                         └▶ …Durable    the same of what is kept for it on disk
 
 Owns the neighbours and the router. Is the `Interest` of the other parts. The router sleeps until there is a link: a
 broker alone pays nothing for it.
@@ -24,9 +25,9 @@ from contrada.broker.overlay.neighbour import WINDOW, Neighbour, NeighbourInterf
 from contrada.broker.overlay.report import links
 from contrada.broker.protocol.messages import Bye, Credit, Error, Grant
 from contrada.broker.protocol.peer_frames import encode_peer, split
-from contrada.broker.protocol.peer_messages import Change, Digest, LinkStates, PeerMessage, Replace
+from contrada.broker.protocol.peer_messages import Change, Digest, Flow, LinkStates, PeerMessage, Replace
 from contrada.broker.protocol.wire import Code, Policy
-from contrada.broker.routing.actions import Action, Install, Send, StandDown
+from contrada.broker.routing.actions import Action, Install, InstallDurable, Send, StandDown, UninstallDurable
 from contrada.broker.routing.router import Router
 from contrada.errors import ContradaError
 from contrada.forwarding.language.filter import Filter
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.ports import Codec, EncodedFilter, Table
+    from contrada.broker.durable.custody import Custody
     from contrada.broker.node.settings import Settings
     from contrada.broker.overlay.dial import Dial
     from contrada.broker.sessions.session import Session
@@ -76,6 +78,7 @@ class Overlay:
         self.link_rows: list[dict[str, Any]] = []  # what `report.links` said lately, for other threads to read
         self.names: Callable[[], Mapping[str, str]] = dict  # of brokers by their ids, where keys give names
         self.stands_down_until = 0.0
+        self.custody: Custody | None = None  # of what neighbours want durably, if there is a disk
         self.router = Router(
             id,
             decode=lambda body: self._decoded[body],
@@ -110,6 +113,17 @@ class Overlay:
             self._act(self.router.subscribe(*added))
         if removed:
             self._act(self.router.unsubscribe(*removed))
+
+    def durable_interest_changed(self, added: Sequence[EncodedFilter], removed: Sequence[bytes]) -> None:
+        """The same of durable subscriptions: what is published durably is to be kept for them."""
+        if added:
+            self._act(self.router.subscribe(*added, flow=Flow.DURABLE))
+        if removed:
+            self._act(self.router.unsubscribe(*removed, flow=Flow.DURABLE))
+
+    def forget_durable(self, neighbour: str) -> None:
+        """Nothing is kept any longer for a neighbour that has not come back."""
+        self._act(self.router.interests.forget_durable(neighbour))
 
     @property
     def wants_advertisements(self) -> bool:
@@ -158,8 +172,10 @@ class Overlay:
             for tell in self.woken:
                 self._leftovers.go_through(tell())
             self._leftovers.go_through((), self._woken)
-        self._act(self.router.link_up(link.id))
+        self._act(self.router.link_up(link.id, custody=link.custody))
         self._follow_tree(link)  # also if the tree used the link before, over another connection
+        if self.custody is not None:
+            self.custody.link_up(link)
 
     def _woken(self) -> None:
         """The router knows what was wanted before the first link."""
@@ -170,6 +186,8 @@ class Overlay:
         """The session of a link has ended."""
         receiver = link.receiver
         self._detach(link)
+        if self.custody is not None:
+            self.custody.link_down(link)
         link.totals["forwarded"] += receiver.delivered
         link.totals["lost"] += len(receiver.queue)
         link.totals["unconfirmed"] += max(0, WINDOW - receiver.credit)
@@ -202,6 +220,8 @@ class Overlay:
                 self._stand_down(action.rival)
             elif isinstance(action, Install):
                 self._install(action)
+            elif isinstance(action, InstallDurable | UninstallDurable):
+                self._keep(action)
             else:
                 self._leftovers.put(self._table.remove, self.interfaces[action.neighbour].filters.pop(action.key))
         if self.router.tree_links != self._tree_links:
@@ -227,6 +247,13 @@ class Overlay:
         except ContradaError as error:  # this table cannot hold it; the neighbour's own clients still get theirs
             interface.filters[action.key] = []
             log.error("bad filter", extra={"neighbour": action.neighbour, "reason": str(error)})
+
+    def _keep(self, action: InstallDurable | UninstallDurable) -> None:
+        assert self.custody is not None
+        if isinstance(action, InstallDurable):
+            self.custody.want(action.neighbour, action.filter)
+        else:
+            self.custody.unwant(action.neighbour, action.key)
 
     def _stand_down(self, rival: int) -> None:
         """Leave the overlay to the namesake for a while; it may be a mistake that is mended by then."""
@@ -254,6 +281,7 @@ class Overlay:
         if link is not None:  # else it was lost by an earlier action
             for part in split(message):
                 link.session.push(encode_peer(part))
+                link.told += isinstance(part, Replace | Change) and part.flow is Flow.DURABLE
             self._sessions.mark(link.session)
 
     # -- what neighbours say -----------------------------------------------------------------------------
@@ -269,6 +297,9 @@ class Overlay:
         link = session.source
         if not isinstance(link, Neighbour) or not link.up:
             return
+        if message.flow is Flow.DURABLE and (self.custody is None or not link.custody):
+            self._sessions.end(session, Code.BAD_FRAME, "custody was not agreed on for this link")
+            return
         encoded = message.filters if isinstance(message, Replace) else message.add
         try:
             filters = yield from read_filters(self.codec, encoded)
@@ -283,6 +314,8 @@ class Overlay:
             self._act(self.router.receive(link.id, part))
             self._decoded = {}
             yield
+        if message.flow is Flow.DURABLE and self.custody is not None:
+            self.custody.heard(link)
 
     def hear_error(self, session: Session, message: Error) -> None:
         """ERROR: the neighbour refuses."""

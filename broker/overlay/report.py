@@ -30,6 +30,7 @@ GAUGES: Final = {
     "shown": "Of those wanted, the ones that the neighbour is told",
     "saved": "Of those wanted, the ones that covering kept from the link",
     "queued": "Notifications waiting for the link",
+    "custody": "Durable notifications on disk here until the neighbour has them on its own",
 }
 
 
@@ -77,6 +78,7 @@ def links(overlay: Overlay, now: float) -> list[dict[str, Any]]:
                 "shown": shown,
                 "saved": wanted - shown,
                 "queued": len(link.receiver.queue) if link is not None else 0,
+                "custody": overlay.custody.waiting(broker) if overlay.custody is not None else 0,
                 **{name: totals.get(name, 0) for name in COUNTERS},
                 "forwarded": totals.get("forwarded", 0) + (link.receiver.delivered if link is not None else 0),
             }

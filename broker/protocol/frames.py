@@ -86,8 +86,10 @@ def _encode_welcome(m: msg.Welcome) -> list[bytes]:
 
 
 def _encode_link(m: msg.Link) -> list[bytes]:
-    """As brokers knew it before, unless `crs` or `relations` are not what they took for granted."""
-    told = (m.crs, m.relations) if m.relations != "exact" else (m.crs,) if m.crs != wire.PLANE else ()
+    """As brokers knew it before, unless the last fields are not what they took for granted."""
+    told: tuple[Any, ...] = (m.crs, m.relations) if m.relations != "exact" else (m.crs,) if m.crs != wire.PLANE else ()
+    if m.custody:
+        told = m.crs, m.relations, True
     return [_pack((wire.LINK, m.broker, m.advertisements, m.incarnation, *told))]
 
 
@@ -334,13 +336,17 @@ def _reply(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.
 
 
 def _link(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Link:
-    broker, advertisements, incarnation, *more = arity("LINK", fields, min(max(len(fields), 3), 5))
+    broker, advertisements, incarnation, *more = arity("LINK", fields, min(max(len(fields), 3), 6))
     if type(advertisements) is not bool:
         bad("advertisements must be a boolean")
     link = msg.Link(text("broker", broker), advertisements, integer("incarnation", incarnation))
     if more:
         link = replace(link, crs=text("crs", more[0]))
-    return replace(link, relations=text("relations", more[1])) if len(more) > 1 else link
+    if len(more) > 1:
+        link = replace(link, relations=text("relations", more[1]))
+    if len(more) > 2 and more[2] is not True:
+        bad("custody is true, or is not said")
+    return replace(link, custody=len(more) > 2)
 
 
 def _attach(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Attach:

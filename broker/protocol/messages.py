@@ -296,7 +296,8 @@ class Link:
 
     `incarnation` tells two broker processes of one id apart: the one that started later has the greater number. `crs`
     is what coordinates are, "plane" or "lonlat"; `relations` how regions are related, "exact", or "uniform" with
-    density and halo. Both are alike in a whole overlay.
+    density and halo. Both are alike in a whole overlay. `custody` says that the broker has a disk, and keeps there what
+    is carried over the link; there is custody if both ends say so.
     """
 
     broker: str
@@ -304,6 +305,7 @@ class Link:
     incarnation: int = 0
     crs: str = PLANE
     relations: str = "exact"
+    custody: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """What brokers say to one another, to frames and back: as strict and bounded as `contrada.broker.protocol.frames`.
 
-The numbers 33 to 37 are read only on a session that has become a link; `decode_peer` reads everything else as `decode`
+The numbers 33 to 41 are read only on a session that has become a link; `decode_peer` reads everything else as `decode`
 does. A FORWARD is made of runs, `[37, [origin, publisher, hops, [sequence, …], [body or nil, …]], …]`: what successive
-notifications have in common is written and checked once, and the rest is two lists of plain values.
+notifications have in common is written and checked once, and the rest is two lists of plain values. A CARRY is the
+same behind a round and the positions, `[38, round, [position, …], run, …]`.
 
 Filters come in any number, messages do not: `split` cuts a message into several that have the same effect and are
 never, in between, without a filter that both before and after have.
@@ -10,23 +11,38 @@ never, in between, without a filter that both before and after have.
 
 from __future__ import annotations
 
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 
 from contrada.broker.protocol import wire
-from contrada.broker.protocol.fields import arity, array, bad, detach, integer, member, read_bodies, text, unpack
-from contrada.broker.protocol.frames import decode
+from contrada.broker.protocol.fields import (
+    arity,
+    array,
+    bad,
+    detach,
+    integer,
+    integer_rows,
+    member,
+    read_bodies,
+    text,
+    unpack,
+)
+from contrada.broker.protocol.frames import cut, decode
 from contrada.broker.protocol.messages import Limits, Message
 from contrada.broker.protocol.peer_messages import (
     BUCKETS,
     KEY_BYTES,
     LAST_SEQUENCE,
+    Carried,
+    Carry,
     Change,
+    Decline,
     Digest,
     Flow,
     Forward,
+    Known,
     LinkState,
     LinkStates,
     PeerMessage,
@@ -46,7 +62,8 @@ _pack: Callable[[Any], bytes] = msgpack.Packer(autoreset=True).pack
 _SPLIT_BYTES: Final = 1 << 20
 _STATES: Final = 256
 _HOPS: Final = 255
-_TYPES: Final = frozenset(range(wire.LINK_STATES, wire.FORWARD + 1))
+_TYPES: Final = frozenset(range(wire.LINK_STATES, wire.KNOWN + 1))
+_ATTACHING: Final = frozenset((wire.FORWARD, wire.CARRY))
 
 
 class Batch(Protocol):
@@ -78,11 +95,11 @@ def forward_frames(entries: Sequence[tuple[Batch, Sequence[int]]]) -> list[bytes
             runs.append((origin, publisher, hops + 1, sequences, bodies))
         sequences += batch.sequences
         bodies += batch.bodies
-    return _forward(runs)
+    return _runs((wire.FORWARD,), runs)
 
 
-def _forward(runs: Iterable[tuple[str, str, int, Sequence[int], Sequence[bytes]]]) -> list[bytes]:
-    head: list[Any] = [wire.FORWARD]
+def _runs(first: Iterable[Any], runs: Iterable[tuple[str, str, int, Sequence[int], Sequence[bytes]]]) -> list[bytes]:
+    head: list[Any] = [*first]
     attachments: list[bytes] = []
     for origin, publisher, hops, sequences, bodies in runs:
         inline, attached = detach(bodies)
@@ -103,7 +120,11 @@ _ENCODERS: Final[dict[type, Callable[[Any], list[bytes]]]] = {
     Digest: lambda m: [_pack((wire.DIGEST, m.flow, [bucket.to_bytes(KEY_BYTES) for bucket in m.buckets]))],
     Replace: lambda m: [_pack((wire.REPLACE, m.flow, m.buckets, m.filters))],
     Change: lambda m: [_pack((wire.CHANGE, m.flow, m.add, m.remove))],
-    Forward: lambda m: _forward(m.runs),
+    Forward: lambda m: _runs((wire.FORWARD,), m.runs),
+    Carry: lambda m: _runs((wire.CARRY, m.round, m.positions), m.runs),
+    Carried: lambda m: [_pack((wire.CARRIED, m.spans))],
+    Decline: lambda m: [_pack((wire.DECLINE, m.round, cut(m.reason)))],
+    Known: lambda m: [_pack((wire.KNOWN, m.count))],
 }
 
 
@@ -154,15 +175,17 @@ def decode_peer(frames: Sequence[bytes], limits: Limits = Limits()) -> PeerMessa
     """Read a message that came over a link."""
     if not frames or len(frames[0]) > limits.message_bytes or (kind := _kind(frames[0])) not in _TYPES:
         return decode(frames, limits)
-    if len(frames) > 1 and kind != wire.FORWARD:
-        bad("only FORWARD has attachments")
+    if len(frames) > 1 and kind not in _ATTACHING:
+        bad("only FORWARD and CARRY have attachments")
     if len(frames) > 1 + LIST_LENGTH:
         bad(f"{len(frames)} frames; a message has at most {1 + LIST_LENGTH}")
     if (size := sum(map(len, frames))) > limits.message_bytes:
         bad(f"a message of {size} bytes; the limit is {limits.message_bytes}")
     fields = unpack(frames[0], PEER_LIST_LENGTH)[1:]
     if kind == wire.FORWARD:
-        return _read_forward(fields, frames[1:], limits)
+        return Forward(_read_runs(fields, frames[1:], limits))
+    if kind == wire.CARRY:
+        return _read_carry(fields, frames[1:], limits)
     return _DECODERS[kind](fields)
 
 
@@ -230,11 +253,40 @@ def _binaries(name: str, values: Any, size: int | None = None) -> tuple[bytes, .
     return checked
 
 
-def _read_forward(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Forward:
+def _read_carry(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> Carry:
+    if len(fields) < 3:
+        bad("CARRY has a round, positions and runs")
+    round, positions, *runs = fields
+    for position in array("positions", positions, LIST_LENGTH):
+        integer("position", position, 1)
+    if any(before >= after for before, after in pairwise(positions)):
+        bad("positions must ascend")
+    read = _read_runs(tuple(runs), attachments, limits)
+    if sum(len(run.bodies) for run in read) != len(positions):
+        bad("a CARRY has as many positions as notifications")
+    return Carry(integer("round", round, 1), positions, read)
+
+
+def _carried(fields: tuple[Any, ...]) -> Carried:
+    (spans,) = arity("CARRIED", fields, 1)
+    bounds = ("first", 1, MAX_INTEGER), ("last", 1, MAX_INTEGER)
+    return Carried(tuple((first, last) for first, last in integer_rows("spans", spans, *bounds)))
+
+
+def _decline(fields: tuple[Any, ...]) -> Decline:
+    round, reason = arity("DECLINE", fields, 2)
+    return Decline(integer("round", round, 1), text("reason", reason, wire.REASON_BYTES))
+
+
+def _known(fields: tuple[Any, ...]) -> Known:
+    return Known(integer("count", *arity("KNOWN", fields, 1)))
+
+
+def _read_runs(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: Limits) -> tuple[Run, ...]:
     runs = [arity("run", array("run", run, 5), 5) for run in array("runs", fields, LIST_LENGTH)]
     found = read_bodies([body for run in runs for body in array("bodies", run[4], LIST_LENGTH)], attachments, limits)
     if len(found) > LIST_LENGTH:
-        bad(f"a FORWARD of {len(found)} notifications; there may be {LIST_LENGTH}")
+        bad(f"{len(found)} notifications in one message; there may be {LIST_LENGTH}")
     checked = []
     start = 0
     for origin, publisher, hops, sequences, bodies in runs:
@@ -253,7 +305,7 @@ def _read_forward(fields: tuple[Any, ...], attachments: Sequence[bytes], limits:
             )
         )
         start += count
-    return Forward(tuple(checked))
+    return tuple(checked)
 
 
 _DECODERS: Final[dict[int, Callable[[tuple[Any, ...]], PeerMessage]]] = {
@@ -261,4 +313,7 @@ _DECODERS: Final[dict[int, Callable[[tuple[Any, ...]], PeerMessage]]] = {
     wire.DIGEST: _digest,
     wire.REPLACE: _replace,
     wire.CHANGE: _change,
+    wire.CARRIED: _carried,
+    wire.DECLINE: _decline,
+    wire.KNOWN: _known,
 }

@@ -17,10 +17,11 @@ LAST_SEQUENCE: Final = 2**62  # of a link state: those of honest brokers begin a
 
 
 class Flow(StrEnum):
-    """The two kinds of filters that brokers spread."""
+    """The kinds of filters that brokers spread."""
 
     SUBSCRIPTIONS = "subscriptions"
     ADVERTISEMENTS = "advertisements"
+    DURABLE = "durable"  # those of durable subscriptions: what was published durably is kept for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,41 @@ class Forward:
     runs: tuple[Run, ...]
 
 
-PeerMessage = LinkStates | Digest | Replace | Change | Forward
+@dataclass(frozen=True, slots=True)
+class Carry:
+    """Notifications that the receiver, or somebody behind it, wants durably, with their positions in our journal.
+
+    The sender keeps each until it is in a CARRIED. After a DECLINE of its round it begins again, with the next round.
+    """
+
+    round: int
+    positions: tuple[int, ...]
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Positions, from first to last, that the sender has on its disk: the receiver may free them."""
+
+    spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """The sender cannot keep something of this round now: nothing more of it is taken, so that order is kept."""
+
+    round: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The first `count` messages about the durable flow are on the disks of the sender and of all behind it."""
+
+    count: int
+
+
+PeerMessage = LinkStates | Digest | Replace | Change | Forward | Carry | Carried | Decline | Known
 
 
 def filter_key(encoded: bytes) -> bytes:

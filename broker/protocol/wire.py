@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Final
 
 MAGIC: Final = "contrada"
-VERSION: Final = 3  # the newest this package speaks: 2 has durable publishing and subscriptions, 3 forgets last values
+# the newest this package speaks: 2 has durable publishing and subscriptions, 3 forgets last values, and has custody
+VERSION: Final = 3
 OLDEST_VERSION: Final = 1  # the oldest it still understands
 
 PLANE: Final = "plane"  # what coordinates are, where nothing is said
@@ -51,6 +52,10 @@ DIGEST: Final = 34
 REPLACE: Final = 35
 CHANGE: Final = 36
 FORWARD: Final = 37
+CARRY: Final = 38
+CARRIED: Final = 39
+DECLINE: Final = 40
+KNOWN: Final = 41
 
 INLINE_BYTES: Final = 8192  # a longer notification travels in a frame of its own, so that fan-out shares its memory
 LIST_LENGTH: Final = 1024  # entries, grants, filters, or subscriptions of one entry, in one message
@@ -63,6 +68,7 @@ INDEX_NAME_BYTES: Final = 1024  # ids of subscriptions, and interfaces, of an in
 REASON_BYTES: Final = 4096  # longer reasons are cut by the sender
 DURABLE_VERSION: Final = 2  # of the protocol, from which on there is anything durable,
 FIRST_VERSION: Final = 3  # and from which on the ACK of a subscription says which notification is the first behind it
+CUSTODY_VERSION: Final = 3  # and from which on there is custody over links
 
 
 class Policy(StrEnum):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from contrada.broker.core.ports import EncodedFilter
     from contrada.broker.protocol.peer_messages import PeerMessage
     from contrada.forwarding.language.filter import Filter
 
@@ -42,4 +43,20 @@ class StandDown:
     rival: int
 
 
-Action = Send | Install | Uninstall | StandDown
+@dataclass(frozen=True, slots=True)
+class InstallDurable:
+    """What matches this filter and was published durably is kept for the neighbour, until it has it on disk."""
+
+    neighbour: str
+    filter: EncodedFilter
+
+
+@dataclass(frozen=True, slots=True)
+class UninstallDurable:
+    """Nothing more is kept for the neighbour because of this filter."""
+
+    neighbour: str
+    key: bytes
+
+
+Action = Send | Install | Uninstall | InstallDurable | UninstallDurable | StandDown

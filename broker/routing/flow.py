@@ -1,6 +1,6 @@
 """One link of the overlay: what this broker wants from the neighbour, and what the neighbour wants from it.
 
-For each flow (subscriptions, advertisements) a link holds two sets.
+For each flow (subscriptions, advertisements, durable) a link holds two sets.
 
     wanted     a covering set of everything that this side of the link wants; its shown filters are what the
                neighbour should hold
@@ -159,6 +159,10 @@ class FlowState:
     def forget(self, most: int) -> AskedChange:
         """Drop so much of what the neighbour wanted."""
         return self._apply({}, tuple(key for key, _ in zip(self.asked, range(most), strict=False)))
+
+    def drop(self, keys: Sequence[bytes]) -> AskedChange:
+        """Drop these of what the neighbour wanted."""
+        return self._apply({}, tuple(keys))
 
     def _apply(self, given: dict[bytes, bytes], gone: tuple[bytes, ...]) -> AskedChange:
         added = {key: encoded for key, encoded in given.items() if self.asked.add(key, encoded)}

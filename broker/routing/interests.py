@@ -10,6 +10,12 @@ tree, information flows only outwards from where it is; whatever happened before
 and messages have been delivered, the law makes every table a function of the current subscriptions alone
 (`tests/broker/routing` checks this at every quiet point).
 
+The filters of durable subscriptions are a flow of their own, which differs in what is forgotten when: what a neighbour
+wants durably counts also while its link is down, for as long as it takes, because somebody has to keep what is
+published meanwhile; and what it withdraws goes on for `stale_after`, because a tree that re-forms withdraws on the old
+way before everybody knows the new one. So for this flow the law's "other tree links" are all links that hold something.
+A neighbour whose link is down and that the tree reaches another way has its filters there: here they are withdrawn.
+
 With `advertisements`, a subscription is wanted on a link only when an advertisement held from that link may meet it:
 the advertisements themselves follow the same law, as the second flow. To find out has a budget; beyond it a
 subscription is taken to be wanted.
@@ -25,15 +31,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from contrada.broker.core.ports import EncodedFilter
-from contrada.broker.protocol.peer_messages import Change, Digest, Flow, Replace
-from contrada.broker.routing.actions import Action, Install, Send, Uninstall
+from contrada.broker.protocol.peer_messages import Change, Digest, Flow, Replace, filter_key
+from contrada.broker.routing.actions import Action, Install, InstallDurable, Send, Uninstall, UninstallDurable
 from contrada.broker.routing.flow import AskedChange, FlowState
 from contrada.forwarding.covering.budget import MOST_COMPARISONS, CoveringBudget
 from contrada.forwarding.covering.covering import conflicts
 from contrada.forwarding.covering.covering_set import CoveringSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from contrada.forwarding.language.filter import Filter
 
@@ -50,6 +56,8 @@ class LinkInterests:
         self.up = False
         self.down_since: float | None = None
         self.stale = False  # down for so long that what it wanted is being forgotten
+        self.custody = False  # whether both ends have disks
+        self.lingering: dict[bytes, float] = {}  # what it wants durably no more, and how long that goes on
         self.flows = {flow: FlowState(flow, CoveringSet(sampled=sampled)) for flow in Flow}
         self.budget = CoveringBudget(sampled=sampled)
 
@@ -78,15 +86,18 @@ class Interests:
 
     # -- links -------------------------------------------------------------------------------------------
 
-    def link_up(self, neighbour: str) -> list[Action]:
+    def link_up(self, neighbour: str, *, custody: bool = False) -> list[Action]:
         """A link is ready: say what is held of the neighbour's."""
         link = self.links.setdefault(neighbour, LinkInterests(sampled=self._sampled))
         link.up = True
         link.stale = False
         link.down_since = None
+        link.custody = custody
+        link.lingering.clear()  # the neighbour says again what it does not want
         for state in link.flows.values():
             state.disconnect()
-        return [Send(neighbour, state.digest()) for state in link.flows.values()]
+        flows = (state for flow, state in link.flows.items() if custody or flow is not Flow.DURABLE)
+        return [Send(neighbour, state.digest()) for state in flows]
 
     def link_down(self, neighbour: str, now: float) -> None:
         """The link is gone. What the neighbour wanted is kept for a while, in case that it comes back."""
@@ -101,6 +112,54 @@ class Interests:
         for link in self.links.values():
             if link.down_since is not None and link.down_since <= before:
                 link.stale = True
+
+    # -- what is kept for neighbours that are away -------------------------------------------------------
+
+    def remember(self, neighbour: str, filters: Iterable[EncodedFilter]) -> None:
+        """A neighbour wanted these durably in an earlier life of this broker, and still does."""
+        link = self.links.setdefault(neighbour, LinkInterests(sampled=self._sampled))
+        for each in filters:
+            if link.flows[Flow.DURABLE].asked.add(each.key, each.body):
+                self._use(each.key, each)
+                self._source_came(Flow.DURABLE, each.key, neighbour)
+
+    def forget_durable(self, neighbour: str) -> list[Action]:
+        """Nobody waits for this neighbour any longer."""
+        link = self.links.get(neighbour)
+        if link is None:
+            return []
+        link.lingering.clear()
+        state = link.flows[Flow.DURABLE]
+        return self._asked_changed(neighbour, Flow.DURABLE, state.forget(len(state.asked)))
+
+    def _linger(self, neighbour: str, change: Change) -> Change:
+        """Of a change of what is wanted durably, what takes effect at once: all that is added."""
+        link = self.links[neighbour]
+        for encoded in change.add:
+            link.lingering.pop(filter_key(encoded), None)
+        for key in change.remove:
+            if key in link.flows[Flow.DURABLE].asked:
+                link.lingering.setdefault(key, 0.0)
+        return Change(change.flow, change.add, ())
+
+    def linger_away(self, reachable: Container[str], now: float, after: float) -> list[Action]:
+        """Time has passed: what was withdrawn, or is wanted another way by now, goes, a few at a time."""
+        actions: list[Action] = []
+        for neighbour, link in self.links.items():
+            state = link.flows[Flow.DURABLE]
+            if not link.up:
+                if neighbour in reachable:
+                    for key in state.asked:
+                        link.lingering.setdefault(key, 0.0)
+                else:
+                    link.lingering.clear()
+            if link.lingering:
+                link.lingering = {key: until or now + after for key, until in link.lingering.items()}
+                due = [key for key, until in link.lingering.items() if until <= now][:TELLS]
+                for key in due:
+                    del link.lingering[key]
+                actions += self._asked_changed(neighbour, Flow.DURABLE, state.drop(due))
+        return actions
 
     def follow_tree(self, links: frozenset[str]) -> None:
         """Use these links, and no others."""
@@ -145,12 +204,16 @@ class Interests:
         if isinstance(message, Digest):
             state.heard = message
             return []
+        if message.flow is Flow.DURABLE:
+            if isinstance(message, Replace):
+                message = Change(message.flow, message.filters, state.stale(message))
+            message = self._linger(neighbour, message)
         change = state.take_replace(message) if isinstance(message, Replace) else state.take_change(message)
         return self._asked_changed(neighbour, message.flow, change)
 
     def _asked_changed(self, neighbour: str, flow: Flow, change: AskedChange) -> list[Action]:
         actions: list[Action] = []
-        is_source = neighbour in self.tree_links
+        is_source = neighbour in self.tree_links or flow is Flow.DURABLE
         for key, encoded in change.added.items():
             known = self._known.get(key)
             if known is None:
@@ -158,11 +221,15 @@ class Interests:
             self._use(key, known)
             if flow is Flow.SUBSCRIPTIONS:
                 actions.append(Install(neighbour, key, known.filter))
+            elif flow is Flow.DURABLE:
+                actions.append(InstallDurable(neighbour, known))
             if is_source:
                 self._source_came(flow, key, neighbour)
         for key in change.removed:
             if flow is Flow.SUBSCRIPTIONS:
                 actions.append(Uninstall(neighbour, key))
+            elif flow is Flow.DURABLE:
+                actions.append(UninstallDurable(neighbour, key))
             if is_source:
                 self._source_went(flow, key, neighbour)
             self._drop(key)
@@ -203,7 +270,7 @@ class Interests:
             return
         link, f = self.links[neighbour], self._known[key].filter
         of_link = link.flows[Flow.ADVERTISEMENTS].asked
-        if state.flow is Flow.ADVERTISEMENTS or not self._advertisements or len(of_link) > MOST_ADVERTISEMENTS:
+        if state.flow is not Flow.SUBSCRIPTIONS or not self._advertisements or len(of_link) > MOST_ADVERTISEMENTS:
             state.want(key, f)
             return
         if advertised is None:
@@ -225,14 +292,18 @@ class Interests:
         """Whether somebody on our side of a link wants a filter: nobody, if the tree does not use it."""
         return neighbour in self.tree_links and (
             key in self._local[flow]
-            or any(key in self.links[other].flows[flow].asked for other in self.tree_links if other != neighbour)
+            or any(key in self.links[other].flows[flow].asked for other in self._others(flow) if other != neighbour)
         )
+
+    def _others(self, flow: Flow) -> Iterable[str]:
+        """The links whose filters others are told of."""
+        return self.links if flow is Flow.DURABLE else self.tree_links
 
     def _sources(self, neighbour: str, flow: Flow) -> set[bytes]:
         """The filters that somebody on our side of a link wants."""
         if neighbour not in self.tree_links:
             return set()
-        others = (self.links[other].flows[flow].asked for other in self.tree_links if other != neighbour)
+        others = (self.links[other].flows[flow].asked for other in self._others(flow) if other != neighbour)
         return set(self._local[flow]).union(*others)
 
     # -- what neighbours are told ------------------------------------------------------------------------
@@ -271,9 +342,14 @@ class Interests:
     def _forget(self, neighbour: str, link: LinkInterests) -> list[Action]:
         actions: list[Action] = []
         for flow, state in link.flows.items():
-            actions += self._asked_changed(neighbour, flow, state.forget(LOOKS))
-        if not any(state.asked for state in link.flows.values()):
+            if flow is not Flow.DURABLE:
+                actions += self._asked_changed(neighbour, flow, state.forget(LOOKS))
+        left = {flow for flow, state in link.flows.items() if len(state.asked)}
+        if not left:
             del self.links[neighbour]
+        elif left == {Flow.DURABLE}:  # that is not forgotten
+            link.stale = False
+            link.down_since = None
         return actions
 
     def _encoded(self, key: bytes) -> bytes:

@@ -72,9 +72,9 @@ class Router:
 
     # Events
 
-    def link_up(self, neighbour: str) -> list[Action]:
+    def link_up(self, neighbour: str, *, custody: bool = False) -> list[Action]:
         """A link is ready in both directions. Also right when the old one was not known to have gone down."""
-        digests = self.interests.link_up(neighbour)
+        digests = self.interests.link_up(neighbour, custody=custody)
         # Behind the link states: the neighbour then knows whether the tree uses this link when it reads the digest,
         # and answers with what it really wants.
         return [*self._announce(newcomer=neighbour), *digests, *self.go_on()]
@@ -105,14 +105,14 @@ class Router:
         stale = self.flow_state(neighbour, message.flow).stale(message)
         return Change(message.flow, message.filters, stale)
 
-    def subscribe(self, *filters: EncodedFilter) -> list[Action]:
+    def subscribe(self, *filters: EncodedFilter, flow: Flow = Flow.SUBSCRIPTIONS) -> list[Action]:
         """A client of this broker wants what matches any of these; once per subscription."""
-        self.interests.local_came(Flow.SUBSCRIPTIONS, filters)
+        self.interests.local_came(flow, filters)
         return self.go_on()
 
-    def unsubscribe(self, *keys: bytes) -> list[Action]:
+    def unsubscribe(self, *keys: bytes, flow: Flow = Flow.SUBSCRIPTIONS) -> list[Action]:
         """A client no longer wants them."""
-        self.interests.local_went(Flow.SUBSCRIPTIONS, keys)
+        self.interests.local_went(flow, keys)
         return self.go_on()
 
     def advertise(self, *filters: EncodedFilter) -> list[Action]:
@@ -128,7 +128,7 @@ class Router:
     def tick(self, now: float) -> list[Action]:
         """Time has passed: forget what links that stay down had said, and brokers that stay out of reach."""
         self.interests.expire(now - self._stale_after)
-        actions: list[Action] = []
+        actions = self.interests.linger_away(self.topology.reachable, now, self._stale_after)
         self.topology.expire(now, self._stale_after)
         if self._shouted_down:  # say it again until the others have forgotten what they cannot hear us over
             self._shouted_down = False
@@ -188,6 +188,12 @@ class Router:
             actions.append(Send(newcomer, LinkStates(self.topology.states)))
         self._follow_tree()
         return actions
+
+    def is_told(self, neighbour: str) -> bool:
+        """Whether a neighbour of the tree was sent all that it should know of the durable flow."""
+        link = self.interests.links[neighbour]
+        state = link.flows[Flow.DURABLE]
+        return not link.custody or (state.synced and not state.busy)
 
     def _is_up(self, neighbour: str) -> bool:
         return self.links.get(neighbour, False)

@@ -64,6 +64,14 @@ class SeenIds:
             self._count -= len(self._origins.popitem(last=False)[1])
         return fresh
 
+    def __contains__(self, id: tuple[str, int]) -> bool:
+        memory = self._origins.get(id[0])
+        return memory is not None and (id[1] in memory.newer or id[1] in memory.older)
+
+    def snapshot(self) -> list[tuple[str, list[int]]]:
+        """What is remembered of each origin, the older half first."""
+        return [(origin, [*memory.older, *memory.newer]) for origin, memory in self._origins.items()]
+
     def _check(self) -> None:
         assert self._count == sum(map(len, self._origins.values()))
         for memory in self._origins.values():

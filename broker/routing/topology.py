@@ -18,6 +18,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from contrada.broker.protocol.peer_messages import LinkState
 
 
@@ -91,6 +93,11 @@ class Topology:
     def neighbours(self, broker: str) -> frozenset[str]:
         """The brokers at the other end of links that both ends confirm."""
         return frozenset(self._links[broker])
+
+    @property
+    def reachable(self) -> Container[str]:
+        """The brokers that the tree reaches from here."""
+        return self._tree_parents().keys()
 
     @property
     def tree_links(self) -> frozenset[str]:

@@ -48,9 +48,13 @@ class Row(IntEnum):
     COMPLETE = 15  # [number, …] of all subscriptions, the next number, the last sequence of a notification
     GIVEN = 16  # as PUBLISHED: a copy, for these subscriptions alone
     FORGOTTEN = 17  # key: it has no last value any more
+    LINKED = 18  # number, neighbour, [filter, …], dropped, left: what is kept for a neighbour; its WAITING follow
+    WANTED = 19  # number, [filter, …], [key, …]: what the neighbour wants durably besides, and no more
+    CARRIED = 20  # as PUBLISHED, and the links crossed: a neighbour was told that it is here
+    CARRIED_IDS = 21  # broker, sequences (packed integers): these were carried here
 
 
-_PUBLISHED: Final = int(Row.PUBLISHED)
+HOLDING: Final = frozenset((Row.PUBLISHED, Row.GIVEN, Row.CARRIED))  # rows that hold a notification
 
 
 class Group(NamedTuple):
@@ -90,7 +94,7 @@ def entry_of(position: int) -> int:
 
 def row_bytes(row: RowOf) -> int:
     """About how long a row is when it is packed."""
-    if row[0] == _PUBLISHED:  # nearly all of them
+    if row[0] in HOLDING:  # nearly all of them
         return ROW_BYTES + len(row[4])
     return ROW_BYTES + sum(len(field) for field in row if isinstance(field, (bytes, str)))
 

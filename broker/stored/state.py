@@ -1,4 +1,4 @@
-"""What the rows of a journal say, taken together: subscriptions, keys, last values.
+"""What the rows of a journal say, taken together: subscriptions, custody for neighbours, keys, last values.
 
 `apply` takes rows in order. A checkpoint says everything again: what it restates of a subscription replaces what was
 known of it, and `complete` names all that there are. So reading may begin at any CHECKPOINT row that a COMPLETE
@@ -7,13 +7,17 @@ follows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from array import array
+from typing import TYPE_CHECKING, Any, Final
 
 from contrada.broker.protocol.messages import Keep, NotificationId
+from contrada.broker.protocol.peer_messages import filter_key
 from contrada.broker.protocol.wire import Full
+from contrada.broker.routing.seen import SeenIds
 from contrada.broker.stored.keys import Keys
+from contrada.broker.stored.link_cursor import LinkCursor
 from contrada.broker.stored.retained import LastValue, Retained
-from contrada.broker.stored.rows import ROW_BYTES, Row
+from contrada.broker.stored.rows import HOLDING, ROW_BYTES, Row
 from contrada.broker.stored.subscription import DeadLetter, DurableSubscription
 
 if TYPE_CHECKING:
@@ -22,7 +26,8 @@ if TYPE_CHECKING:
     from contrada.broker.stored.limits import DurableLimits
     from contrada.broker.stored.rows import RowOf
 
-_KEYS: int = 1000  # in one row of a checkpoint
+_KEYS: Final = 1000  # in one row of a checkpoint
+_IDS: Final = 65_536  # the same
 
 
 class State:
@@ -33,6 +38,8 @@ class State:
         self.broker = broker
         self.last_sequence = 0  # that this broker has given to a notification
         self.by_number: dict[int, DurableSubscription] = {}
+        self.links: dict[str, LinkCursor] = {}  # those of `by_number` that are neighbours'
+        self.carried = SeenIds(max(1, limits.keys // 2), limits.keys)  # notifications that were carried here
         self.next_number = 1
         self.keys = Keys(limits.keys)
         self.retained = Retained(limits.retained, limits.retained_bytes, limits.retained_age)
@@ -56,13 +63,18 @@ class State:
             Row.RETAINED: self._retained,
             Row.FORGOTTEN: self.retained.forget,
             Row.COMPLETE: self._complete,
+            Row.LINKED: self._linked,
+            Row.WANTED: self._wanted,
+            Row.CARRIED_IDS: self._carried_ids,
         }
 
     def apply(self, position: int, time: int, row: RowOf) -> None:
         """Take in a row."""
         kind = row[0]
-        if kind in (Row.PUBLISHED, Row.GIVEN):
-            self._published(position, time, *row[1:])
+        if kind in HOLDING:
+            self._published(position, time, *row[1:9])
+            if kind == Row.CARRIED:
+                self.carried.unseen(row[1], (row[2],))
         elif (apply := self._apply.get(kind)) is not None:
             apply(*row[1:])
 
@@ -111,9 +123,30 @@ class State:
             made.later = []
             self._forming.add(number)
 
+    def _linked(self, number: int, neighbour: str, filters: tuple[bytes, ...], dropped: int, left: float) -> None:
+        self.by_number[number] = self.links[neighbour] = made = LinkCursor(number, neighbour, self.limits)
+        self.next_number = max(self.next_number, number + 1)
+        made.wanted = {filter_key(encoded): encoded for encoded in filters}
+        made.dropped, made.left = dropped, max(left, 0.0)
+
+    def _wanted(self, number: int, added: tuple[bytes, ...], removed: tuple[bytes, ...]) -> None:
+        if isinstance(cursor := self.by_number.get(number), LinkCursor):
+            cursor.wanted.update({filter_key(encoded): encoded for encoded in added})
+            for key in removed:
+                cursor.wanted.pop(key, None)
+
+    def _carried_ids(self, broker: str, sequences: bytes) -> None:
+        self.carried.unseen(broker, array("Q", sequences))
+
     def _ended(self, number: int) -> None:
-        self.by_number.pop(number, None)
+        self.forget(number)
         self._forming.discard(number)
+
+    def forget(self, number: int) -> None:
+        """A subscription, or what is kept for a neighbour, is no more."""
+        ended = self.by_number.pop(number, None)
+        if isinstance(ended, LinkCursor) and self.links.get(ended.name) is ended:
+            del self.links[ended.name]
 
     def _acknowledged(self, number: int, first: int, last: int) -> None:
         if (subscription := self.by_number.get(number)) is not None:
@@ -209,6 +242,9 @@ class State:
         keys = list(self.keys.rows())
         for start in range(0, len(keys), _KEYS):
             yield [(Row.KEYS, tuple(keys[start : start + _KEYS]))]
+        for broker, sequences in self.carried.snapshot():
+            for start in range(0, len(sequences), _IDS):
+                yield [(Row.CARRIED_IDS, broker, array("Q", sequences[start : start + _IDS]).tobytes())]
         for key, value in self.retained.restated():
             yield [(Row.RETAINED, key, *value.id, value.publisher, value.body, value.time)]
         self.restated = True
@@ -218,6 +254,7 @@ class State:
         for number, subscription in self.by_number.items():
             assert subscription.number == number < self.next_number
             subscription._check()
+        assert {*self.links.values()} == {each for each in self.by_number.values() if isinstance(each, LinkCursor)}
         self.keys._check()
         self.retained._check()
 

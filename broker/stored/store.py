@@ -3,8 +3,11 @@
     put ─▶ waiting ── begin ─▶ a commit under way, beside the loop ── done ─▶ everybody whose rows it had is told
 
 What is put while a commit is under way waits for the next one: that is the group commit, and the busier the broker, the
-more share one sync. Everything that touches the journal is done by one thread, one job after the other; without one
-(`beside`), at once. A commit that fails is nobody's: the journal forgets the group, and whoever put rows is told why.
+more share one sync. What is put in a `lane` keeps its order also if a commit fails: then what waits in the same lane
+fails with it, and nothing of it is on disk behind what is not.
+
+Everything that touches the journal is done by one thread, one job after the other; without one (`beside`), at once. A
+commit that fails is nobody's: the journal forgets the group, and whoever put rows is told why.
 
 The latest groups stay in memory, `CACHE_BYTES` of them, so that a subscriber that keeps up costs no reading.
 """
@@ -87,6 +90,7 @@ class Put(NamedTuple):
 
     rows: Sequence[RowOf]
     done: Callable[[Commit], None] | None
+    lane: object = None
 
 
 class Store:
@@ -125,10 +129,11 @@ class Store:
         *,
         urgent: bool = True,
         marked: bool = False,
+        lane: object = None,
     ) -> None:
         """Have rows written, in this order; `done` is told when they are on disk, or why not."""
         self.mark += marked
-        self._waiting.append(Put(rows, done))
+        self._waiting.append(Put(rows, done, lane))
         self.urgent = self.urgent or urgent
 
     def begin(self) -> None:
@@ -195,7 +200,10 @@ class Store:
                 first = group.entry << POSITION_BITS
                 positions += range(first, first + len(group.rows))
         start = 0
-        for rows, done in puts:
+        if failure is not None and (lanes := {put.lane for put in puts if put.lane is not None}):
+            puts = [*puts, *(put for put in self._waiting if put.lane in lanes)]
+            self._waiting = [put for put in self._waiting if put.lane not in lanes]
+        for rows, done, _ in puts:
             end = start + len(rows)
             if done is not None:
                 done(Commit(positions[start:end], moment, failure))

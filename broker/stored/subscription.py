@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from contrada.broker.sessions.session import Session
     from contrada.broker.stored.rows import RowOf
 
-_RESTATED: Final = 65_536  # positions in one row of a checkpoint
-_EVERYTHING: Final = 2**62
+RESTATED: Final = 65_536  # positions in one row of a checkpoint
+EVERYTHING: Final = 2**62
+_UNACKNOWLEDGED: Final = 65_536
 
 
 class DeadLetter(NamedTuple):
@@ -46,7 +47,7 @@ class DurableReceiver(Receiver):
     __slots__ = ("request", "subscription")
 
     def __init__(self, session: Session, id: int, subscription: DurableSubscription, credit: int, request: int) -> None:
-        limits = {"limit": _EVERYTHING, "limit_bytes": _EVERYTHING, "since": 0}
+        limits = {"limit": EVERYTHING, "limit_bytes": EVERYTHING, "since": 0}
         super().__init__(session, id, subscription.interface, Policy.BLOCK, credit=credit, **limits)
         self.subscription = subscription
         self.request = request
@@ -69,7 +70,9 @@ class DurableSubscription:
         self.filter_ids: list[int] = []
         self.interest_keys: list[bytes] = []
         self.queue = DiskQueue()
+        self.window = _UNACKNOWLEDGED  # that may be sent and not acknowledged
         self.later: list[tuple[int, int, int]] | None = None  # what came while it is being made, behind the replay
+        self.known = False  # to all linked brokers, and on disk: it is made
         self.arriving = 0
         self.arriving_bytes = 0
         self.attempts: dict[int, int] = {}  # of positions that were sent more than once, or to the client of now
@@ -82,6 +85,17 @@ class DurableSubscription:
         self.receiver: DurableReceiver | None = None
         self.newcomers: list[tuple[Session, SubscribeDurable]] = []  # who asked for it while it is being made
         self.fetching = False
+        self.paused = False  # nothing is sent, for a while
+
+    @property
+    def title(self) -> str:
+        """What it is called in reasons."""
+        return f"the durable subscription {self.name!r}"
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits for it, nor is on its way."""
+        return not self.arriving and not len(self.queue)
 
     def over_limit(self, size: int, before: int = 0) -> str:
         """Which limit one more notification, and some before it, of this size together, would break; or nothing.
@@ -155,7 +169,7 @@ class DurableSubscription:
         tried = tuple((position, count) for position, count in self.attempts.items() if count > 1)
         facts = (self.delivered, self.dropped, self.left if self.left is not None else -1.0)
         yield (Row.STATE, self.number, self.name, self.owner, *wanted, *facts, tried)
-        for packed in self.queue.snapshot(_RESTATED):
+        for packed in self.queue.snapshot(RESTATED):
             yield (Row.WAITING, self.number, *packed)
         for letter in self.dead.values():
             yield dead_row(self.number, letter)
@@ -182,9 +196,7 @@ class DurableSubscription:
         self.queue._check()
         assert self.arriving >= 0
         assert self.arriving_bytes >= 0
-        if self.receiver is not None:
-            assert self.receiver.session.receivers[self.receiver.id] is self.receiver
-            assert self.left is None
+        assert self.receiver is None or self.left is None
 
 
 def dead_row(number: int, letter: DeadLetter) -> RowOf:

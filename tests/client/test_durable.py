@@ -201,6 +201,7 @@ def test_limits_of_a_subscription(tmp_path: Path) -> None:
         desk.get(timeout=PATIENCE)
         desk.close()
         c.subscribe("x > 0", durable="desk").close()
+        c.publish({"x": 0}, durable=True)  # when this is on disk, so is what came before
         (letter,) = c.durable_dead("desk")["letters"]
         assert '"x"' in letter["notification"]
 

@@ -27,12 +27,12 @@ def test_hello_is_answered_with_limits_and_a_name():
     top = TableTop()
     top.say(A, msg.Hello(1, 7, "alice"))
     (welcome,) = top.heard(A)
-    assert welcome == msg.Welcome(2, "b-1", 1, "alice", ALL, 2.0, 10.0, msg.Limits())
+    assert welcome == msg.Welcome(3, "b-1", 1, "alice", ALL, 2.0, 10.0, msg.Limits())
     top.say(B, msg.Hello(1, 1))
     assert top.heard(B)[0].publisher == "client-2"
 
 
-@pytest.mark.parametrize(("oldest", "newest"), [(3, 9), (65_535, 65_535)])
+@pytest.mark.parametrize(("oldest", "newest"), [(4, 9), (65_535, 65_535)])
 def test_no_common_version_is_refused_in_words(oldest, newest):
     top = TableTop()
     top.say(A, msg.Hello(oldest, newest))

@@ -41,6 +41,14 @@ runs = st.lists(st.tuples(st.integers(1, 2**63 - 1), bodies), min_size=1, max_si
         st.just(tuple(body for _, body in pairs)),
     )
 )
+positive = st.integers(1, 2**63 - 1)
+
+
+def carry_of(round, runs, first):
+    count = sum(len(run.bodies) for run in runs)
+    return peer.Carry(round, tuple(range(first, first + 3 * count, 3)), runs)
+
+
 peer_messages = st.one_of(
     st.builds(peer.LinkStates, few(states)),
     st.builds(
@@ -51,6 +59,10 @@ peer_messages = st.one_of(
     st.builds(replace_of, flows, filters, st.frozensets(st.integers(0, peer.BUCKETS - 1))),
     st.builds(peer.Change, flows, filters, st.lists(keys, max_size=4).map(tuple)),
     st.builds(peer.Forward, few(runs)),
+    st.builds(carry_of, st.integers(1, 2**63 - 1), few(runs), st.integers(1, 2**60)),
+    st.builds(peer.Carried, few(st.tuples(positive, positive))),
+    st.builds(peer.Decline, positive, st.text(max_size=40)),
+    st.builds(peer.Known, st.integers(0, 2**63 - 1)),
 )
 
 
