@@ -15,13 +15,12 @@ import logging
 from typing import TYPE_CHECKING
 
 from contrada.broker.core.publication import Publication
-from contrada.broker.durable.publishing import Storing
+from contrada.broker.durable.publishing import NotNow, Storing
 from contrada.broker.overlay.neighbour import Neighbour, part_of_run
 from contrada.broker.protocol.peer_frames import encode_peer
 from contrada.broker.protocol.peer_messages import Carried, Decline
 from contrada.broker.protocol.wire import Code
 from contrada.broker.stored.link_cursor import WINDOW
-from contrada.errors import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -175,7 +174,7 @@ class Carrier:
     def refuse(self, publication: Publication, wrong: Mapping[int, ContradaError], matched: Matched) -> Matched:
         """Decline what cannot be kept now, and all behind it; leave out what cannot be read."""
         run: Run = publication.run
-        first = next((place for place, error in sorted(wrong.items()) if isinstance(error, Refused)), None)
+        first = next((place for place, error in sorted(wrong.items()) if isinstance(error, NotNow)), None)
         if first is not None or self.declined:
             return self._decline(publication, first or 0, str(wrong[first]) if first is not None else "", matched)
         for error in wrong.values():

@@ -47,6 +47,10 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 _RETRY_AFTER: Final = 1.0  # seconds without trying, after the disk has failed
 
 
+class NotNow(Refused):
+    """What cannot be stored at present, and may be later."""
+
+
 class Storing:
     """What is to be stored of a publication besides its notifications.
 
@@ -144,7 +148,7 @@ class Publishing:
         """Why notifications cannot be stored for everybody who is to get them, by their places."""
         wrong: dict[int, ContradaError] = {}
         if publication.source.declined:
-            return {0: Refused("something before it was declined", code=Code.STORAGE)}
+            return {0: NotNow("something before it was declined", code=Code.STORAGE)}
         if not self._interfaces and not self.cursors:
             return wrong
         before: dict[DurableSubscription, tuple[int, int]] = {}  # in this publication: notifications, and bytes
@@ -156,7 +160,7 @@ class Publishing:
                     limit = ""  # what is too large by itself would never be taken: it is dropped, and counted
                 elif limit := subscription.over_limit(total + size, count):
                     reason = f"{subscription.title} has its {limit} waiting, and refuses more"
-                    wrong[place] = Refused(reason, code=Code.LIMIT)
+                    wrong[place] = NotNow(reason, code=Code.LIMIT)
                     self._counters["storage_refused"] += 1
                     return wrong  # it is accepted as a whole, or not at all
                 before[subscription] = count + 1, total + size
@@ -269,7 +273,7 @@ class Publishing:
     def _refuse(self, publication: Publication, failure: ContradaError) -> None:
         self._counters["storage_refused"] += 1
         if not publication.settled:
-            wrong = {0: Refused(f"not stored: {failure}", code=Code.STORAGE)}
+            wrong = {0: NotNow(f"not stored: {failure}", code=Code.STORAGE)}
             publication.source.refuse(publication, wrong, [frozenset()] * len(publication.bodies))
 
     def _remember(self, publication: Publication, rows: Sequence[RowOf], commit: Commit) -> None:
