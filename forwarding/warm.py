@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 KERNELS: Final = 660  # that a broker needs, some of them in two processes, rounded up: for the share that is done
 _FEW: Final = 512  # filters of two interfaces
+_CIRCLES: Final = 72  # of which a grid is made as soon as nine points are asked about
 _CROWD: Final = 3000  # filters, enough for a table to reconsider where it has posted them
 _LOOK: Final = 0.5  # seconds between two looks at how far it is
 
@@ -176,9 +177,10 @@ def _compile_crowded() -> None:
     table.add_many(enumerate(filters))
     table.add_many((0, f"area overlaps BOX({number} 0, {number + 1} 9)") for number in range(_CROWD))
     ring = Region([(5.0, 5.0), (20.0, 5.0), (20.0, 20.0)])
+    table.add_many((0, f"pos within 1 of POINT({number} 0)") for number in range(_CIRCLES))
     for place in (ring, Point(0.5, 0.5)):
         table.match({"kind": 3, "area": place})
-        table.match_many([{"kind": number, "area": place} for number in range(9)])
+        table.match_many([{"kind": number, "area": place, "pos": place} for number in range(9)])
 
 
 def _compile_few() -> None:

@@ -2,7 +2,8 @@
 
 A distance constraint is, for all that only needs to know where it is, a relation to the box around its shape, grown by
 its length: so estimates treat it. Its shape stands in an arena of paths beside, by its handle; posted, it is in a
-CR-tree of such boxes for its name (spatial/distance/searching.py). Distances are exact under every discretization.
+CR-tree of such boxes for its name, of circles with a grid beside it (spatial/distance/reach.py). Distances are exact
+under every discretization.
 
 A relation to a point, `contains` or `meets`, is one to a region at no distance from it, of which then the side decides
 on which the point lies; exact as well.
@@ -10,7 +11,8 @@ on which the point lies; exact as well.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import numpy as np
@@ -29,6 +31,7 @@ from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.distance import searching
 from contrada.spatial.distance.near import path_of
+from contrada.spatial.distance.reach import Reach
 from contrada.spatial.geometry import ring_arena
 from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.point import Point
@@ -60,6 +63,7 @@ _SHAPES: Final = {
 }
 _APART: Final = 1 << DISJOINT
 _FAR_COST: Final = 2_000  # nanoseconds, about, for each edge of a line and of the shape whose distance is asked for
+_XY: Final = attrgetter("x", "y")
 
 
 class ShapeType(RegionType):
@@ -71,7 +75,7 @@ class ShapeType(RegionType):
         super().__init__(settings)
         self._degrees = settings.crs == LONLAT
         self._any_at = False  # whether there has been a relation to a point
-        self._reaches: dict[int, CRTree] = {}  # by name, of posted distance constraints
+        self._reaches: dict[int, Reach] = {}  # by name, of posted distance constraints
         self._paths = GrowableArray(0, 256)
         self._far = GrowableArray(searching.COLUMNS, 16)  # by handle
         self._path_state: Ints = np.full(ring_arena.STATE_SIZE, -1, np.int64)
@@ -122,8 +126,8 @@ class ShapeType(RegionType):
             rows[: len(known)] = known
             arrays["paths.heap"] = self._paths.array[: self._path_state[ring_arena.USED]]
             arrays["paths.rows"], arrays["paths.state"] = rows, self._path_state
-            for name, tree in self._reaches.items():
-                arrays |= nested(f"reach.{name}", tree.arrays())
+            for name, reach in self._reaches.items():
+                arrays |= nested(f"reach.{name}", reach.tree.arrays())
         return arrays
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -146,8 +150,8 @@ class ShapeType(RegionType):
         marked = np.zeros(self._records.top, np.bool_)
         marked[far] = True
         for name in numbered("reach", arrays):
-            self._reaches[name] = CRTree.from_arrays(within(f"reach.{name}", arrays))
-            posted = self._reaches[name].ids
+            self._reaches[name] = Reach(CRTree.from_arrays(within(f"reach.{name}", arrays)))
+            posted = self._reaches[name].tree.ids
             check_rows("distances: handles", posted, self._records.top)
             check_that("distances: handles of other constraints", marked[posted])
 
@@ -159,7 +163,7 @@ class ShapeType(RegionType):
         PlainType.post(self, handle)
         name = self._records.name(handle)
         if name not in self._reaches:
-            self._reaches[name] = CRTree()
+            self._reaches[name] = Reach()
         self._reaches[name].insert(handle, *self._filed(handle))
 
     def post_many(self, handles: Sequence[int]) -> None:
@@ -174,7 +178,7 @@ class ShapeType(RegionType):
         super().post_many(others)
         for name, mine in new.items():
             boxes, masks = zip(*map(self._filed, mine), strict=True)
-            self._reaches[name] = CRTree.bulk(mine, boxes, np.array(masks))
+            self._reaches[name] = Reach(CRTree.bulk(mine, boxes, np.array(masks)))
             for handle in mine:
                 PlainType.post(self, handle)
 
@@ -200,6 +204,8 @@ class ShapeType(RegionType):
             return self._search_with_lines(names, values)
         if not self._reaches and not self._degrees:
             return super().search(names, values)
+        if len({*names}) == 1 and {*map(type, values)} == {Point} and self._only_reaches(names[0]):
+            return self._search_points(names, values)
         answers: list[Ints | None] = self._search(names, values) if self._trees else [None] * len(names)
         if self._degrees and self._trees:
             self._add_other_sides(names, values, answers)
@@ -212,6 +218,18 @@ class ShapeType(RegionType):
     def trees_of_points(self) -> dict[int, CRTree] | None:
         """None where distances are asked for, or points are on the Earth."""
         return None if self._reaches or self._degrees else self._trees
+
+    def _only_reaches(self, name: int) -> bool:
+        """Whether distances in the plane are all that is asked of a name."""
+        return name in self._reaches and name not in self._trees and not self._degrees and not self._any_at
+
+    def _search_points(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """As `search`, of points under one name, of which only distances are asked."""
+        flat = np.fromiter(chain.from_iterable(map(_XY, values)), np.float64, 2 * len(values))
+        out, ends = self.search_places(names[0], flat.reshape(-1, 2))
+        answers: list[Ints | None] = [out[start:end] for start, end in pairwise((0, *ends.tolist()))]
+        self._learn_search(names, values, answers)
+        return answers
 
     def _search_with_lines(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
         """As `search`, of values some of which are lines: what their boxes meet is decided one by one."""
@@ -270,7 +288,7 @@ class ShapeType(RegionType):
             if type(value) is Point and not self._degrees:
                 points.setdefault(name, []).append(place)
             else:
-                tree = self._reaches[name].tree
+                tree = self._reaches[name].tree.tree
                 out = np.empty(int(tree.state[c.CONSTRAINTS]) + c.CHUNK, np.int64)
                 if self._degrees:
                     answers.append((place, self._search_earth(tree, value, out)))
@@ -279,18 +297,22 @@ class ShapeType(RegionType):
                 count = searching.search_near(tree, rows, heap, *path_of(value), stack, out, 0, left)
                 answers.append((place, self._on_its_side(out[:count].copy(), value)))
         for name, places in points.items():
-            tree = self._reaches[name].tree
             given = np.array([xy for place in places for xy in (values[place].x, values[place].y)]).reshape(-1, 2)
-            ends = np.zeros(len(places), np.int64)
-            out = np.empty(2 * int(tree.state[c.CONSTRAINTS]) + 8 * c.CHUNK, np.int64)
-            done = 0
-            while (done := searching.search_near_points(tree, rows, heap, given, done, out, ends, left)) < len(places):
-                out = np.concatenate((out, np.empty_like(out)))
+            out, ends = self.search_places(name, given)
             spans = pairwise([0, *ends.tolist()])
             found = [(place, out[a:b]) for place, (a, b) in zip(places, spans, strict=True)]
-            answers += [(place, self._on_its_side(each, values[place])) for place, each in found]
+            if self._any_at:
+                found = [(place, self._on_its_side(each, values[place])) for place, each in found]
+            answers += found
         allowance.check(left)
         return answers
+
+    def search_places(self, name: int, places: Floats) -> tuple[Ints, Ints]:
+        """The posted distance constraints of a name that points (n, 2) of the plane satisfy, and where each's end.
+
+        Relations to points are among them where the point is at no distance.
+        """
+        return self._reaches[name].search_places(self._far.array, self._paths.array.view(np.float64), places)
 
     def _on_its_side(self, handles: Ints, value: Any) -> Ints:
         """Of the constraints whose shapes a value is near enough, those whose points it is also related to."""
@@ -390,7 +412,7 @@ class ShapeType(RegionType):
         super()._check()
         far = set(self._records.marked(_FAR).tolist())
         posted = {name: handles & far for name, handles in PlainType._posted(self).items() if handles & far}
-        assert {name: set(tree.ids.tolist()) for name, tree in self._reaches.items()} == posted
+        assert {name: set(reach.tree.ids.tolist()) for name, reach in self._reaches.items()} == posted
         for handle in far:
             _, op, value = self._records.get(handle)
             block, edges, flags, length = self._far.array[handle].tolist()
@@ -399,8 +421,8 @@ class ShapeType(RegionType):
             assert (ring_arena.ring_xy(self._paths.array.view(np.float64), block, edges) == xy).all()
             assert flags == _flags(op, distance)
             assert np.int64(length).view(np.float64) == distance.length
-        for tree in self._reaches.values():
-            tree._check()
+        for reach in self._reaches.values():
+            reach.tree._check()
 
 
 _AS_RELATION: Final = {Operator.WITHIN: Operator.INTERSECTS, Operator.BEYOND: Operator.DISJOINT}

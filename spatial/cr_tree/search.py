@@ -273,6 +273,7 @@ def search_ring(
     several = part_count(axy) > 1
     root = t.state[c.ROOT]
     depth = node_of[root, c.LEVEL] + 1
+    some_disjoint = node_of[root, c.SIZE + c.LIST * c.WHEN_DISJOINT] > 0  # else what is missed needs no looking at
     # One frame per level: a node, its next child, and its part of `edges`. The parts lie one behind the other.
     node_at = np.empty(depth, np.int64)
     next_at = np.empty(depth, np.int64)
@@ -290,10 +291,13 @@ def search_ring(
             top -= 1
             continue
         next_at[top] = i + 1
+        x1, y1, x2, y2 = boxes[node, i, 0], boxes[node, i, 1], boxes[node, i, 2], boxes[node, i, 3]
+        missed = x1 > ax2 or x2 < ax1 or y1 > ay2 or y2 < ay1
+        if missed and not some_disjoint:
+            continue
         leaf = node_of[node, c.LEVEL] == 0
         child = node_of[node, c.CHILDREN + i]
-        x1, y1, x2, y2 = boxes[node, i, 0], boxes[node, i, 1], boxes[node, i, 2], boxes[node, i, 3]
-        if x1 > ax2 or x2 < ax1 or y1 > ay2 or y2 < ay1:
+        if missed:
             if not leaf:
                 count = list_copy(node_of, chunk_of, child, c.WHEN_DISJOINT, out, count)
             elif entry_of[child, c.UNION] & _D:
@@ -369,6 +373,7 @@ def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints, left: Ints
     boxes, node_of, chunk_of, heap = t.boxes, t.node, t.chunk, t.heap
     entry_of, constraint_of = t.entry, t.constraint
     root = t.state[c.ROOT]
+    some_disjoint = node_of[root, c.SIZE + c.LIST * c.WHEN_DISJOINT] > 0  # else what is missed needs no looking at
     stack = np.empty((node_of[root, c.LEVEL] + 1) * c.CAPACITY, np.int64)
     stack[0] = root
     size = 1
@@ -383,9 +388,11 @@ def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints, left: Ints
         visited += 1
         leaf = node_of[node, c.LEVEL] == 0
         for i in range(node_of[node, c.COUNT]):
-            child = node_of[node, c.CHILDREN + i]
             x1, y1, x2, y2 = boxes[node, i, 0], boxes[node, i, 1], boxes[node, i, 2], boxes[node, i, 3]
             missed = x < x1 or x > x2 or y < y1 or y > y2
+            if missed and not some_disjoint:
+                continue
+            child = node_of[node, c.CHILDREN + i]
             if not leaf:
                 if missed:
                     count = list_copy(node_of, chunk_of, child, c.WHEN_DISJOINT, out, count)

@@ -158,16 +158,20 @@ def search_near(
     mbr = aboxes.shape[0] - 1
     ax1, ay1, ax2, ay2 = aboxes[mbr, 0], aboxes[mbr, 1], aboxes[mbr, 2], aboxes[mbr, 3]
     is_point = axy.shape[0] == 2 and ax1 == ax2 and ay1 == ay2
-    stack[0] = t.state[c.ROOT]
+    root = t.state[c.ROOT]
+    some_beyond = node_of[root, c.SIZE + c.LIST * c.WHEN_DISJOINT] > 0  # else what is missed needs no looking at
+    stack[0] = root
     size = 1
     while size > 0 and left[0] >= 0:
         size -= 1
         node = stack[size]
         leaf = node_of[node, c.LEVEL] == 0
         for i in range(node_of[node, c.COUNT]):
-            child = node_of[node, c.CHILDREN + i]
             x1, y1, x2, y2 = boxes[node, i, 0], boxes[node, i, 1], boxes[node, i, 2], boxes[node, i, 3]
             missed = (x1 > ax2) | (x2 < ax1) | (y1 > ay2) | (y2 < ay1)  # one branch, where four would be guessed wrong
+            if missed and not some_beyond:
+                continue
+            child = node_of[node, c.CHILDREN + i]
             if not leaf:
                 if missed:
                     count = list_copy(node_of, chunk_of, child, c.WHEN_DISJOINT, out, count)
