@@ -164,7 +164,8 @@ class Matching:
             if self.will_last:
                 self._match_slice()
             else:
-                self._match_all()
+                publications, self._publications = self._publications, []
+                self._match(publications)
             if self._now() >= until:
                 return
 
@@ -173,12 +174,9 @@ class Matching:
         if self._publications:
             self._beware()
             if not self.will_last:
-                self._match_all()
+                publications, self._publications = self._publications, []
+                self._match(publications)
         return not self._publications or all(each.source.session is not session for each in self._publications)
-
-    def _match_all(self) -> None:
-        publications, self._publications = self._publications, []
-        self._match(publications)
 
     def _match_slice(self) -> None:
         """Match some of what one source has published: then it is another's turn."""

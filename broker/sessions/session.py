@@ -244,18 +244,19 @@ class Session:
 
     def closing(self, last: Message) -> Iterable[Sequence[bytes]]:
         """Everything that is on its way, and a last message behind it."""
+        self._seal()
         self._seal_acks()
         self.answer(last)
         return self.unsent
 
     def _seal_acks(self) -> None:
-        self._seal()
         for start in range(0, len(self.acks), LIST_LENGTH):
             self.unsent.append(ack_frames(self.acks[start : start + LIST_LENGTH]))
         self.acks.clear()
 
     def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> Sent:
         """Send as much as the connection takes."""
+        self._seal()
         self._seal_acks()
         outcome = Sent.OK
         while self.unsent:

@@ -192,7 +192,10 @@ class Sessions:
         for session in dirty:
             session.dirty = False
             if session.open:
-                self.attempt("sending", session, self._flush, session, send)
+                try:
+                    self._flush(session, send)
+                except Exception as error:
+                    self._failed("sending", session, error)
         if self.congested and self._clock.now >= self.retry_at:
             self._retry(send)
 
@@ -309,9 +312,12 @@ class Sessions:
         try:
             function(*arguments)
         except Exception as error:
-            self._mishaps.note(doing, error, session.number)
-            if session.open:
-                self._mishaps.attempt("ending a session", self.end, session, Code.INTERNAL, str(Mishap(error)))
+            self._failed(doing, session, error)
+
+    def _failed(self, doing: str, session: Session, error: Exception) -> None:
+        self._mishaps.note(doing, error, session.number)
+        if session.open:
+            self._mishaps.attempt("ending a session", self.end, session, Code.INTERNAL, str(Mishap(error)))
 
     def end(self, session: Session, code: Code, reason: str) -> None:
         """End a session for a fault of its own, and tell it."""

@@ -110,7 +110,26 @@ class Connection(Waitable, ABC):
             return
         self._heard = now
         try:
-            self._hear(frames.decode(parts, _TRUSTED), now)
+            message = frames.decode(parts, _TRUSTED)
+            input = _INPUTS.get(type(message), Input.ANSWER)
+            if isinstance(message, Error) and message.fatal:
+                if message.code in _TRANSIENT:
+                    self._follow(Input.RESTART, now, f"the broker ended the session: {message.reason}")
+                else:
+                    self._follow(Input.REFUSAL, error=Refused(message.reason, code=message.code))
+                return
+            next_phase(self.phase, input, message)  # is it one that may come now?
+            if input is Input.ANSWER:
+                handler = self._HANDLERS.get(type(message))
+                if handler is None:
+                    raise ProtocolError(f"the broker sent {type(message).__name__.upper()}, which only clients send")
+                handler(self, message)
+            elif isinstance(message, Ping):
+                self._send(Pong(message.nonce))
+            elif isinstance(message, Welcome):
+                self._open(message)
+            elif isinstance(message, Bye):
+                self._follow(input, now, f"the broker said goodbye{': ' * bool(message.reason)}{message.reason}")
         except ProtocolError as error:
             self._follow(Input.NONSENSE, now, f"the broker broke the protocol: {error}")
 
@@ -154,27 +173,6 @@ class Connection(Waitable, ABC):
         self._follow(Input.ABORT)
 
     # ------------------------------------------------------------------ transitions
-
-    def _hear(self, message: Message, now: float) -> None:
-        if isinstance(message, Error) and message.fatal:
-            if message.code in _TRANSIENT:
-                self._follow(Input.RESTART, now, f"the broker ended the session: {message.reason}")
-            else:
-                self._follow(Input.REFUSAL, error=Refused(message.reason, code=message.code))
-            return
-        input = _INPUTS.get(type(message), Input.ANSWER)
-        next_phase(self.phase, input, message)  # is it one that may come now?
-        if input is Input.ANSWER:
-            handler = self._HANDLERS.get(type(message))
-            if handler is None:
-                raise ProtocolError(f"the broker sent {type(message).__name__.upper()}, which only clients send")
-            handler(self, message)
-        elif isinstance(message, Ping):
-            self._send(Pong(message.nonce))
-        elif isinstance(message, Welcome):
-            self._open(message)
-        elif isinstance(message, Bye):
-            self._follow(input, now, f"the broker said goodbye{': ' * bool(message.reason)}{message.reason}")
 
     def _follow(self, input: Input, now: float = 0.0, reason: str = "", error: ContradaError | None = None) -> None:
         """Make the transition that the table has for an input, and do what belongs to the new phase.
