@@ -1,6 +1,9 @@
 """What the test suite does for seconds, for as long as it takes: `make soak`.
 
-    python -m tests.soak [--crashes 1000000] [--kills 1000] [--seed 0] [--workers 2]
+    python -m tests.soak [--crashes 1000000] [--broker-crashes 1000000] [--kills 1000] [--frames 1000000] [--seed 0]
+
+The journal alone on a simulated disk; brokers on such disks, one alone and three that are linked, in virtual time; real
+processes that are killed, of one broker and of three that are linked; and frames that are no messages.
 
 A run that fails prints its seed, and the same seed fails again. Exits with 1 if any did.
 """
@@ -8,6 +11,7 @@ A run that fails prints its seed, and the same seed fails again. Exits with 1 if
 from __future__ import annotations
 
 import argparse
+import logging
 import multiprocessing
 import sys
 import tempfile
@@ -15,10 +19,13 @@ import time
 from pathlib import Path
 from random import Random
 
+from tests.broker.durable.linked_simulation import simulate_links
+from tests.broker.durable.simulation import simulate
 from tests.broker.kills.schedule import World, kills
 from tests.forwarding.journal.auditor import Auditor, audit_lenient
 
 RUN = 20  # crashes
+WORLDS = 20  # simulated, in a batch
 BATCH = 50  # runs
 ROUNDS = 20  # of kills, of one world
 
@@ -52,13 +59,63 @@ def soak_journal(crashes: int, seed: int, workers: int) -> int:
     return failed
 
 
+def simulate_some(first: int) -> tuple[int, int, list[str]]:
+    """A batch of simulated worlds, most of linked brokers: crashes, durable publishes acknowledged, what went wrong."""
+    logging.disable(logging.CRITICAL)
+    crashes = acknowledged = 0
+    failed = []
+    for seed in range(first, first + WORLDS):
+        try:
+            world = simulate(seed) if seed % 4 == 0 else simulate_links(seed)
+            crashes += world.crashes
+            acknowledged += len(world.auditor.ids)
+        except Exception as error:
+            failed.append(f"{'one broker' if seed % 4 == 0 else 'linked brokers'}, {error}")
+    return crashes, acknowledged, failed
+
+
+def soak_brokers(wanted: int, seed: int, workers: int) -> int:
+    """Crash simulated brokers so many times; how many worlds failed."""
+    began, failed, crashes, acknowledged, worlds = time.monotonic(), 0, 0, 0, 0
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        while crashes < wanted:
+            batches = range(seed + worlds, seed + worlds + 20 * WORLDS, WORLDS)
+            for some, ids, told in pool.imap_unordered(simulate_some, batches):
+                crashes += some
+                acknowledged += ids
+                worlds += WORLDS
+                failed += len(told)
+                for line in told:
+                    print(line, flush=True)
+            print(f"{crashes:,} crashes of brokers, {failed} failed, {time.monotonic() - began:.0f} s", flush=True)
+    print(
+        f"brokers: {crashes:,} simulated crashes in {worlds:,} worlds, {acknowledged:,} published durably, "
+        f"{failed} worlds failed, {time.monotonic() - began:.0f} s"
+    )
+    return failed
+
+
+def soak_frames(frames: int, seed: int) -> int:
+    """Send so many frames that are no messages, beside a publisher and a subscriber; whether that failed."""
+    directory = tempfile.TemporaryDirectory(prefix="contrada-frames-")
+    with directory as name, World(Path(name), 1000, brokers=3) as world:
+        world.frames, world.starts = frames, seed
+        world.start("vandal")
+        world.finish()
+        world.running["vandal"].wait()
+        world.audit()
+        alive = all(world.running[name].poll() is None for name in world.brokers)
+    print(f"{frames:,} frames that are no messages, brokers {'alive' if alive else 'dead'}", flush=True)
+    return int(not alive)
+
+
 def soak_processes(rounds: int, seed: int) -> int:
-    """Kill a broker, its publisher and its subscriber so many times; how many worlds failed."""
+    """Kill brokers, one alone and three linked, their publisher and subscriber so often; how many worlds failed."""
     began, failed = time.monotonic(), 0
     for at in range(0, rounds, ROUNDS):
         with tempfile.TemporaryDirectory(prefix="contrada-kills-") as directory:
             try:
-                with World(Path(directory), 40 * ROUNDS) as world:
+                with World(Path(directory), 40 * ROUNDS, brokers=1 if at // ROUNDS % 5 == 4 else 3) as world:
                     kills(world, Random(seed + at), ROUNDS)
                     world.finish()
                     world.audit()
@@ -74,12 +131,16 @@ def soak_processes(rounds: int, seed: int) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--crashes", type=int, default=1_000_000, help="of the journal on a simulated disk")
+    parser.add_argument("--broker-crashes", type=int, default=1_000_000, help="of brokers on simulated disks")
+    parser.add_argument("--frames", type=int, default=1_000_000, help="that are no messages, to a real broker")
     parser.add_argument("--kills", type=int, default=1000, help="rounds of kill -9 over real processes")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     failed = soak_journal(arguments.crashes, arguments.seed, arguments.workers)
+    failed += soak_brokers(arguments.broker_crashes, arguments.seed, arguments.workers)
     failed += soak_processes(arguments.kills, arguments.seed)
+    failed += soak_frames(arguments.frames, arguments.seed) if arguments.frames else 0
     return int(failed > 0)
 
 

@@ -32,38 +32,59 @@ def free_url() -> str:
 
 
 class World:
-    """The three processes, their logs, and what may be done to them."""
+    """The processes, their logs, and what may be done to them.
 
-    def __init__(self, directory: Path, total: int, data: Path | None = None) -> None:
+    Of several brokers, `broker`, `broker-2`, …, each is linked with the one before; the publisher is at the first and
+    the subscriber at the last.
+    """
+
+    def __init__(
+        self, directory: Path, total: int, data: Path | None = None, *, brokers: int = 1, pause: float = 0.0
+    ) -> None:
         self.directory = directory
         self.total = total
-        self.url = free_url()
+        self.pause = pause
+        self.brokers = ["broker", *(f"broker-{number}" for number in range(2, brokers + 1))]
+        self.urls = {name: free_url() for name in self.brokers}
         self.faults = directory / "faults"
         self.faults.mkdir()
         self.data = data or directory / "data"
         self.running: dict[str, subprocess.Popen[str]] = {}
         self.starts = 0
+        self.frames = 0  # that a vandal sends
 
     def __enter__(self) -> World:
-        for name in ("broker", "subscriber"):
+        for name in (*self.brokers, "subscriber"):
             self.start(name)
+            if name == "subscriber":
+                self.wait(self.is_linked, "that the brokers are linked")
             self.wait(partial(self.has_spoken, name), f"that the {name} is ready")
         self.start("publisher")
         return self
+
+    def is_linked(self) -> bool:
+        return all("link up" in (self.directory / f"{name}.log").read_text() for name in self.brokers[1:])
 
     def __exit__(self, *_: object) -> None:
         for name in list(self.running):
             self.kill(name)
 
     def start(self, name: str) -> None:
-        words = {
-            "broker": [self.url, str(self.data), str(self.faults)],
-            "publisher": [self.url, str(self.directory / "published"), str(self.total)],
-            "subscriber": [self.url, str(self.directory / "received")],
-        }[name]
+        first, last = self.urls[self.brokers[0]], self.urls[self.brokers[-1]]
+        if name in self.brokers:
+            place = self.brokers.index(name)
+            data = self.data.with_name(f"{self.data.name}{place or ''}")
+            peers = [self.urls[self.brokers[place - 1]]] if place else []
+            words = ["broker", self.urls[name], str(data), str(self.faults), *peers]
+        else:
+            words = {
+                "publisher": ["publisher", first, str(self.directory / "published"), str(self.total)],
+                "subscriber": ["subscriber", last, str(self.directory / "received"), str(self.pause)],
+                "vandal": ["vandal", first, str(self.frames), str(self.starts)],
+            }[name]
         log, said = self.directory / f"{name}.log", self.directory / f"{name}.out"
         with log.open("a") as errors, said.open("a") as output:
-            command = [sys.executable, "-m", "tests.broker.kills.parties", name, *words]
+            command = [sys.executable, "-m", "tests.broker.kills.parties", *words]
             self.running[name] = subprocess.Popen(command, stdout=output, stderr=errors, text=True, cwd=ROOT)
         self.starts += 1
 
@@ -92,7 +113,7 @@ class World:
         while not condition():
             assert time.monotonic() < deadline, f"{what} did not happen: {[self.told(name) for name in self.running]}"
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.running["broker"].wait(0.01)  # or until it dies
+                next(iter(self.running.values())).wait(0.01)  # or until it dies
 
     def progress(self, more: int) -> None:
         """Wait until so many more were acknowledged, or all."""
@@ -117,10 +138,12 @@ class World:
 
 
 def kills(world: World, random: Random, rounds: int) -> None:
-    """Kill, or stop for a while, one or two of the three, again and again."""
+    """Kill, or stop for a while, one or two of them, again and again, and now and then set the clocks wrong."""
     for _ in range(rounds):
         world.progress(random.randrange(1, 30))
-        victims = random.sample(["broker", "publisher", "subscriber"], random.choice((1, 1, 2)))
+        victims = random.sample([*world.brokers, "publisher", "subscriber"], random.choice((1, 1, 2)))
+        if random.random() < 0.2:
+            (world.faults / "clock").write_text(str(random.choice((-3600.0, 0.0, 5.0, 900.0))))
         if random.random() < 0.15 and victims == ["subscriber"]:
             os.kill(world.running["subscriber"].pid, signal.SIGSTOP)
             world.progress(20)

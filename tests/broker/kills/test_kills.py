@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
 from contextlib import contextmanager, suppress
 from random import Random
@@ -17,13 +19,45 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_kills_of_everybody_lose_nothing(tmp_path: Path, seed: int) -> None:
-    with World(tmp_path, 400) as world:
-        kills(world, Random(seed), 10)
+@pytest.mark.parametrize(("brokers", "seed", "rounds"), [(1, 0, 6), (3, 1, 10), (3, 2, 10)])
+def test_kills_of_everybody_lose_nothing(tmp_path: Path, brokers: int, seed: int, rounds: int) -> None:
+    with World(tmp_path, 40 * rounds, brokers=brokers) as world:
+        kills(world, Random(seed), rounds)
         world.finish()
         world.audit()
-        assert world.starts > 10
+        assert world.starts > rounds
+
+
+@pytest.mark.parametrize("name", ["broker", "broker-2", "broker-3"])
+def test_a_broker_that_is_stopped_for_longer_than_the_timeout_goes_on(tmp_path: Path, name: str) -> None:
+    with World(tmp_path, 150, brokers=3) as world:
+        world.progress(20)
+        os.kill(world.running[name].pid, signal.SIGSTOP)
+        other = "broker-2" if name != "broker-2" else "broker"
+        world.wait(lambda: "link down" in (world.directory / f"{other}.log").read_text(), "a link that is lost")
+        if name != "broker":
+            world.progress(20)  # it is kept by the broker before
+        os.kill(world.running[name].pid, signal.SIGCONT)
+        world.finish()
+        world.audit()
+
+
+def test_a_consumer_ten_times_too_slow_gets_everything(tmp_path: Path) -> None:
+    with World(tmp_path, 150, brokers=3, pause=0.05) as world:
+        world.wait(lambda: len(world.lines("published")) >= world.total, "publishing all")
+        assert len(world.lines("received")) < world.total / 2
+        world.finish()
+        world.audit()
+
+
+def test_frames_that_are_no_messages_change_nothing(tmp_path: Path) -> None:
+    with World(tmp_path, 100, brokers=3) as world:
+        world.frames = 5000
+        world.start("vandal")
+        world.finish()
+        world.wait(lambda: world.has_spoken("vandal"), "that the vandal is done")
+        world.audit()
+        assert world.running["broker"].poll() is None
 
 
 @pytest.mark.parametrize("fault", ["write", "sync"])
