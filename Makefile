@@ -6,7 +6,7 @@
 # make interpreters  the other Pythons that are promised      make check         lint, types and imports
 # make java          is there a Java for Spark's tests?       make wheel         dist/*.whl, compiled kernels inside
 # make pytest        the tests                               make coverage      the tests, and what they reach
-# make soak          a million simulated crashes, a thousand kill -9: hours of what the tests do
+# make soak          a million simulated crashes of journals and of brokers, a thousand kill -9: many hours of what the tests do
 # make bench-peers   Contrada beside its rivals
 # make web           the live map, into client/gateway/page   make live          broker, gateway, storms and vehicles: look at them
 PYTHON ?= python3
