@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any
 from contrada.broker.core.ports import Refusal
 from contrada.broker.core.subscriptions import Subscription
 from contrada.broker.overlay import report
-from contrada.broker.protocol.wire import LIST_LENGTH, Code
+from contrada.broker.protocol.messages import Reply
+from contrada.broker.protocol.wire import LIST_LENGTH, Code, Role
 
 if TYPE_CHECKING:
     from contrada.broker.core.core import Core
-    from contrada.broker.protocol.messages import Explain, NotificationId
+    from contrada.broker.protocol.messages import (
+        Explain,
+        ListReceivers,
+        ListSubscriptions,
+        NotificationId,
+        Status,
+    )
     from contrada.broker.sessions.session import Session
 
 
@@ -182,3 +189,28 @@ def plain(value: Any) -> Any:
 def _short(text: str) -> str:
     """Cut the middle out of a long text, such as a large region's."""
     return text if len(text) <= _TEXT else f"{text[: _TEXT // 2]} … {text[-_TEXT // 2 :]}"
+
+
+class Admin:
+    """The answers to what operators ask."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+
+    def status(self, session: Session, message: Status) -> None:
+        """STATUS: what the broker is doing."""
+        self._core.sessions.answer(session, Reply(message.request, status(self._core, self._core.clock.now)))
+
+    def explain(self, session: Session, message: Explain) -> None:
+        """EXPLAIN: why a notification did or did not reach a subscription; one's own, or with a role anybody's."""
+        if message.session not in (0, session.number):
+            self._core.sessions.require(session, Role.ADMIN)
+        self._core.sessions.answer(session, Reply(message.request, explain(self._core, session, message)))
+
+    def list_subscriptions(self, session: Session, message: ListSubscriptions) -> None:
+        """LIST_SUBSCRIPTIONS: who wants what."""
+        self._core.sessions.answer(session, Reply(message.request, subscriptions(self._core, message.after)))
+
+    def list_receivers(self, session: Session, message: ListReceivers) -> None:
+        """LIST_RECEIVERS: who got what."""
+        self._core.sessions.answer(session, Reply(message.request, receivers(self._core, message.notifications)))

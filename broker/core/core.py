@@ -8,7 +8,7 @@ The loop around it (`node/node.py`, or a test) drives it in turns:
     tick(now)                                   a few times per second: heartbeats, deadlines, reports
 
 Time is whatever monotonic number the loop passes in. The core owns the parts and knows which message goes to which of
-them (`_client_handlers`, `_neighbour_handlers`); what each message means is said there:
+them (`handlers`); what each message means is said there:
 
     sessions         who is connected, what waits to be sent to them, how a session ends
     matching         publications of a turn: one match, or slices of what takes long
@@ -26,9 +26,9 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from contrada.broker.core.admin import explain, receivers, status, subscriptions
-from contrada.broker.core.batch import deliver_frames
+from contrada.broker.core.admin import Admin
 from contrada.broker.core.delivery import Delivery
+from contrada.broker.core.handlers import client_handlers, neighbour_handlers
 from contrada.broker.core.matching import Matching
 from contrada.broker.core.newcomers import OpenTable
 from contrada.broker.core.ports import Codec, Refusal, Table
@@ -41,47 +41,10 @@ from contrada.broker.overlay.forwarding import Forwarding
 from contrada.broker.overlay.links import Links
 from contrada.broker.overlay.overlay import Overlay
 from contrada.broker.protocol.frames import decode, request_of
-from contrada.broker.protocol.messages import (
-    Acknowledge,
-    Advertise,
-    Attach,
-    Bye,
-    Credit,
-    Dropped,
-    DurableQuery,
-    Error,
-    Explain,
-    Hello,
-    IndexAdd,
-    IndexLoad,
-    IndexRemove,
-    Link,
-    ListReceivers,
-    ListSubscriptions,
-    Ping,
-    Pong,
-    Publish,
-    Reply,
-    Status,
-    Store,
-    Subscribe,
-    SubscribeDurable,
-    Unadvertise,
-    Unsubscribe,
-)
+from contrada.broker.protocol.messages import Bye, Credit, Error, Hello, Publish, Store, Unsubscribe
 from contrada.broker.protocol.peer_frames import decode_peer, forward_frames
-from contrada.broker.protocol.peer_messages import (
-    Carried,
-    Carry,
-    Change,
-    Decline,
-    Digest,
-    Forward,
-    Known,
-    LinkStates,
-    Replace,
-)
-from contrada.broker.protocol.wire import Code, Role
+from contrada.broker.protocol.wire import Code
+from contrada.broker.sessions.batch import deliver_frames
 from contrada.broker.sessions.session import Handler, Order, SessionKind
 from contrada.broker.sessions.sessions import Sessions
 from contrada.broker.turn.clock import Clock
@@ -157,74 +120,25 @@ class Core:
         )
         self.advertisements = Advertisements(codec, sessions, overlay, leftovers, most=settings.limits.subscriptions)
         self.links = Links(settings, sessions, overlay, self.advertisements, clock, incarnation=first_sequence)
+        self.admin = Admin(self)
         self.forwarding = Forwarding(id, sessions, matching, overlay.router)
         sessions.ended.append(self.work.cancel)
         self._most_postponed = settings.filter_bytes + settings.limits.window_bytes
         self._clients = SessionKind(
             decode=decode,
             encode_batches=deliver_frames,
-            handlers=self._client_handlers(),
+            handlers=client_handlers(self),
             timeout=settings.timeout,
             counter="delivered",
         )
         self.links.kind = SessionKind(
             decode=decode_peer,
             encode_batches=forward_frames,
-            handlers=self._neighbour_handlers(),
+            handlers=neighbour_handlers(self),
             timeout=settings.link_timeout,
             counter="forwarded",
             fragile=True,
         )
-
-    def _client_handlers(self) -> dict[type, Handler]:
-        """What clients may say: who hears it, what it waits for, its role, whether it is refused during shutdown."""
-        sessions, subscriptions, index = self.sessions, self.subscriptions, self.index
-        return {
-            Publish: Handler(self._submit, Order.OWN, Role.PUBLISH, True),
-            Store: Handler(self._store, Order.OWN, Role.PUBLISH, True),
-            Credit: Handler(self._grant, Order.NONE),
-            Acknowledge: Handler(self.durable.acknowledge, Order.NONE),
-            Ping: Handler(sessions.pong, Order.NONE),
-            Pong: Handler(sessions.heard_pong, Order.NONE),
-            Subscribe: Handler(subscriptions.subscribe, Order.MATCHED, Role.SUBSCRIBE, True),
-            SubscribeDurable: Handler(self.durable.subscribe, Order.MATCHED, Role.SUBSCRIBE, True),
-            Unsubscribe: Handler(self._unsubscribe),
-            DurableQuery: Handler(self.durable.query, Order.MATCHED),
-            Attach: Handler(index.attach, Order.MATCHED, Role.SUBSCRIBE, True),
-            Advertise: Handler(self.advertisements.advertise, Order.OWN, Role.PUBLISH, True),
-            Unadvertise: Handler(self.advertisements.unadvertise),
-            IndexLoad: Handler(index.load_for, Order.OWN, Role.ADMIN),
-            IndexAdd: Handler(index.add, Order.INDEX, Role.ADMIN),
-            IndexRemove: Handler(index.remove, Order.INDEX, Role.ADMIN),
-            Status: Handler(self._status, Order.MATCHED, Role.ADMIN),
-            Explain: Handler(self._explain),
-            ListSubscriptions: Handler(self._list_subscriptions, Order.MATCHED, Role.ADMIN),
-            ListReceivers: Handler(self._list_receivers, Order.MATCHED, Role.ADMIN),
-            Link: Handler(self.links.accept),
-            Bye: Handler(self._bye),
-        }
-
-    def _neighbour_handlers(self) -> dict[type, Handler]:
-        """What neighbours may say."""
-        sessions, overlay = self.sessions, self.overlay
-        return {
-            Forward: Handler(self.forwarding.forward, Order.OWN),
-            Carry: Handler(self.durable.carry, Order.OWN),
-            Carried: Handler(self.durable.carried, Order.NONE),
-            Decline: Handler(self.durable.decline, Order.NONE),
-            Known: Handler(self.durable.known, Order.NONE),
-            Credit: Handler(self.delivery.grant, Order.NONE),
-            Ping: Handler(sessions.pong, Order.NONE),
-            Pong: Handler(sessions.heard_pong, Order.NONE),
-            LinkStates: Handler(overlay.hear),
-            Digest: Handler(overlay.hear),
-            Replace: Handler(overlay.hear_filters),
-            Change: Handler(overlay.hear_filters),
-            Link: Handler(self.links.answered, Order.OWN),
-            Dropped: Handler(self.forwarding.dropped, Order.NONE),
-            Error: Handler(overlay.hear_error, Order.NONE),
-            Bye: Handler(self._bye),
-        }
 
     # -- the loop's questions ----------------------------------------------------------------------------
 
@@ -263,43 +177,40 @@ class Core:
         self._hearing = "an unread message", 0
         self.turns.enter()
         try:
-            self._hear(connection, user, frames, now)
+            if self.sessions.is_banned(connection):
+                return
+            session = self.sessions.by_connection.get(connection)
+            if session is not None:
+                if session.user != user:
+                    self.sessions.end(session, Code.NO_SESSION, "the connection changed hands: say HELLO again")
+                    session = None
+                else:
+                    session.heard = now
+            try:
+                # Without a session it may be what a neighbour said before it knew that the link is gone.
+                read = session.kind.decode if session is not None else decode_peer
+                message = read(frames, self.settings.limits)
+            except ProtocolError as error:
+                self.sessions.bad_frame(connection, session, str(error), request_of(frames))
+                return
+            self._hearing = type(message).__name__.upper(), session.number if session is not None else 0
+            if type(message) is Hello and not self.links.is_dialled(connection):
+                opened = self.sessions.greet(connection, user, message, self._clients)
+                if opened is not None:
+                    opened.source = ClientSource(opened, self.delivery, self.sessions)
+            elif session is not None:
+                if session in self.work.tasks and self._postpone(session, message, frames):
+                    return
+                steps = self._hear_message(session, message)
+                if steps is not None:
+                    self.work.start(session, message, steps)
+            elif not self.links.greeted(connection, message) and type(message) is not Error:  # brokers must not quarrel
+                self.sessions.say(connection, Error(0, Code.NO_SESSION, "say HELLO first", fatal=True))
         except Exception as error:
             session = self.sessions.by_connection.get(connection)
             self._fail(self._hearing[0], connection, session, request_of(frames), error)
         finally:
             self.turns.leave(*self._hearing)
-
-    def _hear(self, connection: bytes, user: str | None, frames: Sequence[bytes], now: float) -> None:
-        if self.sessions.is_banned(connection):
-            return
-        session = self.sessions.by_connection.get(connection)
-        if session is not None:
-            if session.user != user:
-                self.sessions.end(session, Code.NO_SESSION, "the connection changed hands: say HELLO again")
-                session = None
-            else:
-                session.heard = now
-        try:
-            # Without a session it may be what a neighbour said before it knew that the link is gone.
-            read = session.kind.decode if session is not None else decode_peer
-            message = read(frames, self.settings.limits)
-        except ProtocolError as error:
-            self.sessions.bad_frame(connection, session, str(error), request_of(frames))
-            return
-        self._hearing = type(message).__name__.upper(), session.number if session is not None else 0
-        if type(message) is Hello and not self.links.is_dialled(connection):
-            opened = self.sessions.greet(connection, user, message, self._clients)
-            if opened is not None:
-                opened.source = ClientSource(opened, self.delivery, self.sessions)
-        elif session is not None:
-            if session in self.work.tasks and self._postpone(session, message, frames):
-                return
-            steps = self._hear_message(session, message)
-            if steps is not None:
-                self.work.start(session, message, steps)
-        elif not self.links.greeted(connection, message) and type(message) is not Error:  # two brokers must not quarrel
-            self.sessions.say(connection, Error(0, Code.NO_SESSION, "say HELLO first", fatal=True))
 
     def _postpone(self, session: Session, message: Any, frames: Sequence[bytes]) -> bool:
         """Let a message wait for what its session asked for before, unless it need not."""
@@ -446,13 +357,13 @@ class Core:
 
     # -- messages ----------------------------------------------------------------------------------------
 
-    def _store(self, session: Session, message: Store) -> None:
+    def store(self, session: Session, message: Store) -> None:
         """STORE: the same, and acknowledged when it is on disk."""
         storing = self.durable.publish(session, message)
         if storing is not None:
-            self._submit(session, message, storing)
+            self.submit(session, message, storing)
 
-    def _submit(self, session: Session, message: Publish | Store, storing: Storing | None = None) -> None:
+    def submit(self, session: Session, message: Publish | Store, storing: Storing | None = None) -> None:
         """PUBLISH, within the window: to be matched with everything else of the turn."""
         bodies = message.notifications
         size = sum(map(len, bodies))
@@ -471,38 +382,20 @@ class Core:
         assert session.source is not None
         self.matching.submit(Publication(session.source, message.request, bodies, size, storing=storing))
 
-    def _grant(self, session: Session, message: Credit) -> None:
+    def grant(self, session: Session, message: Credit) -> None:
         """CREDIT: receivers may get more, durable ones too."""
         self.delivery.grant(session, message)
         self.durable.granted(session)
 
-    def _unsubscribe(self, session: Session, message: Unsubscribe) -> None:
+    def unsubscribe(self, session: Session, message: Unsubscribe) -> None:
         """UNSUBSCRIBE: ends a subscription; a durable one is left, and goes on."""
         if not self.durable.leave(session, message):
             self.subscriptions.unsubscribe(session, message)
 
-    def _bye(self, session: Session, message: Bye) -> None:
+    def bye(self, session: Session, message: Bye) -> None:
         """BYE: the other end leaves; what it published before is delivered."""
         self.sessions.close(session, Bye())
         log.info("session closed", extra={"session": session.number, "reason": message.reason or "bye"})
-
-    def _status(self, session: Session, message: Status) -> None:
-        """STATUS: what the broker is doing."""
-        self.sessions.answer(session, Reply(message.request, status(self, self.clock.now)))
-
-    def _explain(self, session: Session, message: Explain) -> None:
-        """EXPLAIN: why a notification did or did not reach a subscription; one's own, or with a role anybody's."""
-        if message.session not in (0, session.number):
-            self.sessions.require(session, Role.ADMIN)
-        self.sessions.answer(session, Reply(message.request, explain(self, session, message)))
-
-    def _list_subscriptions(self, session: Session, message: ListSubscriptions) -> None:
-        """LIST_SUBSCRIPTIONS: who wants what."""
-        self.sessions.answer(session, Reply(message.request, subscriptions(self, message.after)))
-
-    def _list_receivers(self, session: Session, message: ListReceivers) -> None:
-        """LIST_RECEIVERS: who got what."""
-        self.sessions.answer(session, Reply(message.request, receivers(self, message.notifications)))
 
     # -- small things ------------------------------------------------------------------------------------
 

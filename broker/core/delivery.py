@@ -15,10 +15,10 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from contrada.broker.core.batch import Batch
 from contrada.broker.core.publication import Publication
 from contrada.broker.core.recent import ENTRY_BYTES, Recent
 from contrada.broker.protocol.wire import MAX_INTEGER, Code, Policy
+from contrada.broker.sessions.batch import Batch
 from contrada.broker.turn.mishaps import Mishap
 
 if TYPE_CHECKING:

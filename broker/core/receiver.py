@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 from contrada.broker.protocol.wire import Policy
 
 if TYPE_CHECKING:
-    from contrada.broker.core.batch import Batch
     from contrada.broker.core.publication import Publication
     from contrada.broker.protocol.messages import NotificationId
+    from contrada.broker.sessions.batch import Batch
     from contrada.broker.sessions.session import Session
 
 _REMEMBERED_DROPS = 1024

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from contrada.broker.core.batch import Batch
 from contrada.broker.durable.publishing import code_of
 from contrada.broker.protocol.messages import Error, Reply
+from contrada.broker.sessions.batch import Batch
 from contrada.broker.stored.rows import Row
 from contrada.broker.turn.work import LATER
 

@@ -62,7 +62,7 @@ def _encode_publish(m: msg.Publish) -> list[bytes]:
 
 
 def _encode_deliver(m: msg.Deliver) -> list[bytes]:
-    """Write a DELIVER. A broker joins its own from envelopes that are packed once for all receivers (`core.batch`)."""
+    """Write a DELIVER. A broker joins its own from envelopes packed once for all receivers (`sessions.batch`)."""
     bodies, attachments = detach([entry.body for entry in m.entries])
     head: list[Any] = [wire.DELIVER]
     for entry, body in zip(m.entries, bodies, strict=True):

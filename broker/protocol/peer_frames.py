@@ -67,7 +67,7 @@ _ATTACHING: Final = frozenset((wire.FORWARD, wire.CARRY))
 
 
 class Batch(Protocol):
-    """What a FORWARD needs of the notifications of one publisher (`contrada.broker.core.batch` has them)."""
+    """What a FORWARD needs of the notifications of one publisher (`contrada.broker.sessions.batch` has them)."""
 
     broker: str
     publisher: str

@@ -1,4 +1,5 @@
-"""Who is connected: session (one of them, and what is on its way to it), sessions (all of them), offences (bad frames).
+"""Who is connected, and what is on its way to them.
 
-Nothing here knows what is subscribed to, or whether a client or another broker is at the other end.
+session (one of them), sessions (all of them), batch (notifications on their way), offences (bad frames). Nothing here
+knows what is subscribed to, or whether a client or another broker is at the other end.
 """

@@ -18,19 +18,19 @@ from collections import deque
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from contrada.broker.core.batch import BATCH_BYTES
 from contrada.broker.protocol.frames import ack_frames, encode
 from contrada.broker.protocol.messages import Drop, Dropped
 from contrada.broker.protocol.wire import LIST_LENGTH, OLDEST_VERSION
+from contrada.broker.sessions.batch import BATCH_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from contrada.broker.core.batch import Batch
     from contrada.broker.core.publication import Source
     from contrada.broker.core.receiver import Receiver
     from contrada.broker.protocol.messages import Limits, Message
     from contrada.broker.protocol.wire import Role
+    from contrada.broker.sessions.batch import Batch
     from contrada.broker.turn.work import Steps
 
 _DRAIN_BYTES = 1 << 20  # taken from queues per turn, so that one backlog does not delay the others

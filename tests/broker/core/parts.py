@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from contrada.broker.core.batch import deliver_frames
 from contrada.broker.core.delivery import Delivery
 from contrada.broker.core.matching import Matching
 from contrada.broker.core.newcomers import OpenTable
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.frames import decode
 from contrada.broker.protocol.wire import Role
+from contrada.broker.sessions.batch import deliver_frames
 from contrada.broker.sessions.session import Sent, SessionKind
 from contrada.broker.sessions.sessions import Identity, Sessions
 from contrada.broker.turn.clock import Clock

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.broker.core.batch import Batch, deliver_frames
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.frames import decode, encode
 from contrada.broker.protocol.messages import (
@@ -26,6 +25,7 @@ from contrada.broker.protocol.messages import (
     Publish,
     Subscribe,
 )
+from contrada.broker.sessions.batch import Batch, deliver_frames
 from contrada.errors import ProtocolError
 from tests.broker.strategies import messages
 

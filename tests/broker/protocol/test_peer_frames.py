@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contrada.broker.core.batch import Batch
 from contrada.broker.protocol import peer_messages as peer
 from contrada.broker.protocol import wire
 from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import Limits, Ping
 from contrada.broker.protocol.peer_frames import decode_peer, encode_peer, forward_frames, split
 from contrada.broker.routing.flow import FlowState
+from contrada.broker.sessions.batch import Batch
 from contrada.errors import ProtocolError
 from tests.broker.strategies import bodies, few, messages, names
 
