@@ -222,6 +222,21 @@ def search_near_points(
     return len(places)
 
 
+@inline_kernel
+def path_at(place: Floats, rings: Rings, xy: Floats, box: Floats) -> tuple[Floats, Floats, bool]:
+    """The path of a value and whether it is filled, given (-1, x, y) of a point or (k, 0, 0) of the k-th ring.
+
+    A point's is written to `xy` and `box`.
+    """
+    k = int(place[0])
+    if k < 0:
+        xy[0, 0] = xy[1, 0] = box[0, 0] = box[0, 2] = place[1]
+        xy[0, 1] = xy[1, 1] = box[0, 1] = box[0, 3] = place[2]
+        return xy, box, False
+    axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
+    return axy, rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]], True
+
+
 @kernel
 def decide_pairs(
     rows: Ints,
@@ -233,23 +248,11 @@ def decide_pairs(
     held: NDArray[np.bool_],
     left: Ints,
 ) -> None:
-    """Whether the value of each number satisfies the constraint of each id.
-
-    `places[number]` is (-1, x, y) of a point, or (k, 0, 0) of the k-th ring.
-    """
+    """Whether the value of each number satisfies the constraint of each id; `path_at` says what `places` has."""
     xy, box = np.empty((2, 2)), np.empty((1, 4))
     for i in range(numbers.shape[0]):
-        place = places[numbers[i]]
-        k = int(place[0])
-        left[0] -= cost_of(1 if k < 0 else rings.starts[k + 1] - rings.starts[k], rows[ids[i], EDGES])
+        axy, aboxes, filled = path_at(places[numbers[i]], rings, xy, box)
+        left[0] -= cost_of(axy.shape[0] - 1, rows[ids[i], EDGES])
         if left[0] < 0:
             return
-        if k < 0:
-            xy[0, 0] = xy[1, 0] = box[0, 0] = box[0, 2] = place[1]
-            xy[0, 1] = xy[1, 1] = box[0, 1] = box[0, 3] = place[2]
-            near = _is_near(rows, heap, ids[i], xy, box, False)
-        else:
-            axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
-            aboxes = rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]]
-            near = _is_near(rows, heap, ids[i], axy, aboxes, True)
-        held[i] = near != (rows[ids[i], FLAGS] & BEYOND != 0)
+        held[i] = _is_near(rows, heap, ids[i], axy, aboxes, filled) != (rows[ids[i], FLAGS] & BEYOND != 0)

@@ -22,6 +22,7 @@ from contrada.spatial.distance.searching import (
     LENGTH,
     METRES,
     cost_of,
+    path_at,
     split_by_box,
     stack_size,
 )
@@ -89,17 +90,8 @@ def decide_pairs_on_earth(
     """As `searching.decide_pairs`."""
     xy, box = np.empty((2, 2)), np.empty((1, 4))
     for i in range(numbers.shape[0]):
-        place = places[numbers[i]]
-        k = int(place[0])
-        left[0] -= _cost_of(1 if k < 0 else rings.starts[k + 1] - rings.starts[k], rows[ids[i], EDGES])
+        axy, aboxes, filled = path_at(places[numbers[i]], rings, xy, box)
+        left[0] -= _cost_of(axy.shape[0] - 1, rows[ids[i], EDGES])
         if left[0] < 0:
             return
-        if k < 0:
-            xy[0, 0] = xy[1, 0] = box[0, 0] = box[0, 2] = place[1]
-            xy[0, 1] = xy[1, 1] = box[0, 1] = box[0, 3] = place[2]
-            near = _is_near(rows, heap, ids[i], xy, box, False)
-        else:
-            axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
-            aboxes = rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]]
-            near = _is_near(rows, heap, ids[i], axy, aboxes, True)
-        held[i] = near != (rows[ids[i], FLAGS] & BEYOND != 0)
+        held[i] = _is_near(rows, heap, ids[i], axy, aboxes, filled) != (rows[ids[i], FLAGS] & BEYOND != 0)
