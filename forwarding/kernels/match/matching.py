@@ -1,17 +1,11 @@
 """The matching kernel: which interfaces, or which filters, a batch of notifications satisfies.
 
 For each notification: decode its attributes and look each value up among the operands; then, per attribute, walk what
-is posted under the operands the value hits, under the thresholds it satisfies and under its name. Each posting met
-is a filter one of whose constraints holds: its access, or where filters are counted any. The short cuts of SFF
-([SFF]; [SIENA-2D], section 2.2) come in order of price: the names and values it needs must be among
-the notification's (masks.py: one `and` on the posting itself; what SFF does for the names that all filters of an
-interface share, its determinants), its interface must not have matched yet (one load), and if it has no other
-constraint, it matches. A filter that is counted is left alone until its count is reached. What is left become
-candidates, examined after each attribute (verifying.py), together with the filters they cover where filters and not
-interfaces are asked for. When all interfaces have matched, that is the end.
+is posted under the operands the value hits, under the thresholds it satisfies and under its name (walking.py). What the
+walks leave, candidates, is examined after each attribute (verifying.py), together with the filters they cover where
+filters and not interfaces are asked for. When all interfaces have matched, that is the end.
 
-Walks are given the few arrays they need and not the whole index: a call that copies seventy words of array headers
-costs more than the walk. Nothing here writes to the index; all scratch belongs to the call.
+Nothing here writes to the index; all scratch belongs to the call.
 """
 
 from __future__ import annotations
@@ -35,12 +29,10 @@ from contrada.forwarding.kernels.match.verifying import (
     A_START,
     A_VALUE,
     C_CANDIDATES,
-    C_COUNTERS,
     C_FOUND,
     C_FULL,
     C_GENERATION,
     C_LEFT,
-    C_MET,
     C_NEXT,
     C_PAIRS,
     C_PENDING,
@@ -49,7 +41,6 @@ from contrada.forwarding.kernels.match.verifying import (
     C_SUSPECTS,
     C_VERIFIED,
     EXAMINED,
-    REST,
     SUSPECTS,
     Message,
     Scratch,
@@ -57,6 +48,7 @@ from contrada.forwarding.kernels.match.verifying import (
     finish,
     search_substrings,
 )
+from contrada.forwarding.kernels.match.walking import walk, walk_run
 from contrada.forwarding.kernels.memory.bits import COUNTED, INTERFACE
 from contrada.forwarding.kernels.memory.interning import find_scalar, find_text
 from contrada.forwarding.kernels.memory.keys import mix, text_hash, text_key
@@ -91,106 +83,11 @@ from contrada.forwarding.kernels.memory.layout import (
     Index,
     Ints,
 )
-from contrada.forwarding.kernels.memory.postings import COUNT
 from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 _AHEAD = 8  # candidates that are fetched ahead of the one at hand
 _ENOUGH = 256  # candidates that are examined before more are collected
 _SORTED = 64  # attributes that are put in order, at most
-
-
-@bare_inline_kernel
-def _count(f: int, filters: Ints, stamps: Ints, cursor: Ints) -> bool:
-    """Count one more constraint of a filter of several; whether that is the last.
-
-    A counter is `generation << REST | constraints left`, 0 standing for all but one: how many a filter has is looked up
-    at its second, which most never see.
-    """
-    at = cursor[C_COUNTERS] + f
-    counter = stamps[at]
-    generation = cursor[C_GENERATION]
-    if counter >> REST != generation:
-        stamps[at] = generation << REST
-        return False
-    left = counter & ((1 << REST) - 1)
-    left = (filters[f, F_ACCESS] >> 8) - 2 if left == 0 else left - 1
-    stamps[at] = generation << REST | left
-    return left == 0
-
-
-@bare_inline_kernel
-def _meet(
-    mask: int,
-    payload: int,
-    missing: int,
-    by_filter: bool,
-    filters: Ints,
-    stamps: Ints,
-    found: Ints,
-    candidates: Ints,
-    cursor: Ints,
-) -> None:
-    """A posting: pass it over, count it, take its interface as matched, or keep it as a candidate."""
-    if mask & missing == 0 and (by_filter or stamps[payload & INTERFACE] != cursor[C_GENERATION]):
-        if payload >> 32 & 1 and not by_filter:
-            stamps[payload & INTERFACE] = cursor[C_GENERATION]
-            cursor[C_LEFT] -= 1
-            if cursor[C_FOUND] < found.shape[0]:
-                found[cursor[C_FOUND]] = payload & INTERFACE
-                cursor[C_FOUND] += 1
-            else:
-                cursor[C_FULL] = 1
-        elif payload >> COUNTED & 1 == 0 or _count(payload >> 33, filters, stamps, cursor):
-            if cursor[C_CANDIDATES] < candidates.shape[0]:
-                candidates[cursor[C_CANDIDATES]] = payload
-                cursor[C_CANDIDATES] += 1
-            else:
-                cursor[C_FULL] = 1
-
-
-@bare_kernel
-def _walk(
-    postings: Ints,
-    heads: Ints,
-    lists: int,
-    missing: int,
-    by_filter: bool,
-    filters: Ints,
-    stamps: Ints,
-    found: Ints,
-    candidates: Ints,
-    cursor: Ints,
-) -> None:
-    """Meet every posting of so many lists, until all interfaces have matched."""
-    for i in range(lists):
-        head = heads[i]
-        while head != 0 and cursor[C_LEFT] != 0:
-            count = postings[head, 1] & COUNT
-            cursor[C_MET] += count
-            for at in range(head + 1, head + 1 + count):
-                _meet(postings[at, 0], postings[at, 1], missing, by_filter, filters, stamps, found, candidates, cursor)
-            head = postings[head, 0]
-
-
-@bare_kernel
-def _walk_run(
-    thresholds: Ints,
-    start: int,
-    end: int,
-    missing: int,
-    by_filter: bool,
-    filters: Ints,
-    stamps: Ints,
-    found: Ints,
-    candidates: Ints,
-    cursor: Ints,
-) -> None:
-    """Meet a run of thresholds."""
-    if cursor[C_LEFT] == 0:
-        return
-    cursor[C_MET] += end - start
-    for at in range(start, end):
-        _meet(thresholds[at, 1], thresholds[at, 2], missing, by_filter, filters, stamps, found, candidates, cursor)
 
 
 @bare_kernel
@@ -419,7 +316,7 @@ def _match_one(
         for i in range(hit):
             operands[i] = index.operands[operands[i], O_POSTED]
         taken = cursor[C_CANDIDATES] + cursor[C_FOUND]
-        _walk(postings, operands, hit, missing, by_filter, index.filters, stamps, found, candidates, cursor)
+        walk(postings, operands, hit, missing, by_filter, index.filters, stamps, found, candidates, cursor)
         if row[A_KIND] >= POINT and hit > cursor[C_CANDIDATES] + cursor[C_FOUND] - taken:
             cursor[C_REFUSED] += hit - (cursor[C_CANDIDATES] + cursor[C_FOUND] - taken)
             if cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
@@ -442,7 +339,7 @@ def _match_one(
                         end = block + place_of_cut
                     else:
                         start = block + place_of_cut
-                _walk_run(thresholds, start, end, missing, by_filter, index.filters, stamps, found, candidates, cursor)
+                walk_run(thresholds, start, end, missing, by_filter, index.filters, stamps, found, candidates, cursor)
                 if cursor[C_CANDIDATES] >= _ENOUGH:  # their interfaces may all have matched then
                     _examine_candidates(index, message, scratch, n, by_filter)
         lists = 0
@@ -451,12 +348,12 @@ def _match_one(
                 operands[lists] = fields[wide, N_WIDE]
                 lists += 1
         if lists:
-            _walk(postings, operands, lists, missing, by_filter, index.filters, stamps, found, candidates, cursor)
+            walk(postings, operands, lists, missing, by_filter, index.filters, stamps, found, candidates, cursor)
         if cursor[C_CANDIDATES] != 0:
             _examine_candidates(index, message, scratch, n, by_filter)
     if index.state[S_ALWAYS] != 0:
         operands[0] = index.state[S_ALWAYS]
-        _walk(postings, operands, 1, missing, by_filter, index.filters, stamps, found, candidates, cursor)
+        walk(postings, operands, 1, missing, by_filter, index.filters, stamps, found, candidates, cursor)
         if cursor[C_CANDIDATES] != 0:
             _examine_candidates(index, message, scratch, n, by_filter)
 
