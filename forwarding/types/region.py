@@ -18,7 +18,8 @@ from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
 from contrada.forwarding.types.records import ALIVE, NAME_BITS, POSTED, Records
 from contrada.spatial import allowance
-from contrada.spatial.cr_tree.search import PER_EDGE, PER_PAIR
+from contrada.spatial.cr_tree.edges import PER_EDGE
+from contrada.spatial.cr_tree.search import PER_PAIR
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry import ring_arena
 from contrada.spatial.geometry.compound.rows import MARK, locate_in

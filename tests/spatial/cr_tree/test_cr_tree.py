@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from contrada.errors import CorruptFile, InvalidRegion, InvalidValue, NotFound
 from contrada.spatial.cr_tree import change as cr_change
 from contrada.spatial.cr_tree import rows as cr_rows
-from contrada.spatial.cr_tree.search import edge_touches_box
+from contrada.spatial.cr_tree.edges import edge_touches_box
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry import ring_reader
 from contrada.spatial.geometry.region import MAX_VERTICES, Box, Point, Region
