@@ -1,4 +1,4 @@
-// Builds the live map: bundles src/main.js, copies the page and its style, collects the licences of what is inside.
+// Builds the live map: bundles src/main.js and its second thread, copies the page and its style, collects the licences of what is inside.
 // Fails when the whole is larger than the page may be, or when a package in the bundle has no licence text.
 import { build } from 'esbuild';
 import { copyFile, mkdir, readFile, readdir, rm, stat, writeFile } from 'node:fs/promises';
@@ -13,8 +13,8 @@ await rm(OUT, { recursive: true, force: true });
 await mkdir(OUT, { recursive: true });
 const { metafile } = await build({
   absWorkingDir: HERE,
-  entryPoints: ['src/main.js'],
-  outfile: path.join(OUT, 'map.js'),
+  entryPoints: [{ in: 'src/main.js', out: 'map' }, { in: 'src/painter.js', out: 'painter' }],
+  outdir: OUT,
   bundle: true,
   minify: true,
   format: 'esm',

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contrada.broker.protocol.wire import Code, Policy
     from contrada.client.async_client import AsyncClient, connect
     from contrada.client.blocking import Client
-    from contrada.client.notification import Notification
+    from contrada.client.notification import Draft, Notification
     from contrada.client.subscriptions import Advertisement, AsyncAdvertisement, AsyncSubscription, Subscription
     from contrada.errors import (
         CodecError,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.constraint import Constraint, Operator
     from contrada.forwarding.language.explain import Explanation, Verdict
     from contrada.forwarding.language.filter import Expression, Filter, Predicate
+    from contrada.forwarding.language.set_value import SetValue
     from contrada.forwarding.language.text.parse import parse
     from contrada.forwarding.segments.segment import Segment
     from contrada.forwarding.segments.segmented_table import SegmentedTable
@@ -68,6 +69,7 @@ _HOME = {
     "CorruptFile": "errors",
     "Disconnected": "errors",
     "Discretization": "spatial.relations.relate",
+    "Draft": "client.notification",
     "EXACT": "spatial.relations.relate",
     "Explanation": "forwarding.language.explain",
     "Expression": "forwarding.language.filter",
@@ -94,6 +96,7 @@ _HOME = {
     "RoadNetwork": "spatial.road.network",
     "Segment": "forwarding.segments.segment",
     "SegmentedTable": "forwarding.segments.segmented_table",
+    "SetValue": "forwarding.language.set_value",
     "Subscription": "client.subscriptions",
     "TableStats": "forwarding.state.state",
     "Uniform": "spatial.relations.relate",
@@ -124,6 +127,7 @@ __all__ = [
     "CorruptFile",
     "Disconnected",
     "Discretization",
+    "Draft",
     "Explanation",
     "Expression",
     "Filter",
@@ -149,6 +153,7 @@ __all__ = [
     "RoadNetwork",
     "Segment",
     "SegmentedTable",
+    "SetValue",
     "Subscription",
     "TableStats",
     "Uniform",

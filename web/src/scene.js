@@ -1,13 +1,13 @@
 // The map itself: what is drawn, and where things are. Holds deck.gl and nothing else does.
 //
-//   fences     the regions of subscriptions, built when they change; 50,000 of them are uploaded once
-//   lit        those that matched just now: few, drawn anew as they fade
-//   passing    notifications of the last seconds: a ring of at most MOST, faded by age
+//   ground     the regions of subscriptions, and those that matched just now: a canvas below (`ground.js`)
+//   passing    notifications of the last seconds: a ring of at most MOST, faded by age; points and tracks are the ground's
 //   tracks     where things with an identity have been
 //   sketch     what is being drawn
 
 import { Deck, MapView, OrthographicView } from '@deck.gl/core';
-import { LineLayer, PathLayer, ScatterplotLayer, SolidPolygonLayer } from '@deck.gl/layers';
+import { PathLayer, ScatterplotLayer, SolidPolygonLayer } from '@deck.gl/layers';
+import { Ground } from './ground.js';
 import { boundsOf, centre, identityOf, placesOf, union } from './places.js';
 
 const MOST = 6000; // notifications on the map
@@ -16,6 +16,7 @@ const GLOW = 2500; // ms that a fence stays lit
 const TRACK = 30; // places of a track
 const GAP = 5000; // ms after which a track begins anew
 const TRACKS = 2000;
+const NEAR = 6; // pixels between a click and a point
 const FRAME = 50; // ms between pictures at least
 const WHOLE = 500; // outlines are left out of pictures with more regions than that passing
 
@@ -34,11 +35,12 @@ export class Scene {
     this.selected = null;
     this.frozen = false; // while the past is shown nothing fades
     this.extent = null;
-    this._fencesVersion = 0;
     this._dirty = true;
     this._drawn = 0;
     this.frames = 0;
     this._byInterface = new Map();
+    this._ground = new Ground(parent);
+    this._ground.setColours(groundColours(this.colours));
     this._deck = new Deck({
       parent,
       views: this._views(),
@@ -50,7 +52,8 @@ export class Scene {
         this._viewState = viewState;
         this._onView();
       },
-      onHover: (info) => onHover(info.object ?? null, info.layer?.id ?? ''),
+      onAfterRender: () => this._paintGround(),
+      onHover: (info) => onHover(info.object ?? (info.viewport && !this.sketch ? this._below(info.viewport, info.x, info.y) : null)),
       getCursor: ({ isDragging }) => (isDragging ? 'grabbing' : this.sketch ? 'crosshair' : 'default'),
       onResize: () => this._onView(),
     });
@@ -73,7 +76,7 @@ export class Scene {
       const still = down && Math.hypot(x - down[0], y - down[1]) < 6;
       down = null;
       const viewport = still && this._deck.isInitialized ? this._deck.getViewports()[0] : null;
-      if (viewport) onClick(viewport.unproject([x, y]), this._deck.pickObject({ x, y, radius: 5 })?.object ?? null);
+      if (viewport) onClick(viewport.unproject([x, y]), this._deck.pickObject({ x, y, radius: 5 })?.object ?? this._below(viewport, x, y));
     });
   }
 
@@ -85,12 +88,13 @@ export class Scene {
     if (mode === this.mode) return;
     const bounds = this.visible();
     this.mode = mode;
+    this._ground.set(this.fences, mode);
     this.show(bounds ?? this.extent ?? [-10, -10, 10, 10], 0);
   }
 
   setColours(name) {
     this.colours = COLOURS[name];
-    this._fencesVersion++;
+    this._ground.setColours(groundColours(this.colours));
     this.touch();
   }
 
@@ -136,15 +140,11 @@ export class Scene {
     this.fences = fences;
     this._byInterface = new Map();
     this.extent = null;
-    this._rings = [];
-    this._dots = [];
     for (const fence of fences) {
       this._byInterface.set(fence.key, fence);
       this.extent = union(this.extent, fence.bounds);
-      for (const polygon of fence.shapes.rings) this._rings.push({ polygon, fence });
-      for (const point of fence.shapes.points) this._dots.push({ point, fence });
     }
-    this._fencesVersion++;
+    this._ground.set(fences, this.mode);
     this.touch();
   }
 
@@ -198,6 +198,11 @@ export class Scene {
 
   // ---------------------------------------------------------------- drawing
 
+  _paintGround() {
+    const viewport = this._deck?.isInitialized ? this._deck.getViewports()[0] : null;
+    if (viewport) this._ground.paint(viewport, { lit: this._litNow(performance.now()), passing: this.passing, tracks: this.tracks, strength: (item) => this._strength(item, performance.now()) });
+  }
+
   _draw(now) {
     this._dirty = false;
     this._drawn = now;
@@ -213,65 +218,61 @@ export class Scene {
         this.tracks.delete(identity);
       }
     }
-    this._deck.setProps({ layers: [...this._ground(), ...this._fenceLayers(), ...this._litLayers(now), ...this._passingLayers(now), ...this._sketchLayers()] });
+    const layers = [...this._selectedLayers(), ...this._passingLayers(now), ...this._sketchLayers()];
+    const empty = layers.every((layer) => layer.props.data.length === 0);
+    if (empty && this._empty) this._paintGround(); // nothing for deck.gl to draw anew
+    else this._deck.setProps({ layers }); // the ground follows
+    this._empty = empty;
   }
 
-  _ground() {
-    const bounds = this.visible();
-    if (!bounds) return [];
-    const step = 10 ** Math.floor(Math.log10(Math.max(bounds[2] - bounds[0], 1e-9) / 2));
-    const lines = [];
-    const most = 60;
-    for (let x = Math.ceil(bounds[0] / step) * step, n = 0; x <= bounds[2] && n < most; x += step, n++) lines.push([[x, bounds[1]], [x, bounds[3]]]);
-    for (let y = Math.ceil(bounds[1] / step) * step, n = 0; y <= bounds[3] && n < most; y += step, n++) lines.push([[bounds[0], y], [bounds[2], y]]);
-    return [new LineLayer({ id: 'ground', data: lines, getSourcePosition: (d) => d[0], getTargetPosition: (d) => d[1], getColor: this.colours.grid, getWidth: 1 })];
-  }
-
-  _fenceLayers() {
-    const c = this.colours, version = this._fencesVersion;
-    const many = this._rings?.length > 5000, crowded = this._rings?.length > 20000; // outlines cost as much as all the rest
-    return [
-      new SolidPolygonLayer({ id: 'fences', data: this._rings ?? [], pickable: true, getPolygon: (d) => d.polygon, getFillColor: (d) => (d.fence.own ? c.own : c.fence), updateTriggers: { getFillColor: version } }),
-      new PathLayer({ id: 'outlines', visible: !crowded, data: crowded ? [] : (this._rings ?? []), getPath: (d) => d.polygon[0], getColor: c.outline, widthUnits: 'pixels', getWidth: many ? 0.6 : 1, widthMinPixels: many ? 0.4 : 1, updateTriggers: { getColor: version } }),
-      new ScatterplotLayer({ id: 'fence-points', data: this._dots ?? [], pickable: true, getPosition: (d) => d.point, getFillColor: c.outline, radiusUnits: 'pixels', getRadius: 4, updateTriggers: { getFillColor: version } }),
-    ];
-  }
-
-  _litLayers(now) {
-    const rings = [];
+  _litNow(now) {
+    const found = [];
     for (const [key, at] of this.lit) {
       const fence = this._byInterface.get(key);
-      const strength = this.frozen ? 1 : Math.max(0, 1 - (now - at) / GLOW);
-      if (fence) for (const polygon of fence.shapes.rings) rings.push({ polygon, strength });
+      if (fence) found.push({ fence, strength: this.frozen ? 1 : Math.max(0, 1 - (now - at) / GLOW) });
     }
+    return found;
+  }
+
+  _selectedLayers() {
     const selected = this.selected ? this.selected.shapes.rings.map((polygon) => ({ polygon })) : [];
-    const [r, g, b] = this.colours.lit;
-    return [
-      new SolidPolygonLayer({ id: 'lit', data: rings, getPolygon: (d) => d.polygon, getFillColor: (d) => [r, g, b, 150 * d.strength], updateTriggers: { getFillColor: now } }),
-      new PathLayer({ id: 'selected', data: selected, getPath: (d) => d.polygon[0], getColor: this.colours.selected, widthUnits: 'pixels', getWidth: 3 }),
-    ];
+    return [new PathLayer({ id: 'selected', data: selected, getPath: (d) => d.polygon[0], getColor: this.colours.selected, widthUnits: 'pixels', getWidth: 3 })];
+  }
+
+  /** How strongly a notification is drawn: it fades, and what is known anew steps back. */
+  _strength(item, now, before = 0.3) {
+    return (this.frozen ? 1 : Math.max(0, 1 - (now - item.at) / LIFE)) ** 2 * (item.superseded ? before : 1);
   }
 
   _passingLayers(now) {
     const c = this.colours;
-    const age = (d) => (this.frozen ? 1 : Math.max(0, 1 - (now - d.item.at) / LIFE));
-    const rings = [], points = [], lines = [];
+    const rings = [], lines = [];
     for (const item of this.passing) {
       for (const polygon of item.shapes.rings) rings.push({ polygon, item });
-      for (const point of item.shapes.points) points.push({ point, item });
       for (const line of item.shapes.lines) lines.push({ line, item });
     }
     const latest = rings.slice(-WHOLE);
-    const tracks = [...this.tracks.values()].filter((track) => track.length > 1);
-    const faded = ([r, g, b, a], before = 1) => (d) => [r, g, b, a * age(d) ** 2 * (d.item.superseded ? before : 1)]; // what is known anew steps back
+    const faded = ([r, g, b, a], before = 1) => (d) => [r, g, b, a * this._strength(d.item, now, before)];
     const when = { updateTriggers: { getFillColor: now, getColor: now } };
     return [
-      new PathLayer({ id: 'tracks', data: tracks, getPath: (d) => d, getColor: c.track, widthUnits: 'pixels', getWidth: 1.5, updateTriggers: { getPath: now } }),
       new SolidPolygonLayer({ id: 'regions', data: latest, pickable: true, getPolygon: (d) => d.polygon, getFillColor: faded(c.region, 0), ...when }),
       new PathLayer({ id: 'region-outlines', data: latest, getPath: (d) => d.polygon[0], getColor: faded(c.regionLine, 0.2), widthUnits: 'pixels', getWidth: 1.5, ...when }),
       new PathLayer({ id: 'lines', data: lines, pickable: true, getPath: (d) => d.line, getColor: faded(c.point), widthUnits: 'pixels', getWidth: 2, ...when }),
-      new ScatterplotLayer({ id: 'points', data: points, pickable: true, getPosition: (d) => d.point, getFillColor: faded(c.point, 0.3), radiusUnits: 'pixels', getRadius: 3, ...when }),
     ];
+  }
+
+  /** What is at a pixel, if deck.gl found nothing there: a point, the latest first, or a fence. */
+  _below(viewport, x, y) {
+    for (let n = this.passing.length - 1; n >= 0; n--) {
+      const item = this.passing[n];
+      for (const point of item.shapes.points) {
+        const [px, py] = viewport.project(point);
+        if (Math.abs(px - x) < NEAR && Math.abs(py - y) < NEAR) return { item };
+      }
+    }
+    const [a, b] = [viewport.unproject([x, y]), viewport.unproject([x + 1, y])];
+    const fence = this._ground.at(a, Math.abs(b[0] - a[0]));
+    return fence ? { fence } : null;
   }
 
   _sketchLayers() {
@@ -295,3 +296,11 @@ const COLOURS = {
     region: [95, 208, 216, 50], regionLine: [95, 208, 216, 190], point: [95, 208, 216, 235], track: [95, 208, 216, 130], sketch: [255, 138, 128, 60],
   },
 };
+
+const css = ([r, g, b, a = 255]) => `rgb(${r} ${g} ${b} / ${a / 255})`;
+
+/** The colours of the ground, as a canvas has them. */
+function groundColours({ grid, fence, own, outline, lit, point, track }) {
+  const [r, g, b] = outline, [lr, lg, lb] = lit;
+  return { grid: css(grid), fence: css(fence), own: css(own), outline: css(outline), small: css([r, g, b, 60]), lit: (strength) => css([lr, lg, lb, 150 * strength]), track: css(track), point: (strength) => css([point[0], point[1], point[2], point[3] * strength]) };
+}

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { AREA, DOT, LINE, OWN, drawParts, flatY, ownerAt, pack } from '../src/packed.js';
 import { boundsOf, drawable, identityOf, looksLikeDegrees, placesOf, touching, union } from '../src/places.js';
 import { brief, circle, curlOf, filterOf, pythonOf, shellText, short, summary, wktOf } from '../src/writing.js';
 
@@ -66,4 +67,59 @@ test('what is about the same thing has one identity', () => {
   assert.equal(identityOf({ vehicle: 7, n: 1 }), 'vehicle 7');
   assert.equal(identityOf({ n: 1 }), null);
   assert.equal(summary({ wind: 3, s: 'x', p: { type: 'Point', coordinates: [1, 2] } }), 'wind 3, s x, p (1, 2)');
+});
+
+const hexagons = [
+  { shapes: { rings: [[[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]], [[4, 4], [6, 4], [6, 6], [4, 6], [4, 4]]]], lines: [], points: [] } },
+  { shapes: { rings: [[[[1, 1], [3, 1], [3, 3], [1, 3]]]], lines: [[[20, 0], [30, 10]]], points: [[50, 50]] }, own: true },
+];
+
+test('shapes are packed into flat arrays, and found again', () => {
+  const packed = pack(hexagons, 'plane');
+  assert.deepEqual([...packed.parts], [0, 2, 3, 4, 5]);
+  assert.deepEqual([...packed.rings], [0, 5, 10, 14, 16, 17]);
+  assert.deepEqual([...packed.owners], [0, 1, 1, 1]);
+  assert.deepEqual([...packed.kinds], [AREA, AREA + OWN, LINE + OWN, DOT + OWN]);
+  assert.deepEqual([...packed.bounds.slice(8, 12)], [20, 0, 30, 10]);
+  const at = (x, y) => ownerAt(packed, x, y, 0.5);
+  assert.equal(at(2, 2), 1, 'the smaller of two');
+  assert.equal(at(8, 8), 0);
+  assert.equal(at(5, 5), -1, 'a hole');
+  assert.equal(at(25, 5.3), 1, 'near a line');
+  assert.equal(at(25, 8), -1);
+  assert.equal(at(50.2, 49.9), 1);
+  assert.equal(ownerAt(pack([], 'plane'), 0, 0, 1), -1);
+});
+
+test('what is found is what a slow search finds', () => {
+  let seed = 7;
+  const random = () => (seed = (seed * 16807) % 2147483647) / 2147483647;
+  const fences = Array.from({ length: 200 }, () => {
+    const [x, y, size] = [100 * random(), 60 * random(), 1 + 9 * random()];
+    return { size, shapes: { rings: [[[[x - size, y - size], [x + size, y - size], [x + size, y + size], [x - size, y + size]]]], lines: [], points: [] } };
+  });
+  for (const mode of ['plane', 'lonlat']) {
+    const packed = pack(fences, mode);
+    for (let n = 0; n < 300; n++) {
+      const [x, y] = [100 * random(), 60 * random()];
+      const holding = fences.filter(({ shapes: { rings: [[[[x1, y1], , [x2, y2]]]] } }) => x1 < x && x < x2 && y1 < y && y < y2);
+      const found = ownerAt(packed, x, flatY(y, mode), 0);
+      if (mode === 'plane') assert.equal(found < 0 ? null : fences[found], holding.sort((a, b) => a.size - b.size)[0] ?? null);
+      else assert.equal(found >= 0, holding.length > 0);
+    }
+  }
+});
+
+test('parts are drawn where they are, and left out where they are not', () => {
+  const drawn = [];
+  const context = { beginPath() {}, stroke() {}, moveTo() {}, lineTo() {}, fillRect: (...box) => drawn.push(['rect', ...box]), fill: () => drawn.push(['fill']) };
+  globalThis.Path2D = class { moveTo() {} lineTo() {} };
+  const packed = pack(hexagons, 'plane');
+  assert.equal(drawParts(context, packed, [0, 0, 20, 20], 200, 200, {}), 3);
+  assert.deepEqual(drawn, [['fill'], ['fill']]);
+  drawn.length = 0;
+  assert.equal(drawParts(context, packed, [-1000, -1000, 1000, 1000], 200, 200, {}), 4);
+  assert.deepEqual(drawn.map(([kind]) => kind), ['rect', 'rect', 'rect', 'rect'].slice(0, drawn.length), 'specks and a point');
+  assert.ok(Math.abs(flatY(0, 'lonlat')) < 1e-12);
+  assert.ok(flatY(60, 'lonlat') > 70);
 });

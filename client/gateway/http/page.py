@@ -13,6 +13,7 @@ FOLDER: Final = Path(__file__).parents[1] / "page"
 _FILES: Final = {
     "index.html": "text/html",
     "map.js": "text/javascript",
+    "painter.js": "text/javascript",
     "map.css": "text/css",
     "LICENSES.txt": "text/plain",
 }

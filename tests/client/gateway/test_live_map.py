@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import warnings
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from contrada import Broker, Client
 from contrada.client.gateway.http.page import FOLDER
 from contrada.client.gateway.tokens import make_token
 
@@ -145,3 +147,15 @@ def test_roles_decide_what_is_seen(node, page, chromium, tmp_path):
         ) as url,
     ):
         use(node, chromium, f"{url}/", tmp_path, "roles", CONTRADA_TOKEN=token)
+
+
+def test_the_tree_says_what_covering_saved(node, page, chromium, tmp_path):
+    with Broker() as other, Broker(peers=[other.url]) as broker, Client(broker.url) as client:
+        for least in (90, 100, 110):
+            client.subscribe(f"wind > {least}")
+        deadline = time.monotonic() + 60
+        while not any(link["saved"] == 2 for link in client.status()["overlay"]["links"]):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        with process("gateway", "--url", broker.url, "--http", "127.0.0.1:0", ready=r"listens on (\S+);") as url:
+            use(node, chromium, f"{url}/", tmp_path, "overlay")
