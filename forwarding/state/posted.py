@@ -40,6 +40,14 @@ class PostedOperands:
             self._by_kind[kind] = known = more
         known[handles] = operands
 
+    def put(self, kind: int, handle: int, operand: int) -> None:
+        """Be told the operand of one handle."""
+        known = self._by_kind.get(kind)
+        if known is None or len(known) <= handle:
+            self.note(kind, np.array([handle]), np.array([operand]))
+        else:
+            known[handle] = operand
+
     def of(self, kind: int) -> Ints:
         """By handle, the operands of one kind."""
         return self._by_kind.get(kind, _NOTHING)

@@ -20,9 +20,10 @@ _T = TypeVar("_T")
 def interface_filter_pairs(pairs: Iterable[tuple[_T, Expression | str]]) -> Iterator[tuple[_T, Expression | str]]:
     """The pairs, one after another; `InvalidValue` for what is none. Filters are not looked at."""
     for pair in _iterated(pairs, "(interface, filter) pairs"):
-        if not isinstance(pair, tuple | Sequence) or isinstance(pair, str) or len(pair) != 2:
+        if (type(pair) is not tuple and (not isinstance(pair, Sequence) or isinstance(pair, str))) or len(pair) != 2:
             raise InvalidValue(f"expected an (interface, filter) pair, not {type(pair).__name__}")
-        hashed(pair[0])
+        if type(pair[0]) is not str:
+            hashed(pair[0])
         yield pair
 
 

@@ -41,6 +41,7 @@ _LOW_HALF: Final = (1 << 32) - 1
 _REVIEWED: Final = 2  # filters whose access is reviewed for each change, and
 _REVIEW: Final = 32  # at a time at least
 AT_ONCE: Final = 64  # filters that are posted anew at a time, at most
+_FEW: Final = 4  # filters added at once, up to which it is estimated later, with others, how often they are hit
 _TURNED: Final = 256  # filters that are looked at between two matches, when they are to be posted in another way
 _TOGETHER: Final = 4096  # filters of columns that are added at once
 
@@ -60,6 +61,7 @@ class Changer:
         self.budget = CoveringBudget(sampled=self._sampled)
         self._crowds = Crowds()
         self._due = 0  # filters to be reviewed
+        self._unestimated: list[int] = []  # rows of filters that were added one by one, with whatever is there since
         self._hand = 1  # the next of them: it goes round and round
         self.rows_to_turn = 0  # filters up to this row are to be looked at, see `turn`
         self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
@@ -172,6 +174,8 @@ class Changer:
             made,
         )
         self._apply_events()
+        if self._types and len(made) <= _FEW:
+            self._unestimated += made.tolist()
         if self._simplify and self._types:
             self._weigh(made if weigh is None else made[np.array(weigh, np.bool_)])
         self._changed(len(made))
@@ -196,6 +200,9 @@ class Changer:
         self._memory.trying.changes += count
         if self._types or self._memory.state[layout.S_MATCHING] >= layout.AUTO:
             self._due += _REVIEWED * count
+            if len(self._unestimated) >= _REVIEW:
+                rows, self._unestimated = as_ints(self._unestimated), []
+                self.reconsider(rows, len(rows))
             if self._due >= _REVIEW:
                 self._review()
 
@@ -261,8 +268,9 @@ class Changer:
             found[mine, layout.O_LEN] = _units(self._types[kind].shares(found[mine, layout.O_KEY]))
 
     def _with_shares(self, batch: Batch) -> Batch:
-        """Beside the handles in a batch, what their types expect."""
-        plugged = np.flatnonzero(batch.rows[:, 0] >> 4 & 15 == layout.PLUG)
+        """Beside the handles in a batch, what their types expect; of a filter's only constraint nobody asks that."""
+        sizes = np.diff(batch.ends, prepend=0)
+        plugged = np.flatnonzero((batch.rows[:, 0] >> 4 & 15 == layout.PLUG) & (np.repeat(sizes, sizes) > 1))
         kinds = batch.rows[plugged, 0] & 15
         for kind in np.unique(kinds).tolist():
             mine = plugged[kinds == kind]
@@ -275,12 +283,14 @@ class Changer:
         needed: list[int] = []
         interface_numbers: list[int] = []
         void: list[bool] = []
+        alone: dict[int, list[int]] = {}  # handles of constraints that are all of a filter, by kind
         names, number = self._names.numbers, self._names.number
         degrees = self._settings.crs == LONLAT
         for interface, given in pairs:
             interface_numbers.append(self._interfaces.number(interface))
             each = filter_in_degrees(given) if degrees else given
             constraints = each.constraints
+            start = len(writer.rows)
             redundant: tuple[Constraint, ...] = ()
             unsatisfiable = False
             if self._simplify and len(constraints) > 1 and _repeats_a_name(constraints):
@@ -297,9 +307,16 @@ class Changer:
                 for name, one in as_indexed(constraint):
                     encode_constraint(writer, number(name), one, self._handle)
             void.append(unsatisfiable)
+            if len(writer.rows) == start + 2 and writer.rows[start] >> 4 & 15 == layout.PLUG:
+                alone.setdefault(writer.rows[start] & 15, []).append(writer.rows[-1])
             writer.end()
         batch = writer.batch()
-        return self._with_shares(batch) if self._types else batch, needed, interface_numbers, void
+        for kind in {kind for kind, _ in self._fresh}:
+            self._types[kind].store_made()
+        for kind, handles in alone.items():
+            self._types[kind].note_constraints(handles)
+        asked = sum(map(len, alone.values())) < len(pairs) and len(pairs) > _FEW and self._types
+        return self._with_shares(batch) if asked else batch, needed, interface_numbers, void
 
     def _handle(self, kind: int, name: int, constraint: Constraint) -> int:
         if kind not in self._types:
@@ -307,14 +324,16 @@ class Changer:
                 raise InvalidValue(f"{constraint}: this table has no index for {constraint.op}")
             self._types[kind] = make_type(kind, self._settings)
         plugged = self._types[kind]
-        before = len(plugged)
+        before = plugged.made
         handle = plugged.handle(name, constraint)
-        if len(plugged) > before:
+        if plugged.made > before:
             self._fresh.append((kind, handle))
         return handle
 
     def _forget(self, pairs: Sequence[tuple[Hashable, Filter]]) -> None:
         """Undo what encoding filters that are not added, one being refused, has registered."""
+        for kind in {kind for kind, _ in self._fresh}:
+            self._types[kind].store_made()
         for kind, handle in self._fresh:
             self._types[kind].release(handle)
         counts, fields = self._memory.interfaces.array, self._memory.index.fields
@@ -330,6 +349,10 @@ class Changer:
 
     def _weigh(self, rows: Ints) -> None:
         """Let plugged-in types decide whether new filters cover, or are covered."""
+        interfaces = self._memory.index.filters[rows, layout.F_INTERFACE]
+        rows = rows[self._memory.interfaces.array[interfaces, I_COUNT] > 1]  # others have nobody beside them
+        if not len(rows):
+            return
         weigher = self._weigher()
         for row in rows.tolist():
             last = self._memory.index.filters[row]
@@ -367,12 +390,19 @@ class Changer:
                 self._memory.posted.note(kind, mine & _LOW_HALF, mine >> 32)
                 self._waiting.setdefault(kind, {}).update(dict.fromkeys((mine & _LOW_HALF).tolist()))
             return
-        for what, tag, value in self._memory.events[:count].tolist():
+        events = self._memory.events[:count]
+        if self._waiting is None and count > 1 and (events[:, 0] == layout.EVENT_POSTED).all():
+            for kind in {*(events[:, 1] & 255).tolist()}:
+                mine = events[events[:, 1] & 255 == kind, 2]
+                self._memory.posted.note(kind, mine & _LOW_HALF, mine >> 32)
+                self._types[kind].post_many((mine & _LOW_HALF).tolist())
+            return
+        for what, tag, value in events.tolist():
             if what == layout.EVENT_NAME_FREE:
                 self._names.release(tag)
             elif what == layout.EVENT_POSTED:
                 handle = value & _LOW_HALF
-                self._memory.posted.note(tag & 255, as_ints([handle]), as_ints([value >> 32]))
+                self._memory.posted.put(tag & 255, handle, value >> 32)
                 if self._waiting is None:
                     self._types[tag & 255].post(handle)
                 else:

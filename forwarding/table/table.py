@@ -132,18 +132,26 @@ class ForwardingTable(Generic[InterfaceT]):
 
     def add(self, interface: InterfaceT, filter: Expression | str) -> list[int]:
         """Add a filter, each filter of a predicate, or those that a text describes; their ids, in order."""
-        return self.add_many([(interface, filter)])[0]
+        filters = as_filters(filter, self.crs)
+        if len(filters) > _ADD:
+            return self.add_many([(interface, filter)])[0]
+        hashed(interface)
+        return self._add([(interface, each) for each in filters])
 
     def add_many(self, pairs: Iterable[tuple[InterfaceT, Expression | str]]) -> list[list[int]]:
         """As `add` of each (interface, filter) pair, at a fraction of the cost. When one is refused none is added."""
         counts: list[int] = []
         ids: list[int] = []
         waiting: list[tuple[InterfaceT, Filter]] = []
+        crs = self.crs
         try:
             for interface, expression in interface_filter_pairs(pairs):
-                filters = as_filters(expression, self.crs)
+                filters = as_filters(expression, crs)
                 counts.append(len(filters))
-                waiting += [(interface, each) for each in filters]
+                if len(filters) == 1:
+                    waiting.append((interface, filters[0]))
+                else:
+                    waiting += [(interface, each) for each in filters]
                 while len(waiting) >= _ADD:
                     ids += self._add(waiting[:_ADD])
                     del waiting[:_ADD]

@@ -35,6 +35,7 @@ class PlainType:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
+        self.made = 0
         self._records = Records()
         self._traffic: dict[int, Traffic] = {}  # by name
         self._searched, self._decided = Sampler(64), Sampler(64)
@@ -46,7 +47,14 @@ class PlainType:
         if handle < 0:
             self._made(self._records.next(), constraint)
             handle = self._records.add(key)
+            self.made += 1
         return handle
+
+    def store_made(self) -> None:
+        """Nothing waits."""
+
+    def note_constraints(self, handles: Sequence[int]) -> None:
+        """Nothing is learned from constraints."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything, as arrays."""

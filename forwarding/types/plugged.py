@@ -52,10 +52,20 @@ def check_roads(roads: object) -> None:
 class PluggedType(Protocol):
     """A type of values with an index of its own. Searches may run at once; changes have the type to themselves."""
 
+    made: int  # how many handles have been made
+
     def __init__(self, settings: Settings) -> None: ...
 
     def handle(self, name: int, constraint: Constraint) -> int:
         """The handle of a constraint on that name (a number of the table's), made when it is new; not negative."""
+        ...
+
+    def store_made(self) -> None:
+        """Be told that no more handles are made for now: whatever `handle` has left to be done for many at once."""
+        ...
+
+    def note_constraints(self, handles: Sequence[int]) -> None:
+        """Learn from constraints of which nobody asks what share of values satisfies them."""
         ...
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import numpy as np
 
-from contrada.forwarding.batches.encode import PointColumn
+from contrada.forwarding.batches.encode import PointColumn, as_ints
 from contrada.forwarding.batches.packed_columns import distinct, relation_texts
 from contrada.forwarding.covering.budget import OF_REGIONS
 from contrada.forwarding.state.growable import GrowableArray
@@ -86,6 +86,8 @@ class RegionType(PlainType):
         self._rows = GrowableArray(3, 256)
         self._rings: Ints = np.full(ring_arena.STATE_SIZE, -1, np.int64)
         self._rings[ring_arena.USED] = 0
+        self._made_lately: list[tuple[int, Floats, int]] = []  # handle, ring, mask of those that are not stored yet
+        self._unasked: list[int] = []  # handles that estimates have not learned from
         self._filled: Relations | None = None  # what `fill` took in, by handle, until it is posted
 
     def fill(self, relations: Relations) -> Ints:
@@ -134,11 +136,21 @@ class RegionType(PlainType):
 
     def _made(self, handle: int, constraint: Constraint) -> None:
         xy = ring_of(cast("Region", constraint.value))[0]
-        edges = len(xy) - 1
-        self._rows.reserve(handle + 1)
-        self._heap.reserve(int(self._rings[ring_arena.USED]) + 2 * ring_arena.ring_size(edges) + 8)
-        block = ring_arena.store(self._heap.array.view(np.float64), self._rings, xy)
-        self._rows.array[handle] = block, edges, constraint.mask
+        self._made_lately.append((handle, xy, constraint.op.mask))
+
+    def store_made(self) -> None:
+        """Store the rings of new constraints, all by one call."""
+        if not self._made_lately:
+            return
+        made = self._made_lately
+        self._made_lately = []
+        rings = [ring for _, ring, _ in made]
+        coords = rings[0] if len(rings) == 1 else np.concatenate(rings)
+        self._rows.reserve(max([handle for handle, _, _ in made]) + 1)
+        # A vertex is two numbers; there is a box of four for some edges, and for some of those boxes, and so on.
+        self._heap.reserve(int(self._rings[ring_arena.USED]) + 2 * (3 * len(coords) + 64 * len(rings)))
+        new, heap = np.array([(handle, mask, len(ring)) for handle, ring, mask in made]), self._heap.array
+        _store_made(coords, new, heap.view(np.float64), self._rings, self._rows.array)
 
     def _forgotten(self, handle: int) -> None:
         block, edges, _ = self._rows.array[handle].tolist()
@@ -147,13 +159,18 @@ class RegionType(PlainType):
     def post(self, handle: int) -> None:
         """Put a constraint into the tree of its name."""
         super().post(handle)
-        name, op, value = self._records.get(handle)
+        block, edges, mask = self._rows.array[handle].tolist()
+        tree = self._tree_of(self._records.name(handle))
+        tree.insert_stored(handle, mask, block, edges, self._heap.array.view(np.float64))
+
+    def _tree_of(self, name: int) -> CRTree:
+        """The tree of a name, made if need be."""
         if name not in self._trees:
             self._trees[name] = CRTree(self.settings.discretization)
-        self._trees[name].insert(handle, cast("Region", value), op.mask)
+        return self._trees[name]
 
     def post_many(self, handles: Sequence[int]) -> None:
-        """As `post` of each; what `fill` took in is packed into trees at once."""
+        """As `post` of each, all of a name by one call; what `fill` took in is packed into trees at once."""
         if self._filled is not None:
             filled, self._filled = self._filled, None
             known = len(filled.ends)
@@ -168,7 +185,15 @@ class RegionType(PlainType):
                 where = np.repeat(starts[mine] - offsets[:-1], counts) + np.arange(int(offsets[-1]))
                 rings = filled.coords[where], offsets
                 self._trees[name] = CRTree.bulk(mine, rings, masks[mine], self.settings.discretization)
-        super().post_many(handles)
+        others = np.array(handles, np.int64)
+        names = self._records.flags[others] >> NAME_BITS
+        for name in np.unique(names).tolist():
+            mine = others[names == name]
+            self._records.flags[mine] |= POSTED
+            rows = np.empty((len(mine), 4), np.int64)
+            rows[:, 0] = mine
+            rows[:, (2, 3, 1)] = self._rows.array[mine]
+            self._tree_of(name).insert_rows(rows, self._heap.array.view(np.float64))
 
     def unpost(self, handle: int) -> None:
         """Take a constraint out of its tree."""
@@ -274,6 +299,20 @@ class RegionType(PlainType):
         else:
             traffic.meet(value.bounds, found, len(ring_of(value)[0]) - 1)
 
+    def note_constraints(self, handles: Sequence[int]) -> None:
+        """Learn where constraints are and how large, when it is first asked for."""
+        self._unasked += handles
+
+    def _learn_constraints(self) -> None:
+        """Learn from those that nobody has asked about and that are still there."""
+        if self._unasked:
+            handles = as_ints(self._unasked)
+            self._unasked.clear()
+            flags = self._records.flags[handles]
+            for name in np.unique(flags[flags & ALIVE != 0] >> NAME_BITS).tolist():
+                mine = handles[(flags >> NAME_BITS == name) & (flags & ALIVE != 0)]
+                self._traffic_of(name).ask(self.boxes(mine), self._rows.array[mine, _EDGES])
+
     def _work(self, handles: Ints, traffic: Traffic) -> Floats:
         """A search relates the edges of one with those of the other, for all whose relation the MBRs leave open."""
         edges: Floats = self._rows.array[handles, _EDGES].astype(np.float64)
@@ -291,6 +330,7 @@ class RegionType(PlainType):
 
     def _guesses(self, handles: Ints) -> Floats:
         """What touches a region touches the box around it, mostly; what is apart from it does not; and so on."""
+        self._learn_constraints()
         boxes, names = self.boxes(handles), self._records.flags[handles] >> NAME_BITS
         masks = self._rows.array[handles, _MASK]
         shares = np.empty(len(handles))
@@ -399,6 +439,18 @@ def _store_rings(coords: Floats, ends: Ints, heap: Floats, state: Ints, rows: In
         rows[i, _BLOCK] = ring_arena.store(heap, state, xy)
         rows[i, _EDGES] = edges
         start = ends[i]
+
+
+@kernel
+def _store_made(coords: Floats, new: Ints, heap: Floats, state: Ints, rows: Ints) -> None:
+    """Store closed rings, one after another; `new` has the handle, the mask and the vertices of each."""
+    start = 0
+    for i in range(new.shape[0]):
+        handle, end = new[i, 0], start + new[i, 2]
+        rows[handle, _BLOCK] = ring_arena.store(heap, state, coords[start:end])
+        rows[handle, _EDGES] = new[i, 2] - 1
+        rows[handle, _MASK] = new[i, 1]
+        start = end
 
 
 @kernel

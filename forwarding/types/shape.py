@@ -35,7 +35,7 @@ from contrada.spatial.distance.reach import Reach
 from contrada.spatial.geometry import ring_arena
 from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.point import Point
-from contrada.spatial.geometry.region import Box
+from contrada.spatial.geometry.region import Box, Region
 from contrada.spatial.geometry.rings import IN, ON, locate
 from contrada.spatial.lines.line import Line, path_of_line
 from contrada.spatial.relations.relation import CONTAINS, DISJOINT, MEETS
@@ -62,6 +62,7 @@ _SHAPES: Final = {
     "paths.state": (np.int64, ()),
 }
 _APART: Final = 1 << DISJOINT
+_REGIONS: Final = frozenset((Region, Box))
 _FAR_COST: Final = 2_000  # nanoseconds, about, for each edge of a line and of the shape whose distance is asked for
 _XY: Final = attrgetter("x", "y")
 
@@ -84,6 +85,8 @@ class ShapeType(RegionType):
     def handle(self, name: int, constraint: Constraint) -> int:
         """The handle of a constraint, marked if it is one of a distance."""
         distance = constraint.value
+        if type(distance) in _REGIONS:  # most are no more than that
+            return super().handle(name, constraint)
         if isinstance(distance, Distance) and distance.unit and not self._degrees:
             raise InvalidValue(f"{constraint}: metres need longitudes and latitudes: a table or broker of crs lonlat")
         handle = super().handle(name, constraint)
@@ -95,7 +98,7 @@ class ShapeType(RegionType):
         return handle
 
     def _made(self, handle: int, constraint: Constraint) -> None:
-        value = _distance_of(constraint.value)
+        value = None if type(constraint.value) in _REGIONS else _distance_of(constraint.value)
         if value is None:
             super()._made(handle, constraint)
             return
@@ -169,13 +172,13 @@ class ShapeType(RegionType):
     def post_many(self, handles: Sequence[int]) -> None:
         """As `post` of each; a tree of distances that is not there yet is packed at once."""
         new: dict[int, list[int]] = {}
-        others: list[int] = []
-        for handle in handles:
-            if self._is_far(handle) and self._records.name(handle) not in self._reaches:
-                new.setdefault(self._records.name(handle), []).append(handle)
+        far = self._records.flags[np.array(handles, np.int64)] & _FAR != 0
+        super().post_many([handle for handle, is_far in zip(handles, far, strict=True) if not is_far])
+        for handle in [handle for handle, is_far in zip(handles, far, strict=True) if is_far]:
+            if self._records.name(handle) in self._reaches:
+                self.post(handle)
             else:
-                others.append(handle)
-        super().post_many(others)
+                new.setdefault(self._records.name(handle), []).append(handle)
         for name, mine in new.items():
             boxes, masks = zip(*map(self._filed, mine), strict=True)
             self._reaches[name] = Reach(CRTree.bulk(mine, boxes, np.array(masks)))

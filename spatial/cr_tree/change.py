@@ -23,14 +23,15 @@ from contrada.spatial.cr_tree.rows import (
     new_entry,
     new_slot,
 )
-from contrada.spatial.geometry.ring_arena import ring_boxes, ring_hash
+from contrada.spatial.geometry.ring_arena import ring_boxes, ring_hash, ring_xy
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
-    from contrada.spatial.cr_tree.layout import Floats, Tree
+    from contrada.spatial.cr_tree.layout import Floats, Ints, Tree
 
 UNKNOWN: Final = -1
 GROW: Final = -2
+STATUS_BITS: Final = 8
 
 
 @kernel
@@ -58,6 +59,20 @@ def insert(t: Tree, id: int, mask: int, xy: Floats) -> int:
     t.entry[entry, c.UNION] |= mask
     change_lists(t, t.entry[entry, c.LEAF], slot, True)
     return 0
+
+
+@kernel
+def insert_rows(t: Tree, rows: Ints, heap: Floats, first: int) -> int:
+    """Add the constraints of rows (id, mask, block and edges of the ring in `heap`) from `first` on.
+
+    Returns where it has stopped << STATUS_BITS | minus what `insert` said there: the number of rows and 0 when all are
+    done.
+    """
+    for i in range(first, rows.shape[0]):
+        status = insert(t, rows[i, 0], rows[i, 1], ring_xy(heap, rows[i, 2], rows[i, 3]))
+        if status != 0:
+            return i << STATUS_BITS | -status
+    return len(rows) << STATUS_BITS
 
 
 @kernel

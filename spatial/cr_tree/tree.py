@@ -62,6 +62,7 @@ _KIND: Final = "cr-tree"
 _VERSION: Final = 2  # 1 has regions of one ring only
 _OLDEST: Final = 1
 _ID_LIMIT: Final = 2**63
+_STATUS: Final = (1 << cr_change.STATUS_BITS) - 1
 _FOR_KERNELS: Final = ("C", "W", "E")  # kernels are compiled anew for read-only arrays, and not for subclasses
 
 
@@ -84,6 +85,7 @@ class CRTree:
         self._mode, self._density = _mode_of(discretization)
         self._tree = cr_rows.empty_tree()
         self._tally = np.zeros(cr_search.TALLY_SIZE + 1, np.int64)
+        self._one: Ids = np.empty((1, 4), np.int64)  # what `insert` hands over
 
     @classmethod
     def bulk(
@@ -127,12 +129,22 @@ class CRTree:
             raise InvalidValue(f"{shown(relations)} is not a set of relations: a bit mask from 1 to {ALL}")
         if not _is_integer(id) or not -_ID_LIMIT <= id < _ID_LIMIT:
             raise InvalidValue(f"id {shown(id)} is not an integer that fits 64 bits")
-        id, mask = int(id), int(mask)  # kernels are compiled for each type of integer that they are called with
         xy = _ring(region)
-        while (status := cr_change.insert(self._tree, id, mask, xy)) != 0:
+        self.insert_stored(id, mask, 0, len(xy) - 1, xy.reshape(-1))
+
+    def insert_stored(self, id: int, mask: int, block: int, edges: int, heap: NDArray[np.float64]) -> None:
+        """As `insert` of a valid ring in a heap (`ring_arena`), nothing else being looked at."""
+        self._one[0] = id, mask, block, edges
+        self.insert_rows(self._one, heap)
+
+    def insert_rows(self, rows: Ids, heap: NDArray[np.float64]) -> None:
+        """As `insert_stored` of each row (id, mask, block, edges)."""
+        done = 0
+        while (answer := cr_change.insert_rows(self._tree, rows, heap, done)) & _STATUS:
+            done, status = answer >> cr_change.STATUS_BITS, -(answer & _STATUS)
             if status == cr_change.UNKNOWN:
-                raise InvalidValue(f"id {id} is in the tree already")
-            self._tree = cr_rows.grow(self._tree, cr_change.GROW - status, len(xy))
+                raise InvalidValue(f"id {rows[done, 0]} is in the tree already")
+            self._tree = cr_rows.grow(self._tree, cr_change.GROW - status, int(rows[done, 3]) + 1)
 
     def remove(self, id: int) -> None:
         """Take out the constraint with that id; NotFound when there is none."""
