@@ -237,7 +237,7 @@ def test_readers_are_not_waited_for() -> None:
 def test_an_estimate_is_kept_beside_the_operand() -> None:
     table = ForwardingTable()
     table.add("I", in_box(0, 0, 10, 1))
-    table.add("I", in_box(0, 0, 1, 1))
+    table.add("J", in_box(0, 0, 1, 1))
     with table._lock.writing():
         table._changer.reconsider(np.arange(1, table._memory.state[layout.S_FILTERS]))  # as when more have come
     operands = table._memory.index.operands[: table._memory.state[layout.S_OPERANDS]]
