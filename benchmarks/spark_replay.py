@@ -131,7 +131,7 @@ class Bench:
         from dataclasses import replace
 
         from contrada.spark_jobs.replaying.logs.event_logs import Layout, find_log, read_log
-        from contrada.spark_jobs.replaying.passes import Source, run_pass
+        from contrada.spark_jobs.replaying.passes import ReplayedIndex, run_pass
 
         times = []
         for _ in range(repeat):
@@ -140,7 +140,7 @@ class Bench:
                 logs = read_log(self.session, find_log(events, Layout()))
                 if tasks is not None:
                     logs = [replace(log, tasks=tuple(tasks)) for log in logs]
-                outcome = run_pass(self.session, logs, Source.of(index), scratch)
+                outcome = run_pass(self.session, logs, ReplayedIndex.of(index), scratch)
                 times.append(time.perf_counter() - began)
         return statistics.median(times), outcome.tally
 

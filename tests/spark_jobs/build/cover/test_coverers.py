@@ -15,7 +15,7 @@ from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.text.parse import parse
 from contrada.spark_jobs.build.cover.cover_groups import CoverGroups
-from contrada.spark_jobs.build.cover.coverers import COVERER_COLUMNS, cover_records, find_coverers
+from contrada.spark_jobs.build.cover.coverers import MOST_COMPARED, cover_records, find_coverers
 from contrada.spark_jobs.build.cover.repeated_ids import CLASHING, REPEATED, find_repeated, id_records
 from contrada.spark_jobs.build.rows.parsing import parse_batch
 from contrada.spark_jobs.build.statistics import groups_of
@@ -125,8 +125,8 @@ def test_others_meet_by_kind_and_box() -> None:
 
 
 def test_of_boxes_inside_one_another_all_are_found() -> None:
-    rows = [(f"s{n}", "I", f'p matches {{"hot"}} within BOX(0 0, {n + 1} 1)') for n in range(3 * COVERER_COLUMNS)]
-    rows += [(f"t{n}", "I", f"r inside BOX({n} {n}, {9999 - n} {9999 - n})") for n in range(3 * COVERER_COLUMNS)]
+    rows = [(f"s{n}", "I", f'p matches {{"hot"}} within BOX(0 0, {n + 1} 1)') for n in range(3 * MOST_COMPARED)]
+    rows += [(f"t{n}", "I", f"r inside BOX({n} {n}, {9999 - n} {9999 - n})") for n in range(3 * MOST_COMPARED)]
     random.Random(3).shuffle(rows)
     _, covers, _ = records(rows)
     assert len(find_coverers(covers)) == len(rows) - 2
