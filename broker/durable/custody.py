@@ -273,8 +273,12 @@ class Custody:
 
     def _answer(self, asking: _Asking) -> bool:
         if asking.told is None:
-            others = [link for link in self._tree() if link is not asking.source]
-            if not all(self._overlay.router.is_told(link.id) for link in others):
+            router = self._overlay.router
+            linked = [link for link in self._overlay.neighbours.values() if link is not asking.source and link.custody]
+            if not all(router.is_agreed(link.id) for link in linked):
+                return False  # the tree may yet use the link
+            others = [link for link in linked if link.id in router.tree_links]
+            if not all(router.is_told(link.id) for link in others):
                 return False
             asking.told = {link: link.told for link in others}
             asking.save = self._saves
@@ -285,11 +289,6 @@ class Custody:
             return False
         asking.done()
         return True
-
-    def _tree(self) -> list[Neighbour]:
-        """The links of the tree whose other ends have disks."""
-        overlay = self._overlay
-        return [link for id, link in overlay.neighbours.items() if link.custody and id in overlay.router.tree_links]
 
     def _check(self) -> None:
         assert {*self.cursors.values()} == {*self._state.links.values()}

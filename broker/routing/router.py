@@ -189,11 +189,14 @@ class Router:
         self._follow_tree()
         return actions
 
+    def is_agreed(self, neighbour: str) -> bool:
+        """Whether both ends of a link have said that there is one, so that the tree is made with it."""
+        return neighbour in self.topology.neighbours(self.broker)
+
     def is_told(self, neighbour: str) -> bool:
         """Whether a neighbour of the tree was sent all that it should know of the durable flow."""
-        link = self.interests.links[neighbour]
-        state = link.flows[Flow.DURABLE]
-        return not link.custody or (state.synced and not state.busy)
+        state = self.flow_state(neighbour, Flow.DURABLE)
+        return state.synced and not state.busy
 
     def _is_up(self, neighbour: str) -> bool:
         return self.links.get(neighbour, False)

@@ -63,7 +63,9 @@ class World:
         return self
 
     def is_linked(self) -> bool:
-        return all("link up" in (self.directory / f"{name}.log").read_text() for name in self.brokers[1:])
+        """Whether each has been dialled by the next one."""
+        accepted = '"dialled": false'
+        return all(accepted in (self.directory / f"{name}.log").read_text() for name in self.brokers[:-1])
 
     def __exit__(self, *_: object) -> None:
         for name in list(self.running):
