@@ -18,14 +18,15 @@ tree or not, since what was accepted for a neighbour is only here.
     no disk there      then there is no custody on that link: durable notifications are forwarded like any other
 
 A durable subscription is confirmed when all brokers of the tree know: each tells the neighbour that a word of the
-durable flow came from (KNOWN) when it is on its own disk, and everybody behind it has said the same.
+durable flow came from (KNOWN) when it is on its own disk, and everybody behind it has said the same. Who was linked a
+moment ago, or is about to be, is waited for a little: a link that just breaks should not leave somebody uninformed.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from contrada.broker.core.ports import EncodedFilter
 from contrada.broker.overlay.neighbour import Neighbour
@@ -54,6 +55,8 @@ if TYPE_CHECKING:
     from contrada.broker.turn.leftovers import Leftovers
 
 log = logging.getLogger("contrada.broker")
+
+_GRACE: Final = 6.0  # seconds in which a neighbour that has gone may be back: redialling takes up to five
 
 
 @dataclass(eq=False)
@@ -98,6 +101,7 @@ class Custody:
         self._saves = 0  # rows about what neighbours want, so far
         self._unsaved: dict[int, RowOf] = {}  # of these, the ones that are not on disk
         self._again: list[int] = []  # of these, the ones to be tried again
+        self._left_at = dict.fromkeys(state.links, clock.now)  # when links were lost, those of an earlier life just now
         for cursor in list(state.links.values()):
             self._recover(cursor, codec)
 
@@ -190,6 +194,7 @@ class Custody:
 
     def link_up(self, link: Neighbour) -> None:
         """A neighbour is there: it gets what waits for it."""
+        self._left_at.pop(link.id, None)
         cursor = self._state.links.get(link.id)
         if cursor is not None and link.custody:
             cursor.receiver = DurableReceiver(link.session, 0, cursor, EVERYTHING, 0)
@@ -202,6 +207,8 @@ class Custody:
     def link_down(self, link: Neighbour) -> None:
         """It is gone: what it has not on disk goes again when it is back."""
         cursor = self._state.links.get(link.id)
+        if link.custody and self._overlay.neighbours.get(link.id) in (None, link):
+            self._left_at[link.id] = self._clock.now
         if cursor is not None and cursor.receiver is not None and cursor.receiver.session is link.session:
             cursor.receiver = None
             cursor.left = self._store.wall()
@@ -275,8 +282,8 @@ class Custody:
         if asking.told is None:
             router = self._overlay.router
             linked = [link for link in self._overlay.neighbours.values() if link is not asking.source and link.custody]
-            if not all(router.is_agreed(link.id) for link in linked):
-                return False  # the tree may yet use the link
+            if not all(router.is_agreed(link.id) for link in linked) or self._expects_link():
+                return False  # the tree may yet use another link
             others = [link for link in linked if link.id in router.tree_links]
             if not all(router.is_told(link.id) for link in others):
                 return False
@@ -289,6 +296,12 @@ class Custody:
             return False
         asking.done()
         return True
+
+    def _expects_link(self) -> bool:
+        """Whether a neighbour that is not there may be in a moment."""
+        now = self._clock.now
+        self._left_at = {id: at for id, at in self._left_at.items() if now - at < _GRACE}
+        return bool(self._left_at) or self._overlay.expects_link(_GRACE)
 
     def _check(self) -> None:
         assert {*self.cursors.values()} == {*self._state.links.values()}

@@ -63,6 +63,8 @@ class Links:
         self._retired: list[bytes] = []
         self._attempts = 0
         self._random = random.Random(overlay.id)  # brokers that lost the same link must not redial in step
+        self._started = clock.now
+        overlay.expects_link = self.expects_link
         sessions.ended.append(self.session_ended)
 
     # -- dialling ----------------------------------------------------------------------------------------
@@ -70,6 +72,10 @@ class Links:
     def is_dialled(self, connection: bytes) -> bool:
         """Whether this broker opened the connection."""
         return connection in self._dialled
+
+    def expects_link(self, seconds: float) -> bool:
+        """Whether a peer is dialled that is not linked, and this broker has not been there for longer than that."""
+        return self._clock.now - self._started < seconds and not all(map(self._is_linked, self.dials))
 
     def tick(self) -> None:
         """Close what is lost, and dial whoever is due."""

@@ -77,6 +77,7 @@ class Overlay:
         self.interfaces: dict[str, NeighbourInterface] = {}
         self.link_rows: list[dict[str, Any]] = []  # what `report.links` said lately, for other threads to read
         self.names: Callable[[], Mapping[str, str]] = dict  # of brokers by their ids, where keys give names
+        self.expects_link: Callable[[float], bool] = lambda _seconds: False  # is a peer dialled, and not for longer?
         self.stands_down_until = 0.0
         self.custody: Custody | None = None  # of what neighbours want durably, if there is a disk
         self.router = Router(

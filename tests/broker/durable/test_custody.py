@@ -265,3 +265,22 @@ def test_the_limits_of_a_link_are_those_of_a_subscription():
     assert keep == Keep(
         limits.notifications, Full.REFUSE, limits.bytes, Full.REFUSE, limits.abandoned, Full.DROP_OLDEST, 1
     )
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_who_was_linked_a_moment_ago_is_waited_for_a_little(returns):
+    world = LinkedWorld(1, "line")
+    world.hosts["a"].die()
+    SUBSCRIBERS["s9"] = ("c", 9)
+    try:
+        late = world.subscribers["s9"] = world.subscriber("s9")
+        world.spin(2.0)
+        assert late.inbox.stage is not Stage.LIVE
+        if returns:
+            world.hosts["a"].start()
+        world.spin(6.5)
+        assert late.inbox.stage is Stage.LIVE
+        if returns:
+            assert len(world.hosts["a"].core.durable.state.links["b"].wanted) == 4
+    finally:
+        del SUBSCRIBERS["s9"]
