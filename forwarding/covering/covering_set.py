@@ -239,7 +239,7 @@ def _bounds(constraint: Constraint) -> tuple[tuple[float, float], ...]:
         if constraint.op is Operator.WITHIN:
             x1, y1, x2, y2 = known.bounds
             return (*_ANYWHERE[:2], (x1, x2), (y1, y2))
-    elif constraint.kind is Kind.REGION and not constraint.at_point and not constraint.mask >> DISJOINT & 1:
+    elif constraint.kind is Kind.REGION and constraint.mask and not constraint.mask >> DISJOINT & 1:
         x1, y1, x2, y2 = known.bounds
         within = ((x1, x2), (y1, y2))
         return within * 2 if constraint.mask & ~_WITHIN_MASK == 0 else (*_ANYWHERE[:2], *within)

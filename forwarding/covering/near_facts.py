@@ -62,8 +62,8 @@ class NearFacts(NamedTuple):
             if isinstance(value, Distance):
                 grown = value.of, value.length, value.unit
                 (facts.touched if constraint.op is Operator.WITHIN else facts.apart).append(grown)
-            elif constraint.at_point:
-                facts.touched.append((cast("Point", value), 0.0, ""))
+            elif constraint.at_point or constraint.at_line:
+                facts.touched.append((cast("Point | Line", value), 0.0, ""))
             elif constraint.kind is Kind.REGION:
                 if not constraint.mask & _APART:
                     facts.touched.append((cast("Region", value), 0.0, ""))

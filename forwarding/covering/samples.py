@@ -80,7 +80,7 @@ def _candidates(constraints: list[Constraint]) -> Iterator[Value]:
             yield _silence()
         elif isinstance(value, Distance):
             yield from _around(value)
-        elif constraint.at_point:
+        elif constraint.at_point or constraint.at_line:
             continue
         elif constraint.kind is Kind.REGION:
             yield from _points(cast("Region", value))
@@ -100,7 +100,7 @@ def _last_resort(constraints: list[Constraint]) -> Iterator[Value]:
     for constraint in constraints:
         if constraint.at_point:
             yield from _over(cast("Point", constraint.value))
-        elif constraint.kind is Kind.REGION and not isinstance(constraint.value, Distance):
+        elif constraint.kind is Kind.REGION and constraint.mask:
             yield from _shapes(cast("Region", constraint.value))
 
 

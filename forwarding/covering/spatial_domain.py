@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _OF_POINTS: Final = Relation.INSIDE.mask | Relation.MEETS.mask | Relation.DISJOINT.mask
 _REFUSALS: Final = (Operator.NOT_MATCHES, Operator.NOT_SIMILAR)
 _OF_LINES: Final = _OF_POINTS | Relation.COVERED_BY.mask | Relation.OVERLAPS.mask
+# What points and lines can be to a line, besides apart from it.
+_TO_LINES: Final = {Kind.POINT: Relation.INSIDE.mask, Kind.LINE: Relation.INSIDE.mask | Relation.MEETS.mask}
 _WITHIN: Final = Relation.INSIDE.mask | Relation.COVERED_BY.mask | Relation.EQUALS.mask
 
 
@@ -47,7 +49,10 @@ def spatial_domain(kind: Kind, constraints: list[Constraint], budget: CoveringBu
         refused = [cast("Negated", c.value).operand for c in constraints if c.op in _REFUSALS]
         return None if any(domain_of_texts.asks(each, budget) for each in refused) else domain_of_texts
     possible = {Kind.POINT: _OF_POINTS, Kind.LINE: _OF_LINES}.get(kind, relation.ALL)
-    if kind is not Kind.REGION and any(constraint.at_point for constraint in constraints):
+    if kind is not Kind.REGION and any(
+        constraint.at_point or (constraint.at_line and not constraint.op.mask & _TO_LINES[kind])
+        for constraint in constraints
+    ):
         return None
     masks: dict[Region, int] = {}
     for constraint in constraints:
@@ -96,7 +101,7 @@ class RelationDomain:
         self._possible = possible
         self._masks = masks
         self._constraints = constraints
-        far = any(isinstance(each.value, Distance) or each.at_point for each in constraints)
+        far = any(isinstance(each.value, Distance) or each.at_point or each.at_line for each in constraints)
         self.facts = NearFacts.of(constraints) if far else None  # where relations alone say it all, there are none
 
     def relations_to(self, region: Region, budget: CoveringBudget) -> int:
@@ -118,7 +123,7 @@ class RelationDomain:
             return not all(mine.holds(cast("Any", constraint.value)) for mine in self._constraints)
         if constraint.kind is not Kind.REGION:
             return False
-        if constraint.at_point:
+        if constraint.at_point or constraint.at_line:
             return constraint in self._constraints
         if self.facts is not None or isinstance(constraint.value, Distance):
             if (self.facts or NearFacts.of(self._constraints)).imply(constraint, budget):

@@ -117,7 +117,10 @@ class Attribute:
         return self._filter(Operator.OVERLAPS, region)
 
     def crosses(self, region: Region | Any) -> Filter:
-        """The value, a line, has points in the region's interior and outside: another word for `overlaps`."""
+        """The value, a line, has points in the region's interior and outside: another word for `overlaps`.
+
+        Or the value is a region, and a line that is given instead of one has.
+        """
         return self._filter(Operator.OVERLAPS, region)
 
     def equals(self, region: Region | Any) -> Filter:

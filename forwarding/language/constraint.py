@@ -23,10 +23,11 @@ from contrada.forwarding.language.operators import (
     POSITIVE,
     RANK,
     Operator,
+    relation_to_line,
     relations_operator,
     relations_to_point,
 )
-from contrada.forwarding.language.values import Kind, check_name, check_time, check_value, is_point, kind_of
+from contrada.forwarding.language.values import Kind, check_name, check_time, check_value, is_line, is_point, kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,12 +100,17 @@ class Constraint:
     @property
     def mask(self) -> int:
         """The relations that satisfy this constraint, when it is one on regions; else 0."""
-        return self.op.mask if self.kind is Kind.REGION and not self.at_point else 0
+        return self.op.mask if self.kind is Kind.REGION and not self.at_point and not self.at_line else 0
 
     @property
     def at_point(self) -> bool:
         """Whether this asks for a region that contains, or meets, a point."""
         return self.kind is Kind.REGION and is_point(self.value)
+
+    @property
+    def at_line(self) -> bool:
+        """Whether this asks for a region that a line crosses, or that contains it."""
+        return self.kind is Kind.REGION and is_line(self.value)
 
     def holds(
         self, value: Value | None, *, discretization: Discretization | None = None, roads: Roads | None = None
@@ -134,6 +140,10 @@ class Constraint:
                 if kind is not Kind.REGION:
                     return False
                 return bool(op.mask & relate(cast("Point", self.value), cast("Region", value)).converse.mask)
+            if self.at_line:
+                from contrada.spatial.lines.relating import relate_to_line
+
+                return bool(op.mask >> relate_to_line(cast("Region", value), cast("Line", self.value)) & 1)
             found = relate(cast("Region", value), cast("Region", self.value), discretization or EXACT)
             return bool(self.op.mask & found.mask)
         if op is Operator.CONTAINS:
@@ -297,10 +307,10 @@ def _at_point(op: Operator, point: Point) -> tuple[Operator, Kind, Operand]:
 
 
 def _at_line(op: Operator, line: Line) -> tuple[Operator, Kind, Operand]:
-    """An operator, kind and operand that say what a relation to a line does: it is touched, or not."""
-    if op not in (Operator.INTERSECTS, Operator.DISJOINT):
-        raise InvalidValue("of a line one asks intersects, disjoint, within or beyond a distance, and nothing else")
-    return Operator.WITHIN if op is Operator.INTERSECTS else Operator.BEYOND, Kind.REGION, Distance(0.0, line)
+    """An operator, kind and operand that say what a relation to a line does."""
+    kind_of(cast("Value", line))  # it is known for a line from now on
+    word, operand = relation_to_line(op, line)
+    return word, Kind.REGION, cast("Operand", operand)
 
 
 def _text_or_region(op: Operator, value: object) -> tuple[Kind, Operand]:
@@ -395,6 +405,8 @@ def _operand_order(constraint: Constraint) -> tuple[object, ...]:
         return value.order()
     if constraint.at_point:
         return (cast("Point", value).bounds, [])
+    if constraint.at_line:
+        return (cast("Any", value).bounds, [part.tolist() for part in cast("Any", value).parts])
     if constraint.kind is Kind.REGION:
         return _region_order(cast("Region", value))
     if constraint.kind is None:

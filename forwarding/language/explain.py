@@ -11,6 +11,7 @@ from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.lonlat import holds_in_degrees
 from contrada.forwarding.language.operands import Negated
 from contrada.forwarding.language.values import Kind, check_notification, kind_of
+from contrada.spatial.relations.relation import RELATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,6 +92,11 @@ def _verdict(
         return Verdict(constraint, False, f"the value {value!r} is a {_word(kind)}, and it asks for a {_word(wanted)}")
     if isinstance(constraint.value, Distance):
         return Verdict(constraint, held, _away(constraint, kind, value))
+    if constraint.at_line:
+        from contrada.spatial.lines.relating import relate_to_line
+
+        word = RELATIONS[relate_to_line(cast("Any", value), cast("Any", constraint.value))].value
+        return Verdict(constraint, held, f"the relation of the {_word(kind)} to the line is {word}")
     if constraint.at_point:
         return Verdict(constraint, held, f"the {_word(kind)} {'does' if held else 'does not'}")
     if wanted is Kind.REGION:

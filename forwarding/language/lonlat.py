@@ -170,6 +170,7 @@ def _operand_in_degrees(constraint: Constraint) -> Any:
     from contrada.forwarding.language.operands import Negated, TextMatch, ValueSet
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Region
+    from contrada.spatial.lines.line import Line
 
     value: Any = constraint.value
     if isinstance(value, Distance):
@@ -177,7 +178,7 @@ def _operand_in_degrees(constraint: Constraint) -> Any:
             raise InvalidValue("a distance in degrees means nothing: give it a unit, as in within 500 m of")
         of = value_in_degrees(value.of)
         return value if of is value.of else Distance(value.length, of, value.unit)
-    if isinstance(value, Point | Region):
+    if isinstance(value, Point | Line | Region):
         return value_in_degrees(value)
     if isinstance(value, ValueSet) and any(isinstance(each, Point) for each in value):
         return ValueSet(map(value_in_degrees, value))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
-from contrada.forwarding.language.operators import relations_to_point
+from contrada.forwarding.language.operators import not_to_line, relations_to_point
 from contrada.forwarding.language.values import Kind
 from contrada.spatial.relations import relation
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.language.operands import ValueSet
     from contrada.spatial.geometry.point import Point
+    from contrada.spatial.lines.line import Line
 
 Alternatives: TypeAlias = "list[tuple[Constraint, ...]]"
 
@@ -67,6 +68,8 @@ def negate_constraint(constraint: Constraint) -> Alternatives:
     if constraint.at_point:
         words = relations_to_point(op.mask, cast("Point", value), negated=True)
         return [(Constraint(name, word, operand),) for word, operand in words]
+    if constraint.at_line:
+        return [(Constraint(name, word, operand),) for word, operand in not_to_line(op, cast("Line", value))]
     if constraint.kind is Kind.REGION:
         if constraint.mask == relation.ALL:
             raise InvalidValue(f"not {name} {op}: nothing is in none of the relations")

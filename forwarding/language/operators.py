@@ -13,6 +13,15 @@ These two are constraints with a point as operand, and hold on regions only. The
     area disjoint P               area beyond 0 of P
 
 Nothing overlaps a point, or is inside of or covered by one.
+
+Relations to a line, areas on my route:
+
+    area crosses LINESTRING(…)    the line has points in the region's interior, and outside
+    pos inside LINESTRING(…)      the value, a point or line, lies on the line as a whole
+    area intersects, disjoint L   area within, beyond 0 of L
+
+What `not` makes of the first two is to be apart from the line, or to touch it in another way; those two sets of
+relations are taken as well.
 """
 
 from __future__ import annotations
@@ -26,6 +35,7 @@ from contrada.spatial.relations import relation
 
 if TYPE_CHECKING:
     from contrada.spatial.geometry.point import Point
+    from contrada.spatial.lines.line import Line
 
 
 class Operator(StrEnum):
@@ -133,3 +143,23 @@ def relations_to_point(mask: int, point: Point, *, negated: bool = False) -> lis
             mask &= ~means
             found.append((word, Distance(0.0, point) if word in ("within", "beyond") else point))
     return found
+
+
+_TO_LINES: Final = relation.INTERSECTS & ~(1 << relation.EQUALS | 1 << relation.COVERED_BY)
+_OF_LINES: Final = (1 << relation.OVERLAPS, 1 << relation.INSIDE)
+
+
+def relation_to_line(op: Operator, line: Line) -> tuple[Operator, Line | Distance]:
+    """The operator and operand that say what a set of relations to a line does. Few sets are taken."""
+    if op is Operator.INTERSECTS or op is Operator.DISJOINT:
+        return Operator.WITHIN if op is Operator.INTERSECTS else Operator.BEYOND, Distance(0.0, line)
+    if op.mask not in _OF_LINES and _TO_LINES & ~op.mask not in _OF_LINES:
+        raise InvalidValue(
+            "of a line one asks intersects, disjoint, crosses, inside, within or beyond a distance, and nothing else"
+        )
+    return op, line
+
+
+def not_to_line(op: Operator, line: Line) -> list[tuple[Operator, Line | Distance]]:
+    """The operators and operands of which one says that a value is in none of these relations to a line."""
+    return [(Operator.BEYOND, Distance(0.0, line)), (relations_operator(_TO_LINES & ~op.mask), line)]

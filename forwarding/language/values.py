@@ -217,6 +217,12 @@ def is_point(value: object) -> bool:
     return known is not None and known[0] is Kind.POINT
 
 
+def is_line(value: object) -> bool:
+    """As `is_point`, of lines."""
+    known = _CHECKS.get(type(value))
+    return known is not None and known[0] is Kind.LINE
+
+
 def check_notification(notification: Mapping[str, object]) -> dict[str, Value]:
     """A new notification with every name checked and every value taken; `InvalidValue` names the attribute at fault.
 

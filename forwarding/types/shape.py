@@ -6,7 +6,8 @@ CR-tree of such boxes for its name, of circles with a grid beside it (spatial/di
 under every discretization.
 
 A relation to a point, `contains` or `meets`, is one to a region at no distance from it, of which then the side decides
-on which the point lies; exact as well.
+on which the point lies; exact as well. Relations to lines, `crosses` and `contains`, are posted likewise, and decided
+one by one.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class ShapeType(RegionType):
         if isinstance(distance, Distance) and distance.unit and not self._degrees:
             raise InvalidValue(f"{constraint}: metres need longitudes and latitudes: a table or broker of crs lonlat")
         handle = super().handle(name, constraint)
-        if constraint.at_point:
+        if constraint.at_point or constraint.at_line:
             self._records.mark(handle, _FAR | _AT)
             self._any_at = True
         elif isinstance(distance, Distance):
@@ -326,7 +327,15 @@ class ShapeType(RegionType):
         return handles[fits]
 
     def _related(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
-        """Whether the value of each number is in its relation to the point of each handle."""
+        """Whether the value of each number is in its relation to the point or line of each handle."""
+        lines = [Line in (type(values[n]), type(self._records.get(h)[2])) for n, h in _pairs(numbers, handles)]
+        if any(lines):
+            one_by_one = np.array(lines)
+            held = np.empty(len(numbers), np.bool_)
+            held[one_by_one] = PlainType.holds(self, numbers[one_by_one], handles[one_by_one], values)
+            if not all(lines):
+                held[~one_by_one] = self._related(numbers[~one_by_one], handles[~one_by_one], values)
+            return held
         places, rings = placed(values)
         held = np.empty(len(numbers), np.bool_)
         wanted = np.array([self._records.get(handle)[1].mask for handle in handles.tolist()], np.int64)
@@ -433,9 +442,13 @@ _AS_RELATION: Final = {Operator.WITHIN: Operator.INTERSECTS, Operator.BEYOND: Op
 
 def _distance_of(value: object) -> Distance | None:
     """The distance that a constraint asks for at least; None of relations to regions."""
-    if isinstance(value, Point):
+    if isinstance(value, Point | Line):
         return Distance(0.0, value)
     return value if isinstance(value, Distance) else None
+
+
+def _pairs(numbers: Ints, handles: Ints) -> zip[tuple[int, int]]:
+    return zip(numbers.tolist(), handles.tolist(), strict=True)
 
 
 @kernel

@@ -36,20 +36,19 @@ from contrada.spatial.geometry.compound.rows import (
     touch_points,
 )
 from contrada.spatial.geometry.predicates import orient
-from contrada.spatial.geometry.region import ring_of
+from contrada.spatial.geometry.region import Region, ring_of
 from contrada.spatial.geometry.rings import IN, ON, OUT, RUN, next_run
-from contrada.spatial.lines.line import path_of_line
+from contrada.spatial.lines.line import Line, path_of_line
 from contrada.spatial.relations.contacts import A_IN_B, A_OUT_OF_B, CONTACT, contact_witnesses
-from contrada.spatial.relations.relation import COVERED_BY, DISJOINT, INSIDE, MEETS, OVERLAPS
+from contrada.spatial.relations.relation import CONVERSE_CODE, COVERED_BY, DISJOINT, INSIDE, MEETS, OVERLAPS
 from contrada.spatial.storage.jit import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from contrada.spatial.allowance import Left
-    from contrada.spatial.geometry.region import Region
+    from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.rings import Floats
-    from contrada.spatial.lines.line import Line
 
     Exact = tuple[Fraction, Fraction]
 
@@ -159,6 +158,46 @@ def relate_line(line: Line, region: Region) -> int:
         return code
     allowance.spend(_RATIONAL_COST * len(line) * len(region))
     return _relate_by_pieces(line, region)
+
+
+def relate_to_line(value: Point | Line | Region, line: Line) -> int:
+    """Return the code of the relation of a value to a line. Exact.
+
+    What lies on it as a whole is inside; another line that touches it meets it. Regions have the converse of its
+    relation to them.
+    """
+    if isinstance(value, Region):
+        return CONVERSE_CODE[relate_line(line, value)]
+    from contrada.spatial.distance.near import near
+
+    if not near(value, line, 0.0):
+        return DISJOINT
+    return INSIDE if not isinstance(value, Line) or _lies_on(value, line) else MEETS
+
+
+def _lies_on(inner: Line, outer: Line) -> bool:
+    """Whether every point of a line is one of another: edges in line with an edge cover it without a gap."""
+    edges = np.concatenate([np.hstack((part[:-1], part[1:])) for part in outer.parts])
+    allowance.spend(len(inner) * (_RATIONAL_COST + _RUN_COST * len(edges)))
+    low, high = np.minimum(edges[:, :2], edges[:, 2:]), np.maximum(edges[:, :2], edges[:, 2:])
+    for part in inner.parts:
+        for a, b in pairwise(part.tolist()):
+            first, last = np.minimum(a, b), np.maximum(a, b)
+            beside = edges[((low <= last) & (high >= first)).all(axis=1)].tolist()
+            inline = [(c, d) for *c, x, y in beside if _in_line(a, b, c) and _in_line(a, b, d := [x, y])]
+            axis = 0 if a[0] != b[0] else 1
+            reached = first[axis]
+            for start, end in sorted(sorted((c[axis], d[axis])) for c, d in inline):
+                if start > reached:
+                    break
+                reached = max(reached, end)
+            if reached < last[axis]:
+                return False
+    return True
+
+
+def _in_line(a: list[float], b: list[float], c: list[float]) -> bool:
+    return orient(*a, *b, *c) == 0
 
 
 def _relate_by_pieces(line: Line, region: Region) -> int:

@@ -90,6 +90,12 @@ RELATIONS = (
 )
 ORDERS = (Operator.LT, Operator.LE, Operator.GT, Operator.GE)
 DISTANCES = (Operator.WITHIN, Operator.BEYOND)
+TO_LINES = (
+    Operator.OVERLAPS,
+    Operator.INSIDE,
+    Operator("meets or inside or contains or covers"),
+    Operator("meets or overlaps or contains or covers"),
+)
 PATTERNS = (Operator.PREFIX, Operator.SUFFIX, Operator.CONTAINS)
 REFUSALS = (Operator.NOT_SUFFIX, Operator.NOT_CONTAINS)
 LIKES = ("a%b", "%a_", "_", "__%", "a%", "%b%", "ab", "%", "%a%b%", "é%", "_%é", "\\%a%\\_", "a%%_%a", "\\\\%b")
@@ -159,6 +165,7 @@ def constraints(
         ),
         st.builds(Constraint, names, st.sampled_from((*RELATIONS, Operator.CONTAINS)), regions),
         st.builds(Constraint, names, st.sampled_from((Operator.CONTAINS, Operator.MEETS)), points),
+        st.builds(Constraint, names, st.sampled_from(TO_LINES), lines),
         st.builds(
             Constraint, names, st.sampled_from(DISTANCES), st.builds(Distance, lengths, points | regions | lines)
         ),
@@ -244,6 +251,9 @@ def neighbours(value: object) -> Iterator[Value]:
     elif isinstance(value, Line):
         yield from (value, Line([(x + 1, y) for x, y in value.parts[0].tolist()]))
         yield from (Point(*vertex) for vertex in value.parts[0].tolist())
+        x1, y1, x2, y2 = value.bounds
+        yield from (Box(x1 - 1, y1 - 1, x2 + 1, y2 + 1), Box(x1 - 1, y1 - 1, x1 + 1, y1 + 1))
+        yield Box(x1 - 1, y1, x1, y2 + 1)
     elif isinstance(value, Distance):
         yield from neighbours(value.of)
         x1, y1, x2, y2 = value.of.bounds

@@ -118,7 +118,8 @@ class Reader:
             length = float(self.take())
             self.take("of")
             return Distance(length, self.shape())
-        return self.region() if self.next("polygon", "multipolygon", "box") else self.scalar()
+        shapes = ("polygon", "multipolygon", "box", "linestring", "multilinestring")
+        return self.shape() if self.next(*shapes) else self.scalar()
 
     def shape(self) -> object:
         if self.next("linestring"):

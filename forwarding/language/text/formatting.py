@@ -47,7 +47,7 @@ def format_constraint(constraint: Constraint) -> str:
     if isinstance(value, Distance):
         return f"{name} {op} {format_length(value)} of {format_shape(value.of)}"
     if constraint.kind is Kind.REGION and not constraint.at_point:
-        return f"{name} {op} {format_region(cast('Region', value))}"
+        return f"{name} {op} {format_shape(cast('Region', value))}"
     return f"{name} {op} {format_scalar(cast('Scalar', value))}"
 
 

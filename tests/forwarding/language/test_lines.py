@@ -70,11 +70,60 @@ def test_operands_that_are_lines():
     assert ~attr("a").intersects(ROUTE) == attr("a").disjoint(ROUTE)
     assert parse("a within 5 of LINESTRING(0 0, 10 0)").matches({"a": Point(5, 5)})
     assert parse("a intersects LINESTRING(0 0, 10 0)").matches({"a": Box(4, -1, 5, 1)})
-    for word in ("inside", "crosses", "meets", "covers", "equals", "contains"):
-        with pytest.raises(FilterSyntaxError, match="of a line one asks intersects, disjoint, within or beyond"):
+    for word in ("meets", "covers", "equals", "contains", "covered-by", "inside or meets"):
+        with pytest.raises(FilterSyntaxError, match="of a line one asks intersects, disjoint, crosses, inside, within"):
             parse(f"a {word} LINESTRING(0 0, 1 1)")
     with pytest.raises(FilterSyntaxError, match="at least two different vertices"):
         parse("a within 5 of LINESTRING(0 0)")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "held"),
+    [
+        ("a crosses LINESTRING(0 0, 10 0)", Box(4, -1, 6, 1), True),
+        ("a crosses LINESTRING(0 0, 10 0)", Box(-1, -1, 11, 1), False),  # all of it is inside
+        ("a crosses LINESTRING(0 0, 10 0)", Box(4, 0, 6, 1), False),  # along an edge
+        (
+            "a crosses LINESTRING(0 0, 10 0)",
+            Region([(4, -1), (9, -1), (9, 1)], holes=[[(8, -1), (8.5, 0), (8, 0)]]),
+            True,
+        ),
+        ("a crosses LINESTRING(0 0, 10 0)", Point(5, 0), False),
+        ("a crosses LINESTRING(0 0, 10 0)", Line([(5, -1), (5, 1)]), False),
+        ("a inside LINESTRING(0 0, 10 0)", Point(5, 0), True),
+        ("a inside LINESTRING(0 0, 10 0)", Point(10, 0), True),
+        ("a inside LINESTRING(0 0, 10 0)", Point(5, 1e-9), False),
+        ("a inside LINESTRING(0 0, 5 0, 10 0)", Line([(3, 0), (7, 0)]), True),
+        ("a inside MULTILINESTRING((0 0, 5 0), (5 0, 10 0), (2 0, 3 0))", Line([(0, 0), (10, 0)]), True),
+        ("a inside MULTILINESTRING((0 0, 4 0), (5 0, 10 0))", Line([(0, 0), (10, 0)]), False),
+        ("a inside LINESTRING(0 0, 10 0)", Line([(3, 0), (7, 0), (7, 1)]), False),
+        ("a inside LINESTRING(0 0, 3 4)", Line([(0, 0), (0.75, 1)]), True),
+        ("a inside LINESTRING(0 0, 3 4)", Line([(0, 0), (0.6, 0.8)]), False),  # in binary these are not on it
+        ("a inside LINESTRING(0 0, 10 0)", Box(1, -1, 2, 1), False),
+        ("not a crosses LINESTRING(0 0, 10 0)", Box(-1, -1, 11, 1), True),
+        ("not a crosses LINESTRING(0 0, 10 0)", Box(4, -1, 6, 1), False),
+        ("not a crosses LINESTRING(0 0, 10 0)", Point(5, 0), True),
+        ("not a inside LINESTRING(0 0, 10 0)", Line([(5, -1), (5, 1)]), True),
+        ("not a inside LINESTRING(0 0, 10 0)", Point(5, 0), False),
+        ("not a inside LINESTRING(0 0, 10 0)", 7, False),
+    ],
+)
+def test_what_lines_cross_and_what_lies_on_them(text, value, held):
+    predicate = parse(text)
+    assert predicate.matches({"a": value}) is held
+    assert parse(str(predicate)) == predicate
+    table = ForwardingTable()
+    table.add("I", predicate)
+    table.add("J", parse(f"b = 1 and ({text})"))
+    assert table.match({"a": value}) == ({"I"} if held else set())
+    assert table.match({"a": value, "b": 1}) == ({"I", "J"} if held else set())
+
+
+def test_lines_on_the_right_cover_and_conflict():
+    assert parse("r intersects LINESTRING(0 0, 9 0)").covers(parse("r crosses LINESTRING(0 0, 9 0)"))
+    assert parse("r within 3 of BOX(0 0, 9 9)").covers(parse("r inside LINESTRING(1 1, 9 9)"))
+    assert parse("r crosses LINESTRING(0 0, 9 0)").conflicts(parse("r disjoint LINESTRING(0 0, 9 0)"))
+    assert not parse("r crosses LINESTRING(0 0, 9 0)").covers(parse("r intersects LINESTRING(0 0, 9 0)"))
 
 
 def test_covers():
