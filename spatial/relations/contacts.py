@@ -91,6 +91,14 @@ def contact_witnesses(axy: Floats, i: int, bxy: Floats, j: int) -> int:
     b_side = orient(cx, cy, dx, dy, bx, by)
     if a_side * b_side > 0:
         return 0
+    # Edges of tessellations mostly share ends. Where they have no other point in common, other pairs look at that one.
+    if ax == dx and ay == dy:
+        if bx == cx and by == cy:
+            return CONTACT | AGAINST
+        if b_side != 0:
+            return CONTACT
+    elif a_side != 0 and ((bx == cx and by == cy) or (bx == dx and by == dy)):
+        return CONTACT
     c_side = orient(ax, ay, bx, by, cx, cy)
     d_side = orient(ax, ay, bx, by, dx, dy)
     if c_side * d_side > 0:
@@ -112,6 +120,9 @@ def contact_witnesses(axy: Floats, i: int, bxy: Floats, j: int) -> int:
         if ax == cx and ay == cy:
             k = j - 1 if j > 0 else bxy.shape[0] - 2
             fx, fy = bxy[k, 0], bxy[k, 1]
+            against = bx == fx and by == fy and ex == dx and ey == dy
+            if against or (bx == dx and by == dy and ex == fx and ey == fy):
+                return found  # boundaries that run together here leave each other on neither side
             found |= _witness(_side_of_corner(fx, fy, cx, cy, dx, dy, bx, by), A_IN_B, A_OUT_OF_B)
             found |= _witness(_side_of_corner(fx, fy, cx, cy, dx, dy, ex, ey), A_IN_B, A_OUT_OF_B)
         else:
