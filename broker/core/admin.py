@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from contrada.broker.core.ports import Refusal
@@ -11,6 +12,8 @@ from contrada.broker.protocol.messages import Reply
 from contrada.broker.protocol.wire import LIST_LENGTH, Code, Role
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from contrada.broker.core.core import Core
     from contrada.broker.protocol.messages import (
         Explain,
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
         Status,
     )
     from contrada.broker.sessions.session import Session
+    from contrada.broker.turn.work import Steps
 
 
 _TEXT = 2000  # characters of one text in a document
@@ -68,8 +72,8 @@ def _client(session: Session, now: float) -> dict[str, Any]:
     }
 
 
-def explain(core: Core, session: Session, message: Explain) -> dict[str, Any]:
-    """Why a remembered notification reached a subscription, or did not."""
+def explain(core: Core, session: Session, message: Explain) -> Generator[Any, Any, dict[str, Any]]:
+    """Why a remembered notification reached a subscription, or did not; by steps, one for each filter."""
     subscription = _find(core, session, message)
     id = message.notification
     found = core.delivery.recent.find(id)
@@ -88,8 +92,11 @@ def explain(core: Core, session: Session, message: Explain) -> dict[str, Any]:
         return document | _fate(subscription, id)
     if id.broker == core.id and id.sequence < subscription.since:
         return document | {"fate": "too-early", "why": "it was published before the subscription began"}
-    notification = core.codec.notification(found.body)
-    filters = [plain(each) for each in subscription.owner.explain(subscription, notification)]
+    notification = yield partial(core.codec.notification, found.body)
+    filters = []
+    for each in subscription.owner.explain(subscription, notification):
+        filters.append(plain(each))
+        yield
     return document | {"fate": "no-match", "why": "no filter of the subscription matches it", "filters": filters}
 
 
@@ -201,11 +208,12 @@ class Admin:
         """STATUS: what the broker is doing."""
         self._core.sessions.answer(session, Reply(message.request, status(self._core, self._core.clock.now)))
 
-    def explain(self, session: Session, message: Explain) -> None:
+    def explain(self, session: Session, message: Explain) -> Steps:
         """EXPLAIN: why a notification did or did not reach a subscription; one's own, or with a role anybody's."""
         if message.session not in (0, session.number):
             self._core.sessions.require(session, Role.ADMIN)
-        self._core.sessions.answer(session, Reply(message.request, explain(self._core, session, message)))
+        document = yield from explain(self._core, session, message)
+        self._core.sessions.answer(session, Reply(message.request, document))
 
     def list_subscriptions(self, session: Session, message: ListSubscriptions) -> None:
         """LIST_SUBSCRIPTIONS: who wants what."""

@@ -250,7 +250,8 @@ class Core:
 
     def _may_hear(self, session: Session, handler: Handler) -> bool:
         """Whether what the session published before is matched, and the index may change if the message changes it."""
-        return self.matching.match_before(session) and (handler.order is not Order.INDEX or not self.table.lent)
+        is_asked = handler.order is Order.INDEX and (self.table.lent or self.index.readers > 0)
+        return self.matching.match_before(session) and not is_asked
 
     @contextmanager
     def _timed(self, session: Session, message: Any) -> Iterator[None]:

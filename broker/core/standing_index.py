@@ -28,18 +28,18 @@ keeps it as long as the broker runs. A name that never was is forgotten when nob
 from __future__ import annotations
 
 import logging
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from contrada.broker.core.ports import EncodedFilter, Refusal
 from contrada.broker.core.subscriptions import read_filters
+from contrada.broker.durable.past import PastOfName
 from contrada.broker.protocol.messages import Ack, Acked, Attach, Error, IndexAdd, IndexLoad, IndexRemove, Reply
 from contrada.broker.protocol.wire import Code
 from contrada.errors import ContradaError
 from contrada.forwarding.codec.msgpack import encode_filter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.core.delivery import Delivery
@@ -149,6 +149,7 @@ class StandingIndex:
         self.loaded: Loaded | None = None
         self.open_index: Callable[[str, str, Callable[[Loaded | ContradaError], None]], None] = _cannot_open
         self.attachments: dict[int, StandingInterface] = {}  # by the interface of the attached subscription
+        self.readers = 0  # threads that ask it, and let nobody change it
         self._passed_over = 0  # by indexes before
         self._names: dict[str, StandingInterface] = {}
         self._next_interface = _FIRST
@@ -220,7 +221,7 @@ class StandingIndex:
             with self.subscriptions.undone_if_it_fails(subscription):
                 yield from self._tell_name(standing)
         if self.subscriptions.greet is not None:
-            yield from self.subscriptions.greet(subscription, partial(self.names_match, standing.name))
+            yield from self.subscriptions.greet(subscription, PastOfName(self, standing.name))
         known = self.loaded is not None and bool(self.loaded.table.interface_filters(message.name, 1))
         self._sessions.answer(session, Ack((Acked(message.request, int(known)),)))
 
@@ -239,10 +240,11 @@ class StandingIndex:
             self._detach(interface)
 
     def names_match(self, name: str, bodies: Sequence[bytes]) -> list[bool]:
-        """Which of some notifications a name matches."""
-        if self.loaded is None:
+        """Which of some notifications a name matches; any of its `readers` may ask."""
+        loaded = self.loaded
+        if loaded is None:
             return [False] * len(bodies)
-        return [name in names for names in self.loaded.table.match_bodies(bodies)[0]]
+        return [name in names for names in loaded.table.match_bodies(bodies)[0]]
 
     def withdraw(self, subscription: Subscription) -> None:
         """Detach a subscription that has ended."""
@@ -259,13 +261,14 @@ class StandingIndex:
             if not standing.interface:
                 del self._names[standing.name]
 
-    def explain(self, subscription: Subscription, notification: Any) -> list[Any]:
+    def explain(self, subscription: Subscription, notification: Any) -> Iterator[Any]:
         """Why filters of the name that a subscription is attached to match or do not; the first hundred."""
         if self.loaded is None:
-            return []
+            return
         index = self.loaded.table
         ids = index.interface_filters(self.attachments[subscription.interface].name, _EXPLAINED)
-        return [index.explain(notification, id) for id in ids]
+        for id in ids:
+            yield index.explain(notification, id)
 
     # -- what others learn of it -------------------------------------------------------------------------
 

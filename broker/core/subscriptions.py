@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from contrada.broker.core.ports import EncodedFilter, Refusal
 from contrada.broker.core.receiver import Receiver
+from contrada.broker.durable.past import Past
 from contrada.broker.protocol.messages import Ack, Acked, Attach, Subscribe, Unsubscribe
 from contrada.broker.protocol.wire import FIRST_VERSION, Code
 from contrada.errors import ContradaError
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from contrada.broker.turn.mishaps import Mishaps
     from contrada.broker.turn.work import Steps
 
-    Greet = Callable[[Receiver, Callable[[Sequence[bytes]], list[bool]]], Steps]
+    Greet = Callable[[Receiver, Past], Steps]
 
 _EXPLAINED: Final = 100  # filters of one subscription, at most: it may have thousands
 AT_ONCE: Final = 1 << 14  # bytes of filters that are put into the table without a pause
@@ -49,7 +50,7 @@ class FilterOwner(Protocol):
     def withdraw(self, subscription: Subscription) -> None:
         """Match nothing more for a subscription that has ended."""
 
-    def explain(self, subscription: Subscription, notification: Any) -> list[Any]:
+    def explain(self, subscription: Subscription, notification: Any) -> Iterator[Any]:
         """Why each of its filters matches a notification or does not; of many, the first."""
 
 
@@ -137,13 +138,9 @@ class Subscriptions:
         with self.undone_if_it_fails(subscription):
             yield from self._tell(subscription, filters)
             if self.greet is not None:
-                yield from self.greet(subscription, partial(self._finds, interface))
+                yield from self.greet(subscription, Past(self._table, filters))
         first = subscription.since if session.version >= FIRST_VERSION else 0
         self._sessions.answer(session, Ack((Acked(message.request, first),)))
-
-    def _finds(self, interface: int, bodies: Sequence[bytes]) -> list[bool]:
-        """Which of some notifications an interface matches."""
-        return [interface in matched for matched in self._table.match_bodies(bodies)[0]]
 
     def check(self, session: Session, message: Subscribe | Attach) -> None:
         """Refuse what a session may not ask for."""
@@ -265,9 +262,10 @@ class Subscriptions:
 
     # -- for people --------------------------------------------------------------------------------------
 
-    def explain(self, subscription: Subscription, notification: Any) -> list[Any]:
+    def explain(self, subscription: Subscription, notification: Any) -> Iterator[Any]:
         """Constraint by constraint, why each filter of a subscription matches or does not; of many, the first."""
-        return [self._table.explain(notification, id) for id in subscription.filters[:_EXPLAINED]]
+        for id in subscription.filters[:_EXPLAINED]:
+            yield self._table.explain(notification, id)
 
     def _check(self) -> None:
         for session in self._sessions.by_connection.values():

@@ -21,6 +21,7 @@ from contrada.broker.durable.carrying import Carrying
 from contrada.broker.durable.custody import Custody
 from contrada.broker.durable.delivering import Delivering
 from contrada.broker.durable.greeting import Greeting, forget_last_value, last_values
+from contrada.broker.durable.past import Past, PastOfName
 from contrada.broker.durable.publishing import Publishing, code_of, owner_of
 from contrada.broker.durable.query import answer_query
 from contrada.broker.durable.replay import Replay, first_position
@@ -80,6 +81,7 @@ class Durable:
         clock: Clock,
     ) -> None:
         self.store: Store | None = None
+        self.beside: Callable[[Callable[[], None], Callable[[], None]], None] | None = None  # for looking back
         self.state: State
         self.interfaces: dict[int, DurableSubscription] = {}
         self.delivering: Delivering
@@ -174,11 +176,12 @@ class Durable:
     def busy(self) -> bool:
         """Whether another turn would make progress even if nothing arrives."""
         store = self.store
-        return store is not None and (self.delivering.busy or (store.urgent and not store.committing))
+        return store is not None and (self.delivering.busy or store.telling or (store.urgent and not store.committing))
 
     def turn(self) -> None:
         """Have what waits written, and deliver what credit allows."""
         if self.store is not None:
+            self.store.tell()
             if self.store.urgent or self.upkeep.restating:
                 self.store.begin()
             self.delivering.deliver()
@@ -250,8 +253,8 @@ class Durable:
             if made.interface_name:
                 self._index.attach_durably(made.interface_name, interface)
             yield from self._tell(made, filters)
-            finds = partial(self._finds, made)
-            given = [] if message.since is not None else (yield from last_values(self.store, self.state, finds))
+            past = self._past(made, filters)
+            given = [] if message.since is not None else (yield from last_values(self.store, self.state, past))
         except BaseException as error:
             self._withdraw(made)
             if isinstance(error, ContradaError):
@@ -267,7 +270,7 @@ class Durable:
             made.first = self._delivery.sequence
         numbers = (made.number,)
         rows = [(Row.GIVEN, *each.id, each.publisher, each.body, numbers, "", "", "") for each in given]
-        self.store.put([made.subscribed, *rows], partial(self._made, made, session, message, given))
+        self.store.put([made.subscribed, *rows], partial(self._made, made, session, message, given, past))
 
     def _made(
         self,
@@ -275,6 +278,7 @@ class Durable:
         session: Session,
         message: SubscribeDurable,
         given: Sequence[LastValue],
+        past: Past,
         commit: Commit,
     ) -> None:
         """The subscription is on disk: from its row on every notification says that it gets it."""
@@ -290,8 +294,8 @@ class Durable:
             return
         confirmed = partial(self._confirmed, made, session, message)
         start = first_position(message.since, self.store.journal, self.store.on_disk)
-        finds = partial(self._finds, made)
-        Replay(self.store, made, finds, message.since, start, commit.positions[0], confirmed).begin()
+        end = commit.positions[0]
+        Replay(self.store, made, past, message.since, start, end, confirmed, self.beside).begin()
 
     def _confirmed(
         self, made: DurableSubscription, session: Session, message: SubscribeDurable, commit: Commit
@@ -324,11 +328,9 @@ class Durable:
                 reason = f"not stored: {failure}"
                 self._sessions.answer(asking, Error(asked.request, code_of(failure), reason))
 
-    def _finds(self, made: DurableSubscription, bodies: Sequence[bytes]) -> list[bool]:
-        """Which notifications of the past a new subscription matches."""
-        if made.interface_name:
-            return self._index.names_match(made.interface_name, bodies)
-        return [made.interface in matched for matched in self._table.match_bodies(bodies)[0]]
+    def _past(self, made: DurableSubscription, filters: Sequence[Any]) -> Past:
+        """What a new subscription looks back with."""
+        return PastOfName(self._index, made.interface_name) if made.interface_name else Past(self._table, filters)
 
     def _attach(
         self, subscription: DurableSubscription, session: Session, message: SubscribeDurable, first: int = 1

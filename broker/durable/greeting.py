@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from contrada.broker.durable.past import look_back
 from contrada.broker.durable.publishing import code_of
 from contrada.broker.protocol.messages import Error, Reply
 from contrada.broker.sessions.batch import Batch
@@ -16,10 +17,11 @@ from contrada.broker.stored.rows import Row
 from contrada.broker.turn.work import LATER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Generator
 
     from contrada.broker.core.delivery import Delivery
     from contrada.broker.core.receiver import Receiver
+    from contrada.broker.durable.past import Past
     from contrada.broker.protocol.messages import DurableQuery
     from contrada.broker.sessions.session import Session
     from contrada.broker.sessions.sessions import Sessions
@@ -39,8 +41,8 @@ class Greeting:
         self._state = state
         self._delivery = delivery
 
-    def greet(self, receiver: Receiver, finds: Callable[[Sequence[bytes]], list[bool]]) -> Steps:
-        """Give a receiver, which is in the table, the last values that `finds` says it matches."""
+    def greet(self, receiver: Receiver, past: Past) -> Steps:
+        """Give a receiver, which is in the table, the last values that it matches."""
         retained = self._state.retained
         mark = self._store.mark
         while self._store.done_to < mark:
@@ -48,17 +50,16 @@ class Greeting:
         before = retained.items()
         for start in range(0, len(before), _AT_ONCE):
             some = before[start : start + _AT_ONCE]
-            for (key, value), wanted in zip(some, finds([value.body for _, value in some]), strict=True):
+            found = yield from look_back(past, [value.body for _, value in some])
+            for (key, value), wanted in zip(some, found, strict=True):
                 if wanted and retained.get(key) == value:
                     batch = Batch(value.id.broker, (value.id.sequence,), value.publisher, (value.body,))
                     self._delivery.give(batch, receiver)
             yield
 
 
-def last_values(
-    store: Store, state: State, finds: Callable[[Sequence[bytes]], list[bool]]
-) -> Generator[Any, Any, list[LastValue]]:
-    """The last values that `finds` says are wanted, as they are when this returns: none is on its way to the disk."""
+def last_values(store: Store, state: State, past: Past) -> Generator[Any, Any, list[LastValue]]:
+    """The last values that match, as they are when this returns: none is on its way to the disk."""
     retained = state.retained
     looked: dict[str, tuple[LastValue, bool]] = {}
     while True:
@@ -68,7 +69,8 @@ def last_values(
         if not new:
             return [value for key, value in retained.items() if looked[key][1]]
         some = new[:_AT_ONCE]
-        for (key, value), wanted in zip(some, finds([each.body for _, each in some]), strict=True):
+        found = yield from look_back(past, [each.body for _, each in some])
+        for (key, value), wanted in zip(some, found, strict=True):
             looked[key] = value, wanted
         if len(new) > _AT_ONCE:
             yield

@@ -57,6 +57,7 @@ _TURN_BYTES = 8 << 20
 _TURN_SECONDS = 0.01  # some messages take milliseconds
 _MATCH_SECONDS = 0.02  # of a turn for matching,
 _WORK_SECONDS = 0.01  # for what takes clients more than a turn,
+_TELL_SECONDS = 0.01  # for telling what is on disk,
 _LEFTOVER_SECONDS = 0.002  # and for what nobody waits for
 _READERS = 2  # threads that read large filters
 _COPY_BYTES = 64 << 10  # longer frames are shared with ZeroMQ instead of copied
@@ -104,7 +105,7 @@ class Node:
         self._matcher = Worker("contrada-matching", self._wake)
         self.core.matching.beside = self._matcher.ask
         self.core.index.open_index = self._loader.open
-        self.core.work.beside = self._readers.ask
+        self.core.work.beside = self.core.durable.beside = self._readers.ask
         self.core.work.seconds = _WORK_SECONDS
         self.core.matching.seconds = _MATCH_SECONDS
         self._keys = keys
@@ -139,6 +140,7 @@ class Node:
                 self._disk = DurableDisk(Path(settings.data), self.core, self._wake)
                 assert self.core.durable.store is not None
                 self.core.durable.store.observe = metrics.commit_seconds.observe
+                self.core.durable.store.seconds = _TELL_SECONDS
         except BaseException:  # also what the listener holds
             if self._recorder is not None:
                 self._recorder.close()

@@ -9,14 +9,19 @@ fails with it, and nothing of it is on disk behind what is not.
 Everything that touches the journal is done by one thread, one job after the other; without one (`beside`), at once. A
 commit that fails is nobody's: the journal forgets the group, and whoever put rows is told why.
 
+Those who have put something are told over turns; the next commit waits for that, because what is written then, a
+checkpoint above all, may rest on what they do when they are told.
+
 The latest groups stay in memory, `CACHE_BYTES` of them, so that a subscriber that keeps up costs no reading.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from contrada.broker.stored.rows import GROUP, POSITION_BITS, Group, cut_groups, pack_group, unpack_group
@@ -99,9 +104,16 @@ class Store:
     `on_disk` is the last entry that is; `failure` what the last commit failed with, None if it did not.
     """
 
-    def __init__(self, journal: Journal, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        wall: Callable[[], float] = time.time,
+        *,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self.journal = journal
         self.wall = wall  # seconds since 1970
+        self._clock = clock
         self.beside: Callable[[Callable[[], None], Callable[[], None]], None] | None = None
         self.lead: Callable[[], Put | None] = lambda: None  # rows to go before what waits, when all before is on disk
         self.appended = 0  # bytes, by this life
@@ -113,6 +125,8 @@ class Store:
         self.urgent = False  # whether somebody waits for what is put
         self.mark = 0  # how often something was put that somebody may have to wait for,
         self.done_to = 0  # and how often it is on disk, or failed
+        self.seconds = math.inf  # of a turn, for telling what is on disk
+        self._untold: deque[Callable[[], None]] = deque()  # what is to be called, now that something is
         self._waiting: list[Put] = []
         self._cache: OrderedDict[int, tuple[Group, int]] = OrderedDict()
         self._cached_bytes = 0
@@ -120,7 +134,7 @@ class Store:
     @property
     def idle(self) -> bool:
         """Whether nothing waits for the disk."""
-        return not self._waiting and not self.committing
+        return not self._waiting and not self.committing and not self._untold
 
     def put(
         self,
@@ -138,7 +152,7 @@ class Store:
 
     def begin(self) -> None:
         """Begin a commit of what waits, unless one is under way."""
-        if self.committing:
+        if self.committing or self._untold:  # what is written next may rest on what they do
             return
         lead = self.lead()
         puts, self._waiting = [*([lead] if lead is not None else ()), *self._waiting], []
@@ -168,9 +182,29 @@ class Store:
 
         def done() -> None:
             self._committed(puts, groups, moment, failures[0] if failures else None, seconds)
-            self.done_to = mark
+            self._untold.append(partial(setattr, self, "done_to", mark))
+            if failures:
+                self._tell(math.inf)  # before anybody puts more
+            else:
+                self.tell()
 
         self._do(job, done)
+
+    @property
+    def telling(self) -> bool:
+        """Whether somebody has not been told yet of what is on disk."""
+        return bool(self._untold)
+
+    def tell(self) -> None:
+        """Tell those who have put something that it is on disk, for as long as a turn should last."""
+        self._tell(self.seconds)
+
+    def _tell(self, seconds: float) -> None:
+        until = self._clock() + seconds
+        while self._untold:
+            self._untold.popleft()()
+            if self._clock() >= until:
+                return
 
     def _do(self, job: Callable[[], None], done: Callable[[], None]) -> None:
         if self.beside is None:
@@ -206,7 +240,7 @@ class Store:
         for rows, done, _ in puts:
             end = start + len(rows)
             if done is not None:
-                done(Commit(positions[start:end], moment, failure))
+                self._untold.append(partial(done, Commit(positions[start:end], moment, failure)))
             start = end
 
     # -- reading -----------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.types.plugged import Settings
 
 _PAIRS: Final = 16  # pairs looked at of a call
-OBJECTS_COST: Final = 5_000  # nanoseconds, about, in which objects are compared
+OBJECTS_COST: Final = 10_000  # nanoseconds, about, in which objects are compared
 _SOME: Final = 256  # constraints that tell how large the universe is
 
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 _UNDECIDED: Final = -1
 _BOTH: Final = A_IN_B | A_OUT_OF_B
-_RUN_COST: Final = 8 * RUN  # nanoseconds, about, that an edge takes beside a run of others
+_RUN_COST: Final = 16 * RUN  # nanoseconds, about, that an edge takes beside a run of others
 _RATIONAL_COST: Final = 20_000  # and one edge beside another in rational numbers
 
 

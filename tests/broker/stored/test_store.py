@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from unittest.mock import Mock
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,3 +81,42 @@ def test_the_latest_keys_are_remembered(used, most):
         order = [each for each in order if each != pair] + [pair]
         assert {(s, k) for s, k, _ in keys.rows()} == set(order[-most:])
         assert keys.find(*pair) == sequence
+
+
+def test_those_who_wait_are_told_over_turns_and_nothing_is_written_before_all_know():
+    now = [0.0]
+    kept = Store(FakeJournal(), clock=lambda: now[0])
+    kept.seconds = 0.01
+    told = []
+
+    def slow(number, commit):
+        now[0] += 0.004
+        told.append((number, commit.failure))
+
+    for number in range(8):
+        kept.put([(Row.ENDED, number)], partial(slow, number), marked=True)
+    kept.begin()
+    assert [number for number, _ in told] == [0, 1, 2]
+    assert (kept.telling, kept.idle, kept.done_to) == (True, False, 0)
+    kept.put([(Row.ENDED, 99)], partial(slow, 99))
+    kept.begin()
+    assert kept.on_disk == 1, "a checkpoint would forget what they are told"
+    kept.tell()
+    kept.tell()
+    assert (kept.telling, kept.done_to) == (False, 8)
+    kept.begin()
+    assert told == [(number, None) for number in (*range(8), 99)]
+    assert kept.idle
+
+
+def test_a_failure_is_told_at_once():
+    journal = FakeJournal()
+    kept = Store(journal)
+    kept.seconds = 0.0
+    told = []
+    for _ in range(5):
+        kept.put([(Row.ENDED, 1)], told.append)
+    journal.commit = Mock(side_effect=CorruptFile("no"))
+    kept.begin()
+    assert [type(commit.failure) for commit in told] == [CorruptFile] * 5
+    assert not kept.telling
