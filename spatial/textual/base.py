@@ -154,7 +154,7 @@ class StoredIndex(SlotIndex):
         `boxes[i]`, which are taken as they are: for callers who have checked them.
         """
         used, which = np.unique(words, return_inverse=True)
-        known = self.vocabulary.numbers(vocabulary[word] for word in used.tolist())[which]
+        known = self.vocabulary.numbers(map(vocabulary.__getitem__, used.tolist()))[which]
         messages = np.repeat(np.arange(len(boxes)), np.diff(offsets))
         keys = messages[known >= 0] << 32 | known[known >= 0]
         if self.vocabulary.df[WILDCARD]:

@@ -17,6 +17,7 @@ a structure that only prunes, since that makes it visit too much and never too l
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -88,7 +89,7 @@ class Vocabulary:
 
     def numbers(self, words: Iterable[str]) -> NDArray[np.int32]:
         """The id of each word; -1 of those that no subscription holds."""
-        return np.array([self._ids.get(word, -1) for word in words], np.int32)
+        return np.array(list(map(self._ids.get, words, repeat(-1))), np.int32)
 
     def _enter(self, word: str) -> int:
         if self._free:

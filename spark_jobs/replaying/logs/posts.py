@@ -7,7 +7,6 @@ be some, or at no place, is read as a `GeoText` would be, which tells what is wr
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from contrada.spatial.textual.geotext import GeoText
 
 _CORNERS: Final = ("x1", "y1", "x2", "y2")
-_WORD: Final = re.compile(r"[0-9a-z_]{1,255}")  # what is surely left as it is
+_WORD: Final = "^[0-9a-z_]{1,255}$"  # what is surely left as it is
 _ODD: Final = -1  # in place of a keyword's number
 
 
@@ -50,7 +49,7 @@ def read_posts(
     if not len(strange):
         return Texts(offsets, words, vocabulary, boxes), there
     names = sorted(field.name for field in cells.type)
-    numbers = {word: number for number, word in enumerate(vocabulary)}
+    entered = _Words(vocabulary)
     found: dict[int, list[int]] = {}
     for row in strange.tolist():
         try:
@@ -65,12 +64,12 @@ def read_posts(
             there[row] = False
             continue
         boxes[row] = text.box
-        found[row] = [numbers.setdefault(word, len(numbers)) for word in text.keywords]
+        found[row] = [entered.number(word) for word in text.keywords]
     lengths = np.diff(offsets)
     dropped = odd | ~fine
     kept = words[np.repeat(~dropped, lengths)]
     lengths[dropped] = 0
-    return _inserted(lengths, kept, found, list(numbers), boxes), there
+    return _inserted(lengths, kept, found, vocabulary, boxes), there
 
 
 def _inserted(
@@ -120,13 +119,12 @@ def _keywords(cells: pa.Array) -> tuple[Ints, NDArray[np.int32], list[str], NDAr
     offsets = np.concatenate(([0], np.cumsum(lengths)))
     flat = cells.flatten()
     coded = flat.dictionary_encode(null_encoding="encode") if len(flat) else pa.array([""]).dictionary_encode()[:0]
-    numbers: dict[str, int] = {}
-    meaning = np.array([_number(word, numbers) for word in _strings(coded.dictionary)], np.int32)
+    meaning, vocabulary = _numbered(coded.dictionary)
     words = meaning[coded.indices.to_numpy()] if len(flat) else np.zeros(0, np.int32)
     strange = np.flatnonzero(words == _ODD)
     if len(strange):
         odd[np.searchsorted(offsets, strange, side="right") - 1] = True
-    return offsets, words, list(numbers), odd
+    return offsets, words, vocabulary, odd
 
 
 def _strings(cells: pa.Array) -> list[str | None]:
@@ -140,14 +138,39 @@ def _strings(cells: pa.Array) -> list[str | None]:
     return found
 
 
-def _number(keyword: str | None, numbers: dict[str, int]) -> int:
-    """The number of a keyword that is one word, or one when folded."""
-    if keyword is None:
-        return _ODD
-    if _WORD.fullmatch(keyword):
-        return numbers.setdefault(keyword, len(numbers))
+def _numbered(keywords: pa.Array) -> tuple[NDArray[np.int32], list[str]]:
+    """The number of each different keyword, `_ODD` of those that are not one word; and the words by number."""
+    meaning = np.arange(len(keywords), dtype=np.int32)
+    plain = mask_of(pc.match_substring_regex(keywords, _WORD))
+    words: list[str] = pc.if_else(pa.array(plain), keywords, "").to_pylist()
+    others = np.flatnonzero(~plain)
+    if len(others):
+        entered = _Words(words)
+        for place, keyword in zip(others.tolist(), _strings(keywords.take(pa.array(others))), strict=True):
+            word = None if keyword is None else _one_word(keyword)
+            meaning[place] = _ODD if word is None else entered.number(word)
+    return meaning, words
+
+
+class _Words:
+    """A list of words, some of which may be nothing, that others are added to."""
+
+    def __init__(self, words: list[str]) -> None:
+        self._words = words
+        self._numbers = {word: number for number, word in enumerate(words) if word}
+
+    def number(self, word: str) -> int:
+        """The place of a word, which is added if it is new."""
+        found = self._numbers.setdefault(word, len(self._words))
+        if found == len(self._words):
+            self._words.append(word)
+        return found
+
+
+def _one_word(keyword: str) -> str | None:
+    """The word that a keyword is when it is folded; None if it is no or several words, or refused."""
     try:
         words = check_keywords([keyword])
     except ContradaError:
-        return _ODD
-    return numbers.setdefault(next(iter(words)), len(numbers)) if len(words) == 1 else _ODD
+        return None
+    return next(iter(words)) if len(words) == 1 else None
