@@ -3,7 +3,8 @@
     python -m benchmarks.spark_sizing [--sizes 25000 50000 100000 200000] [--events N]
 
 For geotext and for regions (benchmarks/spark.py), each size in a process of its own: an index is built by the local
-engine, whose stages are those of Spark, and events are read, matched and written by the code that Spark's tasks run.
+engine, whose stages are those of Spark, and events are read, matched and written by the code that Spark's tasks run,
+after two thousand that open the index.
 Measured are the seconds that this process had a processor, and its largest memory. Both mean the same on a machine
 with other work; what Spark adds, starting tasks and moving bytes, is not in them.
 """
@@ -70,6 +71,7 @@ def measure(kind: str, size: int, count: int) -> dict[str, Any]:
         home = Path(scratch)
         write_rows(home / "few.parquet", kind, 2000)
         write_events(home / "events.parquet", kind, count)
+        write_events(home / "some.parquet", kind, 2000)
         write_rows(home / "rows.parquet", kind, size)
         build_index(home / "few.parquet", home / "few")  # compiles, or loads what was compiled
         match(home / "few", home / "events.parquet", home / "first")
@@ -78,6 +80,9 @@ def measure(kind: str, size: int, count: int) -> dict[str, Any]:
         build_seconds = time.process_time() - began
         build_memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         began = time.process_time()
+        match(home / "index", home / "some.parquet", home / "some")
+        open_seconds = time.process_time() - began
+        began = time.process_time()
         deliveries = match(home / "index", home / "events.parquet", home / "out")
         match_seconds = time.process_time() - began
     return {
@@ -85,6 +90,7 @@ def measure(kind: str, size: int, count: int) -> dict[str, Any]:
         "built/core s": size / build_seconds,
         "index bytes each": built.bytes / size,
         "build MiB": build_memory,
+        "open s": open_seconds,
         "events/core s": count / match_seconds,
         "deliveries each": deliveries / count,
     }

@@ -8,7 +8,7 @@ import numpy as np
 
 from contrada.forwarding.batches.indexed import own_name, twins_of
 from contrada.forwarding.kernels.memory.names import NameIndex, Names
-from contrada.forwarding.state.hashes import Hashes, hash_of
+from contrada.forwarding.state.hashes import Hashes, hash_of, hashes_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -172,5 +172,8 @@ class SavedNumbering(Numbering[Any]):
 
 def saved_hashes(numbering: Numbering[Any]) -> Hashes:
     """What finds the strings of a numbering once it is saved."""
-    texts = enumerate(numbering.objects)
-    return Hashes.of((hash_of(text.encode("utf-8", "surrogatepass")), i) for i, text in texts if text is not None)
+    owners = [i for i, text in enumerate(numbering.objects) if text is not None]
+    encoded = [text.encode("utf-8", "surrogatepass") for text in numbering.objects if text is not None]
+    ends = np.cumsum([len(each) for each in encoded], dtype=np.int64)
+    text = np.frombuffer(b"".join(encoded), np.uint8)
+    return Hashes.sorted(hashes_of(text, ends, np.zeros(len(owners), np.int64)), np.array(owners, np.int64))

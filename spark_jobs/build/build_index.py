@@ -369,10 +369,15 @@ def _attributes(uses: Counter[tuple[str, str]], subscriptions: int) -> pa.Table:
 
 def _write_places(counted: Mapping[int, int], path: Path) -> None:
     """Write the spatial histogram: how many places, or their coverers, have their centre in each cell of the grid."""
-    cells = sorted((*bucket_parts(bucket), n) for bucket, n in counted.items())
-    placed = [(SEGMENT_KINDS[kind], x, y, n) for kind, _, x, y, n in cells if SEGMENT_KINDS[kind] != "hash"]
-    names = {"kind": pa.string(), "x": pa.int32(), "y": pa.int32(), "subscriptions": pa.int64()}
-    columns = {name: pa.array([row[k] for row in placed], kind) for k, (name, kind) in enumerate(names.items())}
+    codes = np.array(sorted(counted), np.int64)
+    kinds, _, x, y = bucket_parts(codes)
+    placed = kinds != SEGMENT_KINDS.index("hash")
+    columns = {
+        "kind": pa.array(np.array(SEGMENT_KINDS, object)[kinds[placed]], pa.string()),
+        "x": pa.array(x[placed].astype(np.int32)),
+        "y": pa.array(y[placed].astype(np.int32)),
+        "subscriptions": pa.array([counted[code] for code in codes[placed].tolist()], pa.int64()),
+    }
     _write_table(pa.table(columns), path)
 
 

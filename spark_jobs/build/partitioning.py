@@ -26,23 +26,23 @@ SEGMENT: Final = 1 << 17
 
 
 class Plan(NamedTuple):
-    """Per bucket its first segment and over how many it is spread; per segment its kind."""
+    """The buckets, ascending, each with its first segment and over how many it is spread; per segment its kind."""
 
-    buckets: dict[int, tuple[int, int]]
+    buckets: Ints
+    places: Ints  # (n, 2)
     kinds: list[str]
 
 
-def hilbert(x: int, y: int, side: int = GRID) -> int:
-    """How far along the Hilbert curve a cell lies, on a grid whose side is a power of two."""
-    distance = 0
+def hilbert(x: Ints, y: Ints, side: int = GRID) -> Ints:
+    """How far along the Hilbert curve cells lie, on a grid whose side is a power of two."""
+    distance = np.zeros_like(x)
     half = side // 2
     while half:
         right, up = (x & half) > 0, (y & half) > 0
         distance += half * half * ((3 * right) ^ up)
-        if not up:
-            if right:
-                x, y = side - 1 - x, side - 1 - y
-            x, y = y, x
+        back = right & ~up
+        x, y = np.where(back, side - 1 - x, x), np.where(back, side - 1 - y, y)
+        x, y = np.where(up, x, y), np.where(up, y, x)
         half //= 2
     return distance
 
@@ -55,36 +55,31 @@ def share_of(total: int, segments: int | None) -> int:
 def plan_segments(histogram: Mapping[int, int], segments: int | None = None) -> Plan:
     """Cut the buckets into segments of about equal size."""
     share = share_of(sum(histogram.values()), segments)
-    buckets: dict[int, tuple[int, int]] = {}
+    codes = np.array(sorted(histogram), np.int64)
+    number, group, x, y = bucket_parts(codes)
+    order = np.lexsort((hilbert(x, y), group, number))
+    places = np.zeros((len(codes), 2), np.int64)
     kinds: list[str] = []
-    for number, kind in enumerate(SEGMENT_KINDS):
-        size, open = 0, False  # of the segment that is being filled
-        for bucket in sorted((b for b in histogram if bucket_parts(b)[0] == number), key=_along):
-            count = histogram[bucket]
-            if 2 * count > 3 * share:
-                ways = -(-count // share)
-                buckets[bucket] = (len(kinds), ways)
-                kinds += [kind] * ways
-                open = False
-                continue
-            if not open or 2 * (size + count) > 3 * share:
-                kinds.append(kind)
-                size = 0
-            buckets[bucket] = (len(kinds) - 1, 1)
-            size += count
-            open = size < share
-    return Plan(buckets, kinds)
-
-
-def _along(bucket: int) -> tuple[int, int]:
-    _, group, x, y = bucket_parts(bucket)
-    return group, hilbert(x, y)
+    size, open = 0, -1  # of the segment that is being filled, and the kind of what may still come into it
+    for place, code, kind in zip(order.tolist(), codes[order].tolist(), number[order].tolist(), strict=True):
+        count = histogram[code]
+        if 2 * count > 3 * share:
+            ways = -(-count // share)
+            places[place] = len(kinds), ways
+            kinds += [SEGMENT_KINDS[kind]] * ways
+            open = -1
+            continue
+        if open != kind or 2 * (size + count) > 3 * share:
+            kinds.append(SEGMENT_KINDS[kind])
+            size = 0
+        places[place] = len(kinds) - 1, 1
+        size += count
+        open = kind if size < share else -1
+    return Plan(codes, places, kinds)
 
 
 def segments_of(buckets: Ints, owners: np.ndarray, plan: Plan) -> Ints:
     """The segment of each subscription, given its bucket and a hash of what it is placed by."""
-    known = np.array(sorted(plan.buckets), np.int64)
-    places = np.array([plan.buckets[bucket] for bucket in known.tolist()], np.int64).reshape(-1, 2)
-    first, ways = places[np.searchsorted(known, buckets)].T
+    first, ways = plan.places[np.searchsorted(plan.buckets, buckets)].T
     segments: Ints = first + (owners % ways.astype(np.uint64)).astype(np.int64)
     return segments

@@ -80,11 +80,11 @@ def buckets_of(kinds: Ints, groups: Ints, places: Floats, grid: Grid | None) -> 
     return (kinds.astype(np.int64) * NAMES + groups) * GRID * GRID + cells
 
 
-def bucket_parts(bucket: int) -> tuple[int, int, int, int]:
-    """The kind, the group and the cell's x and y that a number stands for."""
-    rest, y = divmod(bucket, GRID)
-    rest, x = divmod(rest, GRID)
-    kind, group = divmod(rest, NAMES)
+def bucket_parts(buckets: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """The kind, the group and the cell's x and y that each number stands for."""
+    rest, y = np.divmod(buckets, GRID)
+    rest, x = np.divmod(rest, GRID)
+    kind, group = np.divmod(rest, NAMES)
     return kind, group, x, y
 
 

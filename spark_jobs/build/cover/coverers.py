@@ -8,8 +8,8 @@ the segment of their coverer, where the table keeps them aside (answers by subsc
 may be removed one day).
 
 In each bucket a filter is compared with the `MOST_COMPARED` of those asking there whose boxes are the largest, and the
-largest that may cover it is taken: of boxes inside one another all are found, however many. O(n log n + n
-MOST_COMPARED).
+largest that may cover it is taken: of boxes inside one another all are found, however many. Buckets of one filter are
+left out before anything is sorted. O(n + m log m + m MOST_COMPARED), with m filters that share a bucket.
 """
 
 from __future__ import annotations
@@ -56,15 +56,14 @@ def find_coverers(records: pa.Table) -> pa.Table:
     interfaces = records.column("interface").to_numpy()
     ask_keys, ask_ends = _keys(records.column("asks"))
     give_keys, give_ends = _keys(records.column("gives"))
-    keys, members = (
-        np.empty(len(ask_keys) + len(give_keys), np.uint64),
-        np.empty(len(ask_keys) + len(give_keys), np.int64),
-    )
+    total = len(ask_keys) + len(give_keys)
+    keys, members = np.empty(total, np.uint64), np.empty(total, np.int64)
+    owners = np.zeros(1 << max(4, (2 * total).bit_length()), np.int32)
+    used = _key(interfaces, ask_keys, ask_ends, give_keys, give_ends, owners, keys, members)
+    keys, members = keys[:used], members[:used]
     areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     areas[np.isnan(areas)] = np.inf
-    largest = np.lexsort((refs, -areas))
-    _key(largest, interfaces, ask_keys, ask_ends, give_keys, give_ends, keys, members)
-    order = np.argsort(keys, kind="stable")
+    order = np.lexsort((refs[members >> 1], -areas[members >> 1], keys))
     best = np.full(len(refs), -1, np.int64)
     whole = records.column("all").to_numpy(zero_copy_only=False)
     kinds = records.column("kind").to_numpy()
@@ -104,27 +103,37 @@ def _keys(lists: pa.ChunkedArray) -> tuple[np.ndarray, Ints]:
 
 @kernel
 def _key(
-    largest: Ints,
     interfaces: np.ndarray,
     asks: np.ndarray,
     ask_ends: Ints,
     gives: np.ndarray,
     give_ends: Ints,
+    owners: np.ndarray,
     keys: np.ndarray,
     members: Ints,
-) -> None:
-    """All keys within their interface, the largest filter's first; who has it, twice, plus one if it asks."""
-    at = 0
-    for n in range(largest.shape[0]):
-        i = largest[n]
-        for a in range(ask_ends[i - 1] if i > 0 else 0, ask_ends[i]):
-            keys[at] = mix(interfaces[i], asks[a])
-            members[at] = 2 * i + 1
-            at += 1
-        for g in range(give_ends[i - 1] if i > 0 else 0, give_ends[i]):
-            keys[at] = mix(interfaces[i], gives[g])
-            members[at] = 2 * i
-            at += 1
+) -> int:
+    """The keys, within their interface, that several filters have, and who has each: twice, plus one if it asks.
+
+    Most keys are one filter's alone, and need not be sorted: `owners`, by some bits of a key, tells the filter whose
+    it is, counted from 1, or -1 if it is of several. Two keys may have these bits in common. Returns how many there
+    are.
+    """
+    mask = np.uint64(owners.shape[0] - 1)
+    used = 0
+    for writes in (False, True):
+        for i in range(interfaces.shape[0]):
+            for side in range(2):
+                ends, given = (ask_ends, asks) if side == 0 else (give_ends, gives)
+                for k in range(ends[i - 1] if i > 0 else 0, ends[i]):
+                    key = mix(interfaces[i], given[k])
+                    at = key & mask
+                    if not writes:
+                        owners[at] = i + 1 if owners[at] == 0 or owners[at] == i + 1 else -1
+                    elif owners[at] == -1:
+                        keys[used] = key
+                        members[used] = 2 * i + 1 - side
+                        used += 1
+    return used
 
 
 @kernel
