@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 import tomllib
 from pathlib import Path
@@ -42,6 +44,26 @@ def test_what_counts_as_a_reason():
 def test_every_suppression_has_its_reason(folder):
     told = [f"{path.relative_to(ROOT)}:{line}" for path in sources(folder) for line in unexplained(path.read_text())]
     assert told == [], "say why, behind the comment: # noqa: RULE  # the reason"
+
+
+def test_benchmarks_import_what_is_there():
+    """No type checker reads them, and hardly anybody runs all of them."""
+    missing = []
+    for path in sources("benchmarks"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).startswith("contrada"):
+                module = importlib.import_module(str(node.module))
+                there = {*vars(module), *getattr(module, "__all__", ())}
+                only_for_checkers = set(
+                    re.findall(r"^    (\w+)(?:: TypeAlias)? = ", Path(str(module.__file__)).read_text(), re.MULTILINE)
+                )
+                folder = Path(str(module.__file__)).parent
+                missing += [
+                    f"{path.name}:{node.lineno} {each.name}"
+                    for each in node.names
+                    if each.name not in there | only_for_checkers and not (folder / f"{each.name}.py").exists()
+                ]
+    assert missing == []
 
 
 def test_no_test_is_annotated_for_a_checker_that_never_reads_it():
