@@ -27,8 +27,8 @@ def test_everything_that_can_be_set_or_watched_is_listed():
 
 def test_the_protocol_page_lists_every_message_and_code():
     numbers = {name: value for name, value in vars(wire).items() if isinstance(value, int) and value < 32}
-    for name, number in numbers.items() - {("VERSION", 2), ("OLDEST_VERSION", 1), ("DURABLE_VERSION", 2)}:
-        assert f"| {number} | {name} |" in PROTOCOL
+    for name, number in numbers.items():
+        assert name.endswith("VERSION") or f"| {number} | {name} |" in PROTOCOL
     for code in Code:
         assert f"`{code}`" in PROTOCOL
 
