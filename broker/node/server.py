@@ -136,7 +136,7 @@ class Broker:
 def _node(settings: Settings, listener: Listener, table: Table | None) -> tuple[Metrics, Node]:
     """Everything behind the socket."""
     from contrada.broker.core.ports import Codec
-    from contrada.broker.node.files.index_loader import check_relations, open_index
+    from contrada.broker.node.files.index_loader import check_crs, check_relations, open_index
     from contrada.broker.node.metrics import Metrics
     from contrada.broker.node.node import Node
     from contrada.forwarding.codec.in_degrees import decode_filter_in_degrees
@@ -149,6 +149,7 @@ def _node(settings: Settings, listener: Listener, table: Table | None) -> tuple[
     codec = Codec(decode_notification, read_filter, costly)
     if index is not None:
         check_relations(index, settings.relations)
+        check_crs(index, settings.crs)
     table = table or _new_table(roads, settings)
     return metrics, Node(settings, table, codec, metrics, index, roads, listener)
 

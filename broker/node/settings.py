@@ -115,8 +115,6 @@ class Settings:
         parse_shard(self.shard)
         if self.crs not in SYSTEMS:
             raise InvalidValue(f"crs is one of {', '.join(SYSTEMS)}, not {self.crs!r}")
-        if self.crs != PLANE and self.index is not None:
-            raise InvalidValue(f"crs {self.crs} and an index do not go together: indexes are built for the plane")
         if self.shard and self.index is None:
             raise InvalidValue(f"shard {self.shard} of no index: name the index too")
         self._check_peers()

@@ -28,6 +28,7 @@ from contrada.forwarding.batches.encode import KIND, PointColumn, Values, encode
 from contrada.forwarding.batches.texts import Texts
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch
 from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.language.lonlat import points_in_degrees, value_in_degrees
 from contrada.forwarding.language.values import Kind
 
 if TYPE_CHECKING:
@@ -109,6 +110,25 @@ class Columns(NamedTuple):
             assert present.dtype == np.bool_
             assert not (taken.get(column.name, np.zeros(length, np.bool_)) & present).any()
             taken[column.name] = taken.get(column.name, False) | present
+
+
+def columns_in_degrees(given: Columns) -> Columns:
+    """Notifications by columns as a table of longitudes and latitudes takes them (language/lonlat.py)."""
+    return Columns(given.size, [_in_degrees(column) for column in given.columns])
+
+
+def _in_degrees(column: Column) -> Column:
+    if column.kind not in (Kind.POINT, Kind.REGION, Kind.LINE, Kind.GEOTEXT):
+        return column
+    there = np.ones(len(column.values), np.bool_) if column.present is None else column.present
+    try:
+        if column.kind is Kind.POINT:
+            return column._replace(values=points_in_degrees(cast("Floats", column.values), there))
+        objects = zip(cast("list[Any]", column.values), there.tolist(), strict=True)
+        moved = [value_in_degrees(each) if present else each for each, present in objects]
+    except InvalidValue as error:
+        raise InvalidValue(f"attribute {column.name!r}: {error}") from None
+    return column._replace(values=moved, boxes=None)
 
 
 def encode_columns(given: Columns, names: Mapping[str, int]) -> Encoded:

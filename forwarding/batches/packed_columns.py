@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 import numpy as np
 
+from contrada.errors import InvalidValue
 from contrada.forwarding.codec.msgpack import BOX, REGION
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.state.hashes import hashes_of
@@ -76,6 +77,15 @@ class Filters(NamedTuple):
     others: Sequence[tuple[int, Filter]]  # with their places, ascending
     weigh: NDArray[np.bool_]  # which may cover others or be covered
     coverers: Ints | None = None  # of each filter, the place of one that seems to cover it; -1: of none that is known
+
+
+def check_degrees_of(filters: Filters) -> None:
+    """Refuse columns with places that are not ones of longitudes from -180 to 180 and latitudes from -90 to 90."""
+    for places in (filters.matches.boxes.reshape(-1, 2), filters.relations.coords):
+        if len(places) and (np.abs(places) > (180.0, 90.0)).any():
+            raise InvalidValue(
+                "by columns, longitudes are from -180 to 180 and latitudes from -90 to 90: give others as filters"
+            )
 
 
 def match_texts(matches: Matches) -> tuple[Bytes, Ints]:

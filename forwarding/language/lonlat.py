@@ -18,6 +18,9 @@ from contrada.errors import InvalidValue
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.filter import Filter
     from contrada.spatial.geometry.point import Point
@@ -56,6 +59,19 @@ def point_in_degrees(point: Point) -> Point:
     if -180 < point.x <= 180:
         return point
     return Point(point.x + (_AROUND if point.x <= -180 else -_AROUND), point.y)
+
+
+def points_in_degrees(xy: NDArray[np.float64], there: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """As `point_in_degrees`, of rows (x, y) of an array, where there is one."""
+    import numpy as np
+
+    from contrada.spatial.geometry.point import Point
+
+    wrong = there & ((np.abs(xy[:, 1]) > 90) | (np.abs(xy[:, 0]) > _AROUND))
+    if wrong.any():
+        check_degrees(Point(*xy[int(np.argmax(wrong))].tolist()))
+    x = xy[:, 0]
+    return np.column_stack((np.where(x <= -180, x + _AROUND, np.where(x > 180, x - _AROUND, x)), xy[:, 1]))
 
 
 def box_in_degrees(x1: float, y1: float, x2: float, y2: float) -> Box:

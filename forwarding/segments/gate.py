@@ -103,6 +103,17 @@ class Gate:
                 attributes[name] = None if box is None or before is None else _around(before, box)
         return cls(attributes)
 
+    def in_degrees(self) -> Gate:
+        """The gate of filters in degrees: a point on the 180th meridian is kept at 180, and is at -180 as well."""
+        if self.attributes is None:
+            return self
+        return Gate(
+            {
+                name: box if box is None or box[0] > -180 else (box[0], box[1], max(box[2], 180.0), box[3])
+                for name, box in self.attributes.items()
+            }
+        )
+
     def admits(self, notification: Mapping[str, Any]) -> bool:
         """Whether something behind the gate may match. Never wrong when false."""
         if self.attributes is None:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.filter import as_filters
+from contrada.forwarding.language.lonlat import LONLAT, PLANE, filter_in_degrees
 from contrada.forwarding.segments.gate import Anchor, Gate, anchor_of
 from contrada.forwarding.segments.manifest import (
     FOLDERS,
@@ -85,6 +86,7 @@ def write_segment(
     matching: str = DEFAULT_MATCHING,
     discretization: Discretization = EXACT,
     simplify: bool = True,
+    crs: str = PLANE,
 ) -> SegmentInfo | None:
     """Build a segment of subscriptions and write it; None when there are none.
 
@@ -95,6 +97,8 @@ def write_segment(
     ordered = sorted(rows, key=lambda row: row.id)
     if not ordered:
         return None
+    if crs == LONLAT:
+        ordered = [row._replace(filters=[*map(filter_in_degrees, row.filters)], anchors=None) for row in ordered]
     pairs = [(row.interface, each) for row in ordered for each in row.filters]
     weigh = [row.weigh for row in ordered for _ in row.filters]
     table = ForwardingTable.packed(
@@ -103,15 +107,17 @@ def write_segment(
         matching=matching,
         discretization=discretization,
         simplify=simplify,
+        crs=crs,
         weigh=weigh,
     )
     ids = SubscriptionIds.of([row.id for row in ordered], [len(row.filters) for row in ordered])
     gate = Gate.around(anchor for row in ordered for anchor in row.anchors or map(anchor_of, row.filters))
-    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization, simplify), digest_size=12)
+    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization, simplify, crs), digest_size=12)
     for row in ordered:
         content = row.content or b"".join(map(encode_filter, row.filters))
         for part in (row.id.encode(), row.interface.encode(), content):
             digest.update(len(part).to_bytes(8, "little") + part)
+    gate = gate.in_degrees() if crs == LONLAT else gate
     return _write_files(directory, table, ids, gate, kind, digest.hexdigest())
 
 
@@ -128,6 +134,7 @@ def write_columns(
     discretization: Discretization = EXACT,
     simplify: bool = True,
     road_network: RoadNetwork | None = None,
+    crs: str = PLANE,
 ) -> tuple[SegmentInfo, int]:
     """As `write_segment`, of columns; also how many of the filters are covered by others.
 
@@ -142,19 +149,23 @@ def write_columns(
         discretization=discretization,
         road_network=road_network,
         simplify=simplify,
+        crs=crs,
     )
-    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization, simplify), digest_size=12)
+    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization, simplify, crs), digest_size=12)
     digest.update(b"" if road_network is None else road_network.digest.encode())
     for part in content:
         digest.update(part)
+    gate = gate.in_degrees() if crs == LONLAT else gate
     info = _write_files(directory, table, ids, gate, kind, digest.hexdigest())
     return info, table.stats().covered
 
 
-def _origin(kind: str, geotext_index: str, matching: str, discretization: Discretization, simplify: bool) -> bytes:
+def _origin(
+    kind: str, geotext_index: str, matching: str, discretization: Discretization, simplify: bool, crs: str
+) -> bytes:
     """What tells segments of the same subscriptions apart."""
     told = f"{VERSION} {kind} {geotext_index} {matching} {describe_discretization(discretization)}"
-    return f"{told}{'' if simplify else ' whole'}".encode()
+    return f"{told}{'' if simplify else ' whole'}{'' if crs == PLANE else f' {crs}'}".encode()
 
 
 def _write_files(
@@ -182,6 +193,7 @@ def commit_index(
     matching: str = DEFAULT_MATCHING,
     discretization: Discretization = EXACT,
     simplify: bool = True,
+    crs: str = PLANE,
     statistics: Mapping[str, Any] | None = None,
     folders: Mapping[str, Path] | None = None,
 ) -> Manifest:
@@ -192,7 +204,7 @@ def commit_index(
     """
     path = Path(path)
     named = {what: f"{what}-{digest_of(folder)}" for what, folder in (folders or {}).items()}
-    manifest = manifest_for(segments, geotext_index, matching, discretization, simplify, statistics, named)
+    manifest = manifest_for(segments, geotext_index, matching, discretization, simplify, statistics, named, crs)
     for what, folder in (folders or {}).items():
         if not (path / named[what]).exists():  # or it is there already, word for word
             folder.rename(path / named[what])
@@ -226,12 +238,14 @@ def manifest_for(
     simplify: bool,
     statistics: Mapping[str, Any] | None,
     folders: Mapping[str, str],
+    crs: str = PLANE,
 ) -> Manifest:
     """The manifest of segments, in an order that depends on nothing else."""
     order = {kind: i for i, kind in enumerate(SEGMENT_KINDS)}
     unique = {each.file: each for each in segments}
     ordered = sorted(unique.values(), key=lambda each: (order[each.kind], _first_corner(each), each.file))
-    return Manifest(tuple(ordered), geotext_index, matching, discretization, simplify, dict(statistics or {}), folders)
+    counted = dict(statistics or {})
+    return Manifest(tuple(ordered), geotext_index, matching, discretization, simplify, counted, folders, crs)
 
 
 def digest_of(folder: Path) -> str:
@@ -253,6 +267,7 @@ def write_index(
     matching: str = DEFAULT_MATCHING,
     discretization: Discretization = EXACT,
     simplify: bool = True,
+    crs: str = PLANE,
     segment_filters: int = _SEGMENT,
     statistics: Mapping[str, Any] | None = None,
 ) -> Manifest:
@@ -275,6 +290,7 @@ def write_index(
             matching=matching,
             discretization=discretization,
             simplify=simplify,
+            crs=crs,
         )
         parts[kind] = []
         infos.extend([info] if info else [])
@@ -284,7 +300,7 @@ def write_index(
             raise InvalidValue(f"two subscriptions have the id {id!r}")
         seen.add(id)
         check_id(interface, "an interface")
-        filters = as_filters(expression)
+        filters = as_filters(expression, crs)
         kind = segment_kind(filters)
         parts[kind].append(Packed(id, interface, filters))
         if len(parts[kind]) >= segment_filters:
@@ -298,6 +314,7 @@ def write_index(
         matching=matching,
         discretization=discretization,
         simplify=simplify,
+        crs=crs,
         statistics=statistics,
     )
 

@@ -3,6 +3,7 @@
     format, version          what this is
     segments                 files, kinds, counts and gates, in the order in which they are asked
     geotext_index, matching  the index behind `matches`, and how tables match
+    crs                      what coordinates are; of the plane where nothing is said
     statistics               what the build counted
     folders                  what else belongs to it, by what it holds: statistics, a quarantine,
                              a road network
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contrada.errors import CorruptFile, InvalidValue
+from contrada.forwarding.language.lonlat import PLANE, check_crs
 from contrada.forwarding.segments.gate import Gate
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
 from contrada.forwarding.stores import object_store
@@ -93,6 +95,7 @@ class Manifest:
     simplify: bool = True
     statistics: Mapping[str, Any] = field(default_factory=dict, hash=False)
     folders: Mapping[str, str] = field(default_factory=dict, hash=False)  # by what they hold, one of FOLDERS
+    crs: str = PLANE  # what coordinates are (language/lonlat.py)
 
     @property
     def filters(self) -> int:
@@ -121,6 +124,7 @@ class Manifest:
             "matching": self.matching,
             "uniform": [how.density, how.halo] if isinstance(how := self.discretization, Uniform) else None,
             "simplify": self.simplify,
+            "crs": self.crs,
             "segments": [each.to_plain() for each in self.segments],
             "statistics": self.statistics,
             "folders": dict(self.folders),
@@ -180,6 +184,7 @@ def manifest_of(content: bytes, file: str) -> Manifest:
         simplify = plain.get("simplify", True)
         if not isinstance(simplify, bool):
             raise ValueError("simplify is true or false")
-        return Manifest(segments, index, matching, how, simplify, statistics, folders)
+        crs = check_crs(plain.get("crs", PLANE))
+        return Manifest(segments, index, matching, how, simplify, statistics, folders, crs)
     except (AttributeError, KeyError, TypeError, ValueError, InvalidValue) as error:
         raise CorruptFile(f"{file}: not a whole manifest: {error!r}") from error

@@ -29,6 +29,7 @@ from contrada.forwarding.batches.columns import encode_given
 from contrada.forwarding.batches.encode import as_ints
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
+from contrada.forwarding.language.lonlat import LONLAT, PLANE, notification_in_degrees
 from contrada.forwarding.language.values import with_own_shapes
 from contrada.forwarding.segments.added_subscriptions import AddedSubscriptions
 from contrada.forwarding.segments.loaded_segments import LoadedSegments
@@ -38,9 +39,9 @@ from contrada.forwarding.segments.stored_index import roads_of
 from contrada.forwarding.segments.subscription_ids import check_id
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.forwarding.state.state import TableStats
-from contrada.forwarding.table.arguments import listed
+from contrada.forwarding.table.arguments import given_in_degrees, listed
 from contrada.forwarding.table.interfaces import InterfaceT
-from contrada.forwarding.table.matcher import MATCH_AT_ONCE, match_by_pieces
+from contrada.forwarding.table.matcher import MATCH_AT_ONCE, match_by_pieces, match_in_degrees
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.forwarding.table.threads import cut, in_threads, joined_pairs, thread_count
 from contrada.spatial.relations.discretization import EXACT, Discretization
@@ -78,9 +79,10 @@ class SegmentedTable(Generic[InterfaceT]):
         matching: str = DEFAULT_MATCHING,
         discretization: Discretization = EXACT,
         simplify: bool = True,
+        crs: str = PLANE,
     ) -> None:
         self._added: ForwardingTable[InterfaceT] = ForwardingTable(
-            discretization, geotext_index, road_network, simplify=simplify, matching=matching
+            discretization, geotext_index, road_network, simplify=simplify, matching=matching, crs=crs
         )
         self.discretization = discretization
         self._roads = road_network
@@ -110,6 +112,7 @@ class SegmentedTable(Generic[InterfaceT]):
             matching=manifest.matching,
             discretization=manifest.discretization,
             simplify=manifest.simplify,
+            crs=manifest.crs,
         )
         table.load(path, shard, verify=verify)
         return table
@@ -119,8 +122,21 @@ class SegmentedTable(Generic[InterfaceT]):
     ) -> list[Segment]:
         """Add the segments of an index directory to those that are here, all at once; what was added."""
         opened = open_segments(path, shard, road_network=self._roads, verify=verify)
+        for segment in opened:
+            if segment.table.crs != self.crs:
+                its = segment.table.crs
+                raise InvalidValue(f"{shown(path)}: the crs of the index is {its}, and this table's is {self.crs}")
         self._segments.load(opened)
         return opened
+
+    @property
+    def crs(self) -> str:
+        """What coordinates are: "plane" or "lonlat"."""
+        return self._added.crs
+
+    def _given(self, notification: Mapping[str, object]) -> Mapping[str, object]:
+        """A notification whose places gates may look at, before any table does."""
+        return notification_in_degrees(notification) if self.crs == LONLAT else with_own_shapes(notification)
 
     def verify(self) -> list[CorruptFile]:
         """Check every byte of the segments that were not verified when they were opened; what is wrong.
@@ -221,7 +237,7 @@ class SegmentedTable(Generic[InterfaceT]):
 
     def match(self, notification: Mapping[str, object]) -> set[InterfaceT]:
         """Every interface with at least one filter that matches."""
-        notification = with_own_shapes(notification)  # gates look at places before any table does
+        notification = self._given(notification)
         found = self._added.match(notification)
         for segment in self._segments.all:
             if segment.info.gate.admits(notification) and self._segments.usable(segment, 1):
@@ -232,7 +248,7 @@ class SegmentedTable(Generic[InterfaceT]):
         self, notifications: Iterable[Mapping[str, object]], *, threads: int | None = 1
     ) -> list[set[InterfaceT]]:
         """As `match` of each, much cheaper per notification; a large batch in several threads, None for all cores."""
-        given = [with_own_shapes(each) for each in listed(notifications)]
+        given = [self._given(each) for each in listed(notifications)]
         answers = self._added.match_many(given, threads=threads)
         for _, segment, which, batch in self._segments.admitted(given):
             for n, found in zip(which, segment.table.match_many(batch, threads=threads), strict=True):
@@ -246,6 +262,8 @@ class SegmentedTable(Generic[InterfaceT]):
         What the codec refuses matches nothing; its place, and the reason, are in the second answer. Equal answers may
         be one object.
         """
+        if self.crs == LONLAT:
+            return match_in_degrees(bodies, self.match_many)
         return match_by_pieces(bodies, self._match_plain, self.match_many, _FEW)
 
     def _match_plain(self, bodies: Sequence[bytes]) -> tuple[list[Set[InterfaceT]], list[int]]:
@@ -277,10 +295,11 @@ class SegmentedTable(Generic[InterfaceT]):
         if count > 1:
             pieces = cut(notifications, MATCH_AT_ONCE)
             return joined_pairs(pieces, in_threads(lambda piece: self.match_pairs(piece[1]), pieces, count))
+        given = given_in_degrees(notifications) if self.crs == LONLAT else notifications
         all_places, all_ids = [], []
 
         def read(names: NameNumbering) -> Encoded:
-            return encode_given(notifications, names.numbers)
+            return encode_given(given, names.numbers)
 
         for segment, which, (places, ids) in self._segments.offer(read, ForwardingTable.match_batch_pairs):
             all_places.append(as_ints(which)[places])
@@ -295,7 +314,7 @@ class SegmentedTable(Generic[InterfaceT]):
 
     def match_many_filters(self, notifications: Iterable[Mapping[str, object]]) -> list[list[int]]:
         """As `match_filters` of each, much cheaper per notification."""
-        given = [with_own_shapes(each) for each in listed(notifications)]
+        given = [self._given(each) for each in listed(notifications)]
         answers = self._added.match_many_filters(given)
         for number, segment, which, batch in self._segments.admitted(given):
             for n, found in zip(which, segment.table.match_many_filters(batch), strict=True):
@@ -315,7 +334,7 @@ class SegmentedTable(Generic[InterfaceT]):
         self, notifications: Iterable[Mapping[str, object]]
     ) -> list[list[tuple[InterfaceT, str]]]:
         """As `match_subscriptions` of each, much cheaper per notification."""
-        given = [with_own_shapes(each) for each in listed(notifications)]
+        given = [self._given(each) for each in listed(notifications)]
         answers: list[dict[str, InterfaceT]] = [{} for _ in given]
         for answer, found in zip(answers, self._added.match_many_filters(given), strict=True):  # it checks them, too
             for id in found:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import CorruptFile
+from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.segments.index_directory import digest_of, manifest_for
 from contrada.forwarding.segments.manifest import FOLDERS, MANIFEST, ROADS, Manifest, read_manifest
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
@@ -76,12 +77,13 @@ def commit_stored(
     discretization: Discretization = EXACT,
     simplify: bool = True,
     matching: str = DEFAULT_MATCHING,
+    crs: str = PLANE,
     statistics: Mapping[str, Any] | None = None,
     folders: Mapping[str, Path] | None = None,
 ) -> Manifest:
     """Make these segments, which are there already, the index; then sweep up. `folders` are of this machine."""
     named = {what: f"{what}-{digest_of(folder)}" for what, folder in (folders or {}).items()}
-    manifest = manifest_for(segments, geotext_index, matching, discretization, simplify, statistics, named)
+    manifest = manifest_for(segments, geotext_index, matching, discretization, simplify, statistics, named, crs)
     for what, folder in (folders or {}).items():
         object_store.upload_folder(folder, join(url, named[what]))
     there = {each.address: each.size for each in object_store.entries(url)}

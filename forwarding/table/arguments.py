@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.batches.columns import Columns
+from contrada.forwarding.batches.columns import Columns, columns_in_degrees
 from contrada.forwarding.language.lonlat import notification_in_degrees
 
 if TYPE_CHECKING:
@@ -43,10 +43,12 @@ def listed(notifications: Iterable[Mapping[str, object]]) -> list[Mapping[str, o
     return list(_iterated(notifications, "a list of notifications"))
 
 
-def given_in_degrees(notifications: Columns | Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """Notifications as a table of longitudes and latitudes takes them; by columns it takes none."""
+def given_in_degrees(
+    notifications: Columns | Sequence[Mapping[str, object]],
+) -> Columns | list[dict[str, object]]:
+    """Notifications as a table of longitudes and latitudes takes them."""
     if isinstance(notifications, Columns):
-        raise InvalidValue("a table of longitudes and latitudes takes notifications one by one, not by columns")
+        return columns_in_degrees(notifications)
     return [notification_in_degrees(each) for each in notifications]
 
 

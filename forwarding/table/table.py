@@ -25,6 +25,7 @@ from contrada.errors import InvalidValue, NotFound, shown
 from contrada.forwarding.batches.bodies import read_plain
 from contrada.forwarding.batches.columns import encode_given
 from contrada.forwarding.batches.encode import as_ints
+from contrada.forwarding.batches.packed_columns import check_degrees_of
 from contrada.forwarding.kernels.change.adding import I_FIRST
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.explain import Explanation, explain
@@ -198,13 +199,14 @@ class ForwardingTable(Generic[InterfaceT]):
         matching: str = DEFAULT_MATCHING,
         discretization: Discretization = EXACT,
         simplify: bool = True,
+        crs: str = PLANE,
         weigh: Sequence[bool] | None = None,
     ) -> ForwardingTable[InterfaceT]:
         """A new table of these filters, whose ids are 1, 2, …: as by `add_many`, with the types' indexes built in bulk.
 
         `weigh` says which filters of plugged-in types may cover or be covered, where that is known; else all may.
         """
-        table = cls(discretization, geotext_index, matching=matching, simplify=simplify)
+        table = cls(discretization, geotext_index, matching=matching, simplify=simplify, crs=crs)
         with table._lock.writing(), table._changer.in_bulk():
             for start in range(0, len(pairs), _ADD):
                 part = slice(start, start + _ADD)
@@ -221,11 +223,14 @@ class ForwardingTable(Generic[InterfaceT]):
         discretization: Discretization = EXACT,
         road_network: RoadNetwork | None = None,
         simplify: bool = True,
+        crs: str = PLANE,
     ) -> ForwardingTable[str]:
-        """As `packed`, of filters column by column."""
+        """As `packed`, of filters column by column. Those of longitudes beyond 180 are given as filters."""
         table: ForwardingTable[str] = ForwardingTable(
-            discretization, geotext_index, road_network, matching=matching, simplify=simplify
+            discretization, geotext_index, road_network, matching=matching, simplify=simplify, crs=crs
         )
+        if crs == LONLAT:
+            check_degrees_of(filters)
         with table._lock.writing(), table._changer.in_bulk():
             table._changer.add_columns(filters)
         return table

@@ -69,6 +69,13 @@ def check_relations(loaded: Loaded, relations: str) -> None:
         )
 
 
+def check_crs(loaded: Loaded, crs: str) -> None:
+    """Refuse an index whose coordinates are not what the broker's are."""
+    its = getattr(loaded.table, "crs", PLANE)
+    if its != crs:
+        raise InvalidValue(f"{loaded.path}: the crs of the index is {its}, and this broker's is {crs}: build it anew")
+
+
 class IndexLoader:
     """Opens and verifies indexes on a worker's thread, in order."""
 
@@ -91,11 +98,10 @@ class IndexLoader:
         self._worker.ask(lambda: damaged.extend(loaded.table.verify()), lambda: done(damaged))
 
     def _open(self, path: str, shard: str) -> Loaded | ContradaError:
-        if self._crs != PLANE:
-            return InvalidValue(f"{path}: indexes are built for the plane, and this broker's crs is {self._crs}")
         try:
             loaded = open_index(path, shard, roads=self._roads, verify=True)  # nobody waits for it
             check_relations(loaded, self._relations)
+            check_crs(loaded, self._crs)
             return loaded
         except ContradaError as error:
             return error

@@ -6,6 +6,7 @@ import pytest
 
 from contrada import Broker, Client, Point
 from contrada.errors import InvalidValue, Refused
+from contrada.forwarding.segments.index_directory import write_index
 
 
 def test_distances_in_metres_go_over_the_wire():
@@ -20,8 +21,17 @@ def test_distances_in_metres_go_over_the_wire():
             client.publish({"pos": Point(41.9, 112.5)})
 
 
-def test_settings_are_checked(tmp_path):
+def test_settings_are_checked():
     with pytest.raises(InvalidValue, match="crs is one of plane, lonlat"):
         Broker(crs="mars")
-    with pytest.raises(InvalidValue, match="built for the plane"):
-        Broker(crs="lonlat", index=tmp_path)
+
+
+def test_an_index_of_longitudes_and_latitudes(tmp_path):
+    write_index(tmp_path, [("s", "rome", "pos within 3 km of POINT(12.4964 41.9028)")], crs="lonlat")
+    with Broker(crs="lonlat", index=tmp_path) as broker, Client(broker.url) as client:
+        rome = client.attach("rome")
+        client.publish({"pos": Point(12.6, 41.9)})
+        client.publish({"pos": Point(12.5, 41.9)})
+        assert rome.get(timeout=10.0)["pos"] == Point(12.5, 41.9)
+    with pytest.raises(InvalidValue, match="the crs of the index is lonlat, and this broker's is plane"):
+        Broker(index=tmp_path).__enter__()
