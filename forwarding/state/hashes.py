@@ -34,7 +34,7 @@ def hashes_of(text: NDArray[np.uint8], ends: NDArray[np.int64], salts: NDArray[n
     stops = ends.tolist()
     digests = b"".join(
         blake2b(raw[start:end], digest_size=8, salt=salted[salt]).digest()
-        for start, end, salt in zip([0, *stops[:-1]], stops, salts.tolist(), strict=True)
+        for start, end, salt in zip([0, *stops][: len(stops)], stops, salts.tolist(), strict=True)
     )
     return np.frombuffer(digests, "<u8").astype(np.uint64)
 
