@@ -12,8 +12,9 @@ published durably goes to a neighbour that wants it durably from the disk, in cu
 
 from __future__ import annotations
 
+from array import array
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from contrada.broker.core.ports import Refusal
 from contrada.broker.protocol.messages import Ack, Acked, Error, NotificationId
@@ -24,7 +25,7 @@ from contrada.broker.stored.state import waiting_bytes
 from contrada.errors import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.core.matching import Matched
@@ -152,18 +153,24 @@ class Publishing:
         if not self._interfaces and not self.cursors:
             return wrong
         before: dict[DurableSubscription, tuple[int, int]] = {}  # in this publication: notifications, and bytes
-        for place, (body, matched) in enumerate(zip(publication.bodies, matches, strict=True)):
-            size = waiting_bytes(body)
-            for subscription in self._subscriptions(matched, publication.storing):
-                count, total = before.get(subscription, (0, 0))
-                if publication.run is not None and subscription.is_empty and not count:
-                    limit = ""  # what is too large by itself would never be taken: it is dropped, and counted
-                elif limit := subscription.over_limit(total + size, count):
-                    reason = f"{subscription.title} has its {limit} waiting, and refuses more"
-                    wrong[place] = NotNow(reason, code=Code.LIMIT)
-                    self._counters["storage_refused"] += 1
-                    return wrong  # it is accepted as a whole, or not at all
-                before[subscription] = count + 1, total + size
+        for start, end in _alike(matches):
+            sizes = [waiting_bytes(body) for body in publication.bodies[start:end]]
+            mine = self._subscriptions(matches[start], publication.storing)
+            if not _have_room(mine, sizes, before):  # say for which there is none
+                for place, size in enumerate(sizes, start):
+                    for subscription in mine:
+                        count, total = before.get(subscription, (0, 0))
+                        if publication.run is not None and subscription.is_empty and not count:
+                            limit = ""  # what is too large by itself would never be taken: it is dropped, and counted
+                        elif limit := subscription.over_limit(total + size, count):
+                            reason = f"{subscription.title} has its {limit} waiting, and refuses more"
+                            self._counters["storage_refused"] += 1
+                            return {place: NotNow(reason, code=Code.LIMIT)}  # it is accepted as a whole, or not at all
+                        before[subscription] = count + 1, total + size
+            elif end < len(matches):
+                for subscription in mine:
+                    count, total = before.get(subscription, (0, 0))
+                    before[subscription] = count + len(sizes), total + sum(sizes)
         return wrong
 
     def _subscriptions(self, matched: AbstractSet[int], storing: Storing | None) -> Sequence[DurableSubscription]:
@@ -184,17 +191,20 @@ class Publishing:
         if storing is None and (not interfaces or not any(map(interfaces.keys().__and__, matches))):
             return self._others(matches) if self.cursors else matches
         rows: list[RowOf] = []
-        wanted: list[Sequence[DurableSubscription]] = []
+        wanted: list[_Wanted] = []
         row = (storing or _PLAIN).row
-        for sequence, body, matched in zip(sequences, publication.bodies, matches, strict=True):
-            mine = self._subscriptions(matched, storing)
-            if mine:
-                size = waiting_bytes(body)
-                mine = [each for each in mine if self._expect(each, size)]
-            if mine or storing is not None:
-                numbers = tuple([subscription.number for subscription in mine]) if mine else ()
-                rows.append(row(broker, sequence, publisher, body, numbers))
-                wanted.append(mine)
+        for start, end in _alike(matches):
+            mine = self._subscriptions(matches[start], storing)
+            if not mine and storing is None:
+                continue
+            for first, some, sizes in self._expected(mine, start, publication.bodies[start:end]):
+                if some or storing is not None:
+                    numbers = tuple([subscription.number for subscription in some])
+                    rows += [
+                        row(broker, sequences[place], publisher, publication.bodies[place], numbers)
+                        for place in range(first, first + len(sizes))
+                    ]
+                    wanted.append(_Wanted(some, sizes))
         if rows:
             publication.waiting += 1
             retains = storing is not None and bool(storing.retain)
@@ -218,6 +228,20 @@ class Publishing:
             return matches
         return [matched.difference(self._interfaces, self.cursors) for matched in matches]  # type: ignore[attr-defined]  # sets, frozen or not
 
+    def _expected(
+        self, subscriptions: Sequence[DurableSubscription], start: int, bodies: Sequence[bytes]
+    ) -> Iterator[tuple[int, Sequence[DurableSubscription], array[int]]]:
+        """Let notifications be on their way to subscriptions: from which place on, to which, and their sizes."""
+        sizes = [waiting_bytes(body) for body in bodies]
+        if _have_room(subscriptions, sizes, {}):
+            for subscription in subscriptions:
+                subscription.arriving += len(sizes)
+                subscription.arriving_bytes += sum(sizes)
+            yield start, subscriptions, array("I", sizes)
+            return
+        for place, size in enumerate(sizes, start):
+            yield place, [each for each in subscriptions if self._expect(each, size)], array("I", (size,))
+
     def _expect(self, subscription: DurableSubscription, size: int) -> bool:
         """Let a notification be on its way to a subscription, unless that has too many; then it is dropped."""
         if subscription.over_limit(size):
@@ -235,22 +259,23 @@ class Publishing:
         self,
         publication: Publication,
         rows: Sequence[RowOf],
-        wanted: Sequence[Sequence[DurableSubscription]],
+        wanted: Sequence[_Wanted],
         commit: Commit,
     ) -> None:
         """A publication is on disk, or is not."""
         failure = commit.failure
-        for place, (row, subscriptions) in enumerate(zip(rows, wanted, strict=True)):
-            if not subscriptions:
-                continue
-            size = waiting_bytes(row[4])
+        start = 0
+        for subscriptions, sizes in wanted:
+            positions = array("Q", commit.positions[start : start + len(sizes)])
+            start += len(sizes)
+            total = sum(sizes)
             for subscription in subscriptions:
-                subscription.arriving -= 1
-                subscription.arriving_bytes -= size
+                subscription.arriving -= len(sizes)
+                subscription.arriving_bytes -= total
                 if failure is not None:
-                    self._drop(subscription, int(publication.storing is None))
+                    self._drop(subscription, len(sizes) if publication.storing is None else 0)
                 elif self._is_here(subscription):
-                    subscription.arrive(commit.positions[place], size, commit.time // 1_000_000)
+                    subscription.arrive_together(positions, sizes, commit.time // 1_000_000)
                     self._arrived(subscription)
         publication.waiting -= 1
         if failure is not None:
@@ -305,3 +330,33 @@ def owner_of(session: Session) -> str:
 def code_of(failure: ContradaError) -> Code:
     """The code of an ERROR that says why something was not stored."""
     return Code(failure.code) if isinstance(failure, Refused) and failure.code in tuple(Code) else Code.STORAGE
+
+
+class _Wanted(NamedTuple):
+    """Successive rows of a publication: the durable subscriptions that get all of them, and the size of each."""
+
+    subscriptions: Sequence[DurableSubscription]
+    sizes: array[int]
+
+
+def _alike(matches: Matched) -> Iterator[tuple[int, int]]:
+    """Where notifications begin and end that matched the same, one behind another."""
+    start = 0
+    for place in range(1, len(matches) + 1):
+        if place == len(matches) or (matches[place] is not matches[start] and matches[place] != matches[start]):
+            yield start, place
+            start = place
+
+
+def _have_room(
+    subscriptions: Sequence[DurableSubscription],
+    sizes: Sequence[int],
+    before: Mapping[DurableSubscription, tuple[int, int]],
+) -> bool:
+    """Whether all of some notifications, behind those before, are within the limits of every subscription."""
+    total = sum(sizes)
+    for subscription in subscriptions:
+        count, size = before.get(subscription, (0, 0))
+        if subscription.over_limit(size + total, count + len(sizes) - 1):
+            return False
+    return True

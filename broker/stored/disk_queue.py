@@ -71,6 +71,14 @@ class DiskQueue:
         self._times.append(min(max(time, before), 0xFFFF_FFFF))
         self.bytes += self._sizes[-1]
 
+    def extend(self, positions: array[int], sizes: array[int], time: int) -> None:
+        """As `append` of each, all of one time."""
+        self.append(positions[0], sizes[0], time)
+        self._positions.extend(positions[1:])
+        self._sizes.extend(sizes[1:])
+        self._times.extend(array("I", (self._times[-1],)) * (len(positions) - 1))
+        self.bytes += sum(sizes[1:])
+
     def upcoming(self, most: int) -> list[int]:
         """The next positions to be sent, at most so many."""
         found: list[int] = []
@@ -93,6 +101,13 @@ class DiskQueue:
         """Forget the positions from one to another; how many that were."""
         start = bisect_left(self._positions, first, self._head)
         end = bisect_right(self._positions, last, start)
+        if not self._done:  # all of them, however many
+            self.bytes -= sum(self._sizes[start:end])
+            if start == self._head:
+                self._move_to(end)
+            else:
+                self._done.update(self._positions[start:end])
+            return end - start
         count = 0
         for at in range(start, end):
             if self._positions[at] not in self._done:
@@ -109,10 +124,13 @@ class DiskQueue:
         while head < len(positions) and positions[head] in done:
             done.remove(positions[head])
             head += 1
+        self._move_to(head)
+
+    def _move_to(self, head: int) -> None:
         self._head = head
         self._next = max(self._next, head)
-        if head > _COMPACT and 2 * head > len(positions):
-            del positions[:head], self._sizes[:head], self._times[:head]
+        if head > _COMPACT and 2 * head > len(self._positions):
+            del self._positions[:head], self._sizes[:head], self._times[:head]
             self._next -= head
             self._head = 0
 

@@ -19,6 +19,7 @@ from contrada.broker.stored.disk_queue import DiskQueue
 from contrada.broker.stored.rows import Row
 
 if TYPE_CHECKING:
+    from array import array
     from collections.abc import Iterator, Sequence
 
     from contrada.broker.protocol.messages import Keep, NotificationId, SubscribeDurable
@@ -124,6 +125,13 @@ class DurableSubscription:
             self.later.append((position, size, time))
         else:
             self.queue.append(position, size, time)
+
+    def arrive_together(self, positions: array[int], sizes: array[int], time: int) -> None:
+        """Notifications for it are on disk, all of one time."""
+        if self.later is not None:
+            self.later += [(position, size, time) for position, size in zip(positions, sizes, strict=True)]
+        else:
+            self.queue.extend(positions, sizes, time)
 
     def confirm(self) -> None:
         """It is made: what came meanwhile waits behind what was replayed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ positions = st.integers(0, 60)
 actions = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(1, 4), st.integers(0, 9), st.integers(0, 2)),
+        st.tuples(st.just("extend"), st.lists(st.integers(1, 4), min_size=1, max_size=9), st.integers(0, 2)),
         st.tuples(st.just("acknowledge"), positions, positions),
         st.tuples(st.just("take"), st.integers(0, 5)),
         st.tuples(st.just("rewind")),
@@ -30,6 +33,13 @@ def test_it_is_what_its_twin_is(steps):
             last, time = last + arguments[0], time + arguments[2]
             queue.append(last, arguments[1], time)
             twin.append(last, arguments[1], time)
+        elif name == "extend":
+            gaps, time = arguments[0], time + arguments[1]
+            found = [last + sum(gaps[: place + 1]) for place in range(len(gaps))]
+            queue.extend(array("Q", found), array("I", gaps), time)
+            for position, size in zip(found, gaps, strict=True):
+                twin.append(position, size, time)
+            last = found[-1]
         elif name == "acknowledge":
             assert queue.acknowledge(*arguments) == twin.acknowledge(*arguments)
         elif name == "take":
