@@ -8,9 +8,19 @@ from __future__ import annotations
 
 from contrada.forwarding.kernels.change.choosing import word_span
 from contrada.forwarding.kernels.change.filing import intern_constraint, release_operand
-from contrada.forwarding.kernels.change.listing import LOW_HALF
 from contrada.forwarding.kernels.match.batch import FLOAT, Batch, read_scalar
 from contrada.forwarding.kernels.match.masks import bits_needed
+from contrada.forwarding.kernels.memory.bits import (
+    halves,
+    high_half,
+    low_half,
+    status_of,
+    status_rest,
+    tag_name,
+    word_of,
+    word_operand,
+    word_operator,
+)
 from contrada.forwarding.kernels.memory.layout import (
     EQ,
     F_ACCESS,
@@ -101,8 +111,8 @@ def read_filter(index: Index, batch: Batch, first: int, last: int, start: int, i
             length = 0
             key, low = 0, 0
             if kind == STRING:
-                length = value & LOW_HALF
-                key = value >> 32  # of NOT: which pattern
+                length = low_half(value)
+                key = high_half(value)  # of NOT: which pattern
             else:
                 key, low = read_scalar(kind, value, batch.floats)
                 if kind == FLOAT:
@@ -116,7 +126,7 @@ def read_filter(index: Index, batch: Batch, first: int, last: int, start: int, i
             sort_run(into, begin, count)
             for i in range(count, begin, -1):
                 into[i] = into[i - 1]
-            into[begin] = members << 4 | IN
+            into[begin] = word_of(members, IN)
             count += 1
         r += members
     return count, start
@@ -139,8 +149,8 @@ def add_rows(index: Index, interfaces: Ints, batch: Batch, needed: Ints, owners:
         total = active + spare
         code = take_words(index, total)
         index.filters[f, F_CODE] = code
-        index.filters[f, F_SIZE] = active | total << 32
-        index.filters[f, F_STATE] = (index.filters[f, F_STATE] >> 8) << 8 | VOID
+        index.filters[f, F_SIZE] = halves(total, active)
+        index.filters[f, F_STATE] = status_of(status_rest(index.filters[f, F_STATE]), VOID)
         at = code
         mask = 0
         constraints = 0
@@ -149,12 +159,12 @@ def add_rows(index: Index, interfaces: Ints, batch: Batch, needed: Ints, owners:
             w = 0
             while w < active:
                 span = word_span(room[w])
-                if room[w] & 15 == op:
+                if word_operator(room[w]) == op:
                     for j in range(span):
                         index.words[at] = room[w + j]
                         at += 1
-                    operand = room[w + 1] >> 4 if op == IN else room[w] >> 4
-                    mask |= bits_needed(index.operands[operand, O_TAG] >> 8, op, operand)
+                    operand = word_operand(room[w + 1]) if op == IN else word_operand(room[w])
+                    mask |= bits_needed(tag_name(index.operands[operand, O_TAG]), op, operand)
                     constraints += 1
                     plugs += op == PLUG
                 w += span
@@ -192,17 +202,17 @@ def free_row(index: Index, f: int, events: Ints) -> None:
     """Release the constraints and the row of a filter that is posted nowhere; the row's generation moves on."""
     filters, words, state = index.filters, index.words, index.state
     code = filters[f, F_CODE]
-    active = filters[f, F_SIZE] & LOW_HALF
-    total = filters[f, F_SIZE] >> 32
+    active = low_half(filters[f, F_SIZE])
+    total = high_half(filters[f, F_SIZE])
     at = code
     while at < code + total:
         if at < code + active:
             state[S_CONSTRAINTS] -= 1
         span = word_span(words[at])
-        for i in range(at + 1 if words[at] & 15 == IN else at, at + span):
-            release_operand(index, words[i] >> 4, events)
+        for i in range(at + 1 if word_operator(words[at]) == IN else at, at + span):
+            release_operand(index, word_operand(words[i]), events)
         at += span
     give_words(index, code, total)
-    filters[f, F_STATE] = ((filters[f, F_STATE] >> 8) + 1) << 8 | FREE
+    filters[f, F_STATE] = status_of(status_rest(filters[f, F_STATE]) + 1, FREE)
     filters[f, F_FOLLOWING] = state[S_FILTER_FREE]
     state[S_FILTER_FREE] = f

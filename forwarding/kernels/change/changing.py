@@ -18,6 +18,7 @@ from contrada.forwarding.kernels.change.simplifying import (
     unhang,
 )
 from contrada.forwarding.kernels.change.weighing import PERHAPS, covers_filter
+from contrada.forwarding.kernels.memory.bits import low_half, status_now, word_operand, word_operator
 from contrada.forwarding.kernels.memory.layout import (
     ACTIVE,
     AUTO,
@@ -47,7 +48,6 @@ from contrada.spatial.storage.jit import bare_kernel
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.match.batch import Batch
 
-LOW_HALF = (1 << 32) - 1
 MOVES = 8  # filters that a change moves from under ghosts
 
 
@@ -83,7 +83,7 @@ def add_filters(
 def remove_filter(index: Index, interfaces: Ints, f: int, simplify: bool, events: Ints, room: Ints) -> None:
     """Take a filter out; those it covered come back, at once or in the course of the next changes."""
     filters = index.filters
-    state = filters[f, F_STATE] & 255
+    state = status_now(filters[f, F_STATE])
     leave_interface(index, interfaces, f)
     if state == VOID:
         index.state[S_VOID] -= 1
@@ -97,7 +97,7 @@ def remove_filter(index: Index, interfaces: Ints, f: int, simplify: bool, events
             hang(index, child, parent)
         set_state(index, f, VOID)
         free_row(index, f, events)
-        if filters[parent, F_CHILD] == 0 and filters[parent, F_STATE] & 255 == GHOST:
+        if filters[parent, F_CHILD] == 0 and status_now(filters[parent, F_STATE]) == GHOST:
             _free_ghost(index, parent, events)
     else:
         unpost_filter(index, f, events)
@@ -168,7 +168,7 @@ def weigh_some(index: Index, f: int, rows: Ints, answers: Ints) -> None:
     filters = index.filters
     for i in range(rows.shape[0]):
         g = rows[i]
-        if filters[g, F_STATE] & 255 != ACTIVE or filters[g, F_INTERFACE] != filters[f, F_INTERFACE]:
+        if status_now(filters[g, F_STATE]) != ACTIVE or filters[g, F_INTERFACE] != filters[f, F_INTERFACE]:
             answers[i] = -1
             continue
         answers[i] = 0
@@ -184,13 +184,13 @@ def single_plugs(index: Index, found: Ints, tags: Ints, handles: Ints) -> None:
     words = index.words
     for i in range(found.shape[0]):
         at = index.filters[found[i], F_CODE]
-        end = at + (index.filters[found[i], F_SIZE] & LOW_HALF)
+        end = at + low_half(index.filters[found[i], F_SIZE])
         tags[i] = 0
         handles[i] = 0
         while at < end:
-            op = words[at] & 15
+            op = word_operator(words[at])
             if op == PLUG:
-                operand = words[at] >> 4
+                operand = word_operand(words[at])
                 tags[i] = index.operands[operand, O_TAG] if tags[i] == 0 else -1
                 handles[i] = index.operands[operand, O_KEY]
             at += word_span(words[at])
@@ -209,15 +209,15 @@ def choosers(index: Index, rows: Ints, operands: Ints) -> tuple[int, int]:
     count = 0
     for i in range(rows.shape[0]):
         f = rows[i]
-        state = filters[f, F_STATE] & 255
+        state = status_now(filters[f, F_STATE])
         at = filters[f, F_CODE]
-        end = at + (filters[f, F_SIZE] & LOW_HALF)
+        end = at + low_half(filters[f, F_SIZE])
         if state not in (ACTIVE, GHOST) or at == end or at + word_span(words[at]) == end:
             continue
         before = count
         while at < end and count < operands.shape[0]:
-            if words[at] & 15 == PLUG:
-                operands[count] = words[at] >> 4
+            if word_operator(words[at]) == PLUG:
+                operands[count] = word_operand(words[at])
                 count += 1
             at += word_span(words[at])
         if count > before or auto:

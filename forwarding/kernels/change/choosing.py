@@ -6,6 +6,7 @@ plugged-in types by the share of values that the type expects to satisfy it (for
 
 from __future__ import annotations
 
+from contrada.forwarding.kernels.memory.bits import tag_kind, tag_name, tag_of, word_operand, word_operator
 from contrada.forwarding.kernels.memory.interning import find_scalar
 from contrada.forwarding.kernels.memory.layout import (
     ABSENT,
@@ -52,7 +53,7 @@ def value_kind(operand_kind: int) -> int:
 @bare_kernel
 def word_span(word: int) -> int:
     """How many words the constraint that begins with this one takes."""
-    return 1 + (word >> 4) if word & 15 == IN else 1
+    return 1 + word_operand(word) if word_operator(word) == IN else 1
 
 
 @bare_kernel
@@ -62,17 +63,17 @@ def cells_of(index: Index, code: int, size: int, at: int) -> tuple[int, int, int
     The level is -1 when there is no such range or it is too wide to be worth a cell.
     """
     words, operands = index.words, index.operands
-    tag = operands[words[at] >> 4, O_TAG]
-    kind = tag & 255
+    tag = operands[word_operand(words[at]), O_TAG]
+    kind = tag_kind(tag)
     if kind != NUMBER and kind != TIME:
         return -1, 0, 0
-    bottom = operands[words[at] >> 4, O_KEY]
+    bottom = operands[word_operand(words[at]), O_KEY]
     for i in range(code, code + size):
-        op = words[i] & 15
+        op = word_operator(words[i])
         if op == IN:
             return -1, 0, 0
-        if LT <= op <= LE and operands[words[i] >> 4, O_TAG] == tag:
-            top = operands[words[i] >> 4, O_KEY]
+        if LT <= op <= LE and operands[word_operand(words[i]), O_TAG] == tag:
+            top = operands[word_operand(words[i]), O_KEY]
             if top < bottom or (bottom < 0 and top >= 0):
                 return -1, 0, 0
             level = 0
@@ -88,18 +89,18 @@ def cells_of(index: Index, code: int, size: int, at: int) -> tuple[int, int, int
 def expected_hits(index: Index, code: int, size: int, at: int) -> float:
     """How many filters are expected to be looked at for a notification, were all like this posted under `at`."""
     words, operands, fields = index.words, index.operands, index.fields
-    op = words[at] & 15
+    op = word_operator(words[at])
     if op == IN:
         total = 0.0
-        for i in range(at + 1, at + 1 + (words[at] >> 4)):
-            total += 1.0 + operands[words[i] >> 4, O_REFS]
+        for i in range(at + 1, at + 1 + word_operand(words[at])):
+            total += 1.0 + operands[word_operand(words[i]), O_REFS]
         return total
-    operand = words[at] >> 4
+    operand = word_operand(words[at])
     tag = operands[operand, O_TAG]
     if op == ABSENT:
         return _NEVER
     shared = float(operands[operand, O_REFS])
-    uses = float(fields[(tag >> 8) * KINDS + value_kind(tag & 255), N_USES])
+    uses = float(fields[tag_name(tag) * KINDS + value_kind(tag_kind(tag)), N_USES])
     if op == EQ:
         return shared
     if PREFIX <= op <= SUFFIX:
@@ -116,7 +117,7 @@ def expected_hits(index: Index, code: int, size: int, at: int) -> float:
         if level >= 0:
             total = 1.0 + uses / 64.0
             for cell in range(first, last + 1):
-                o = find_scalar(index, (tag >> 8) << 8 | CELL, cell, level << 8 | (tag & 255))
+                o = find_scalar(index, tag_of(tag_name(tag), CELL), cell, level << 8 | tag_kind(tag))
                 if o != 0:
                     total += operands[o, O_REFS]
             return total
@@ -129,19 +130,19 @@ def expected_hits(index: Index, code: int, size: int, at: int) -> float:
 def _passing(index: Index, at: int) -> float:
     """A rough share of values that satisfy a constraint that is not of a plugged-in type."""
     words, operands = index.words, index.operands
-    op = words[at] & 15
+    op = word_operator(words[at])
     if LT <= op <= GE:
         return 0.5
     if PREFIX <= op <= CONTAINS or op == LIKE:
         return 0.0625
     if op not in (EQ, IN):
         return 1.0
-    operand = words[at + 1] >> 4 if op == IN else words[at] >> 4
+    operand = word_operand(words[at + 1]) if op == IN else word_operand(words[at])
     tag = operands[operand, O_TAG]
     hits = 0.0
     for i in range(at + 1 if op == IN else at, at + word_span(words[at])):
-        hits += operands[words[i] >> 4, O_REFS]
-    return min(hits / index.fields[(tag >> 8) * KINDS + (tag & 255), N_USES], 1.0)
+        hits += operands[word_operand(words[i]), O_REFS]
+    return min(hits / index.fields[tag_name(tag) * KINDS + tag_kind(tag), N_USES], 1.0)
 
 
 @bare_kernel
@@ -152,7 +153,7 @@ def late_share(index: Index, code: int, size: int) -> float:
     plugged = False
     at = code
     while at < code + size:
-        if words[at] & 15 == PLUG:
+        if word_operator(words[at]) == PLUG:
             plugged = True
         else:
             share *= _passing(index, at)
@@ -168,7 +169,7 @@ def access_cost(index: Index, code: int, size: int, at: int, late: float) -> flo
     only what passes all the other constraints comes to that.
     """
     expected = expected_hits(index, code, size, at)
-    if late < 0.0 or index.words[at] & 15 == PLUG:
+    if late < 0.0 or word_operator(index.words[at]) == PLUG:
         return expected
     rest = min(late / max(_passing(index, at), 1e-9), 1.0)
     return _ANY_LATE + expected * (1.0 + _LATE * rest) / (1.0 + _LATE)
@@ -182,15 +183,15 @@ def counting_pays(index: Index, code: int, size: int, best: int, fewest: float) 
     hardly a filter is looked at in vain. Two thresholds of a range are met one by one, and not by the cells between.
     """
     words = index.words
-    if words[best] & 15 in (EQ, IN, PLUG):
+    if word_operator(words[best]) in (EQ, IN, PLUG):
         return False
     total = 0.0
     at = code
     while at < code + size:
-        op = words[at] & 15
+        op = word_operator(words[at])
         if LT <= op <= GE:
-            tag = index.operands[words[at] >> 4, O_TAG]
-            total += index.fields[(tag >> 8) * KINDS + (tag & 255), N_USES] / 2.0 + 1.0
+            tag = index.operands[word_operand(words[at]), O_TAG]
+            total += index.fields[tag_name(tag) * KINDS + tag_kind(tag), N_USES] / 2.0 + 1.0
         else:
             total += expected_hits(index, code, size, at)
         at += word_span(words[at])

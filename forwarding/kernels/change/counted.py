@@ -14,8 +14,9 @@ it matches when that holds.
 from __future__ import annotations
 
 from contrada.forwarding.kernels.change.choosing import value_kind, word_span
-from contrada.forwarding.kernels.change.listing import LOW_HALF, drop, drop_operand, payload_of, push_operand
+from contrada.forwarding.kernels.change.listing import drop, drop_operand, payload_of, push_operand
 from contrada.forwarding.kernels.match.thresholds import insert_threshold, remove_threshold
+from contrada.forwarding.kernels.memory.bits import low_half, status_of, tag_kind, tag_name, word_operand, word_operator
 from contrada.forwarding.kernels.memory.layout import (
     ABSENT,
     EXISTS,
@@ -54,7 +55,7 @@ def count_constraints(index: Index, code: int, size: int) -> int:
     count = 0
     at = code
     while at < code + size:
-        count += index.words[at] & 15 != ABSENT
+        count += word_operator(index.words[at]) != ABSENT
         at += word_span(index.words[at])
     return count
 
@@ -63,11 +64,11 @@ def count_constraints(index: Index, code: int, size: int) -> int:
 def _post_word(index: Index, f: int, word: int, events: Ints) -> int:
     """Post a filter under one of its words; the posting's place, 0 if it has none."""
     operands, fields = index.operands, index.fields
-    op, operand = word & 15, word >> 4
+    op, operand = word_operator(word), word_operand(word)
     if op in (IN, ABSENT):
         return 0
     tag = operands[operand, O_TAG]
-    field = (tag >> 8) * KINDS + value_kind(tag & 255)
+    field = tag_name(tag) * KINDS + value_kind(tag_kind(tag))
     mask, payload = index.filters[f, F_MASK], payload_of(index, f)
     if LT <= op <= LE:
         fields[field, N_BELOW] = insert_threshold(index, fields[field, N_BELOW], operand, op - LT, mask, payload)
@@ -85,8 +86,8 @@ def _post_word(index: Index, f: int, word: int, events: Ints) -> int:
 def post_counted(index: Index, f: int, constraints: int, events: Ints) -> None:
     """Post a filter of so many constraints under each of them."""
     words, filters = index.words, index.filters
-    code, size = filters[f, F_CODE], filters[f, F_SIZE] & LOW_HALF
-    filters[f, F_ACCESS] = POSTED_ALL | constraints << 8
+    code, size = filters[f, F_CODE], low_half(filters[f, F_SIZE])
+    filters[f, F_ACCESS] = status_of(constraints, POSTED_ALL)
     back = take_words(index, size)
     filters[f, F_BACK] = back
     index.state[S_COUNTED] += 1
@@ -100,14 +101,14 @@ def post_counted(index: Index, f: int, constraints: int, events: Ints) -> None:
 def unpost_counted(index: Index, f: int, events: Ints) -> None:
     """Undo `post_counted`."""
     words, filters, operands, fields = index.words, index.filters, index.operands, index.fields
-    code, size, back = filters[f, F_CODE], filters[f, F_SIZE] & LOW_HALF, filters[f, F_BACK]
+    code, size, back = filters[f, F_CODE], low_half(filters[f, F_SIZE]), filters[f, F_BACK]
     payload = payload_of(index, f)
     for i in range(size):
-        op, operand = words[code + i] & 15, words[code + i] >> 4
+        op, operand = word_operator(words[code + i]), word_operand(words[code + i])
         if op in (IN, ABSENT):
             continue
         tag = operands[operand, O_TAG]
-        field = (tag >> 8) * KINDS + value_kind(tag & 255)
+        field = tag_name(tag) * KINDS + value_kind(tag_kind(tag))
         place = words[back + i]
         words[back + i] = 0
         if LT <= op <= LE:

@@ -19,9 +19,10 @@ from contrada.forwarding.kernels.change.choosing import (
     word_span,
 )
 from contrada.forwarding.kernels.change.counted import count_constraints, post_counted, unpost_counted
-from contrada.forwarding.kernels.change.listing import LOW_HALF, drop, drop_operand, payload_of, push_operand
+from contrada.forwarding.kernels.change.listing import drop, drop_operand, payload_of, push_operand
 from contrada.forwarding.kernels.match.patterns import drop_pattern, keep_pattern, say
 from contrada.forwarding.kernels.match.thresholds import insert_threshold, remove_threshold
+from contrada.forwarding.kernels.memory.bits import LOW_HALF
 from contrada.forwarding.kernels.memory.interning import free_operand, intern_scalar, intern_text
 from contrada.forwarding.kernels.memory.keys import reversed_hash, text_hash, text_key
 from contrada.forwarding.kernels.memory.layout import (

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from contrada.forwarding.kernels.match.patterns import file_operand, unfile_operand
-from contrada.forwarding.kernels.memory.bits import pack_payload
+from contrada.forwarding.kernels.memory.bits import (
+    low_half,
+    pack_payload,
+    payload_filter,
+    status_now,
+    status_rest,
+    word_operand,
+    word_operator,
+)
 from contrada.forwarding.kernels.memory.layout import (
     ACTIVE,
     F_ACCESS,
@@ -23,7 +31,6 @@ from contrada.forwarding.kernels.memory.layout import (
 from contrada.forwarding.kernels.memory.postings import drop_posting, push_posting
 from contrada.spatial.storage.jit import bare_kernel
 
-LOW_HALF = (1 << 32) - 1
 _FEW = 8  # postings of one filter that are searched one by one; more than a range has cells
 
 
@@ -31,9 +38,9 @@ _FEW = 8  # postings of one filter that are searched one by one; more than a ran
 def payload_of(index: Index, f: int) -> int:
     """What the postings of a filter carry, see kernels/memory/postings.py."""
     row = index.filters[f]
-    if row[F_ACCESS] & 255 == POSTED_ALL:
+    if status_now(row[F_ACCESS]) == POSTED_ALL:
         return pack_payload(f, 0, 1, row[F_INTERFACE])
-    alone = 1 if row[F_ACCESS] >> 8 == row[F_SIZE] & LOW_HALF and row[F_STATE] & 255 == ACTIVE else 0
+    alone = 1 if status_rest(row[F_ACCESS]) == low_half(row[F_SIZE]) and status_now(row[F_STATE]) == ACTIVE else 0
     return pack_payload(f, alone, 0, row[F_INTERFACE])
 
 
@@ -66,9 +73,9 @@ def drop(index: Index, head: int, place: int, operand: int) -> int:
     """
     head, moved, payload = drop_posting(index, head, place)
     if moved != 0:
-        g = payload >> 33
+        g = payload_filter(payload)
         back = index.filters[g, F_BACK]
-        access = index.filters[g, F_ACCESS] & 255
+        access = status_now(index.filters[g, F_ACCESS])
         if access == POSTED_SEVERAL:
             index.words[back + 2 + 2 * _which(index, back, operand)] = place
         elif access == POSTED_ALL:
@@ -108,14 +115,14 @@ def _which_word(index: Index, f: int, operand: int, place: int) -> int:
     code, back = index.filters[f, F_CODE], index.filters[f, F_BACK]
     i = 0
     while words[back + i] != place:
-        if words[code + i] & 15 != IN:
+        if word_operator(words[code + i]) != IN:
             i += 1
             continue
-        low, high = i + 1, i + (words[code + i] >> 4)
+        low, high = i + 1, i + word_operand(words[code + i])
         i = high + 1
         while low < high:
             middle = (low + high) >> 1
-            if words[code + middle] >> 4 < operand:
+            if word_operand(words[code + middle]) < operand:
                 low = middle + 1
             else:
                 high = middle

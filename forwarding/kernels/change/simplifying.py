@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from contrada.forwarding.kernels.change.choosing import word_span
 from contrada.forwarding.kernels.change.filing import post_filter, unpost_filter
-from contrada.forwarding.kernels.change.listing import LOW_HALF
 from contrada.forwarding.kernels.change.weighing import YES, covers_filter, first_operand
+from contrada.forwarding.kernels.memory.bits import low_half, status_now, status_of, status_rest, tag_name
 from contrada.forwarding.kernels.memory.interning import find_scalar, free_operand, intern_scalar
 from contrada.forwarding.kernels.memory.keys import mix
 from contrada.forwarding.kernels.memory.layout import (
@@ -54,7 +54,7 @@ _LATEST = 16  # filters of its interface that a new filter may cover, besides th
 @bare_kernel
 def set_state(index: Index, f: int, state: int) -> None:
     """Change a filter's state and the counts of active and covered ones."""
-    old = index.filters[f, F_STATE] & 255
+    old = status_now(index.filters[f, F_STATE])
     if old == ACTIVE:
         index.state[S_ACTIVE] -= 1
     elif old == COVERED:
@@ -63,17 +63,17 @@ def set_state(index: Index, f: int, state: int) -> None:
         index.state[S_ACTIVE] += 1
     elif state == COVERED:
         index.state[S_COVERED] += 1
-    index.filters[f, F_STATE] = (index.filters[f, F_STATE] >> 8) << 8 | state
+    index.filters[f, F_STATE] = status_of(status_rest(index.filters[f, F_STATE]), state)
 
 
 @bare_kernel
 def names_of(index: Index, f: int, room: Ints) -> int:
     """Write the different names of a filter, at most as many as there is room for; how many there are."""
     at = index.filters[f, F_CODE]
-    end = at + (index.filters[f, F_SIZE] & LOW_HALF)
+    end = at + low_half(index.filters[f, F_SIZE])
     count = 0
     while at < end:
-        name = index.operands[first_operand(index, at), O_TAG] >> 8
+        name = tag_name(index.operands[first_operand(index, at), O_TAG])
         new = True
         for i in range(min(count, room.shape[0])):
             if room[i] == name:
@@ -191,7 +191,7 @@ def find_covered(index: Index, f: int, outcome: int, found: Ints) -> int:
     while g != 0 and effort > 0 and count < found.shape[0]:
         if (
             filters[g, F_MASK] & mask == mask
-            and filters[g, F_STATE] & 255 == ACTIVE
+            and status_now(filters[g, F_STATE]) == ACTIVE
             and filters[g, F_GROUP] != filters[f, F_GROUP]
             and covers_filter(index, f, g) == outcome
         ):

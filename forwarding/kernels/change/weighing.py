@@ -8,7 +8,7 @@ compared for being the same; `covers_filter` answers "perhaps" when theirs is th
 from __future__ import annotations
 
 from contrada.forwarding.kernels.change.choosing import value_kind, word_span
-from contrada.forwarding.kernels.change.listing import LOW_HALF
+from contrada.forwarding.kernels.memory.bits import low_half, tag_kind, tag_name, word_operand, word_operator
 from contrada.forwarding.kernels.memory.layout import (
     ABSENT,
     CONTAINS,
@@ -49,7 +49,7 @@ PERHAPS = 2
 @bare_kernel
 def first_operand(index: Index, at: int) -> int:
     """An operand of the constraint at `words[at]`; its name is the constraint's."""
-    return index.words[at + 1] >> 4 if index.words[at] & 15 == IN else index.words[at] >> 4
+    return word_operand(index.words[at + 1]) if word_operator(index.words[at]) == IN else word_operand(index.words[at])
 
 
 @bare_kernel
@@ -58,7 +58,7 @@ def compare_operands(index: Index, a: int, b: int) -> int:
     if a == b:
         return 0
     one, two = index.operands[a], index.operands[b]
-    if value_kind(one[O_TAG] & 255) == STRING:
+    if value_kind(tag_kind(one[O_TAG])) == STRING:
         return compare_bytes(index.text, one[O_LOW], one[O_LEN], index.text, two[O_LOW], two[O_LEN])
     if one[O_KEY] != two[O_KEY]:
         return -1 if one[O_KEY] < two[O_KEY] else 1
@@ -84,7 +84,7 @@ def has_pattern(index: Index, text: int, op: int, pattern: int) -> bool:
 @bare_kernel
 def _pattern_operator(index: Index, pattern: int) -> int:
     """The operator that asks for a pattern: what NOT refuses."""
-    return PREFIX + (index.operands[pattern, O_TAG] & 255) - PATTERN_PREFIX
+    return PREFIX + tag_kind(index.operands[pattern, O_TAG]) - PATTERN_PREFIX
 
 
 @bare_kernel
@@ -98,9 +98,9 @@ def _refuses_as_much(index: Index, a: int, b: int) -> bool:
 def value_satisfies(index: Index, value: int, at: int) -> bool:
     """Whether the constraint at `words[at]` holds on an operand that is a value, of the same name."""
     word = index.words[at]
-    op = word & 15
-    operand = word >> 4
-    kind = index.operands[value, O_TAG] & 255
+    op = word_operator(word)
+    operand = word_operand(word)
+    kind = tag_kind(index.operands[value, O_TAG])
     if op == EQ:
         return value == operand
     if op == EXISTS:
@@ -109,11 +109,11 @@ def value_satisfies(index: Index, value: int, at: int) -> bool:
         low, high = at + 1, at + operand
         while low < high:
             middle = (low + high) >> 1
-            if index.words[middle] >> 4 < value:
+            if word_operand(index.words[middle]) < value:
                 low = middle + 1
             else:
                 high = middle
-        return index.words[low] >> 4 == value
+        return word_operand(index.words[low]) == value
     if op == PLUG:
         return False
     if op >= IS:
@@ -123,7 +123,7 @@ def value_satisfies(index: Index, value: int, at: int) -> bool:
             pattern = _pattern_operator(index, operand)
             return pattern <= CONTAINS and not has_pattern(index, value, pattern, operand)
         return op == IS or has_pattern(index, value, op, operand)
-    if kind != index.operands[operand, O_TAG] & 255:
+    if kind != tag_kind(index.operands[operand, O_TAG]):
         return False
     if op == NE:
         return value != operand
@@ -154,16 +154,16 @@ def covers_word(index: Index, a: int, b: int) -> int:
     """Whether whatever satisfies the constraint at `words[b]` satisfies that at `words[a]`, on the same name."""
     words, operands = index.words, index.operands
     one, two = words[a], words[b]
-    op, other = one & 15, two & 15
+    op, other = word_operator(one), word_operator(two)
     if op == ABSENT or other == ABSENT:
         return YES if op == other else NO
     if op == EXISTS:
         return YES
     if other == EQ:
-        return YES if value_satisfies(index, two >> 4, a) else NO
+        return YES if value_satisfies(index, word_operand(two), a) else NO
     if other == IN:
-        for i in range(b + 1, b + 1 + (two >> 4)):
-            if not value_satisfies(index, words[i] >> 4, a):
+        for i in range(b + 1, b + 1 + word_operand(two)):
+            if not value_satisfies(index, word_operand(words[i]), a):
                 return NO
         return YES
     if op in (IN, EQ) or other == EXISTS:
@@ -171,10 +171,10 @@ def covers_word(index: Index, a: int, b: int) -> int:
     if op == PLUG or other == PLUG:
         if one == two:
             return YES
-        same_type = op == other and operands[one >> 4, O_TAG] == operands[two >> 4, O_TAG]
+        same_type = op == other and operands[word_operand(one), O_TAG] == operands[word_operand(two), O_TAG]
         return PERHAPS if same_type else NO
-    x, y = one >> 4, two >> 4
-    kind = operands[y, O_TAG] & 255
+    x, y = word_operand(one), word_operand(two)
+    kind = tag_kind(operands[y, O_TAG])
     if op == IS:
         return YES if value_kind(kind) == STRING else NO
     if kind == WHOLE_KIND:
@@ -184,9 +184,9 @@ def covers_word(index: Index, a: int, b: int) -> int:
             return YES
         return YES if op == NOT and other == NOT and _refuses_as_much(index, x, y) else NO
     if other >= PREFIX:
-        string = value_kind(operands[x, O_TAG] & 255) == STRING
+        string = value_kind(tag_kind(operands[x, O_TAG])) == STRING
         return YES if string and _implied_by_pattern(index, op, x, other, y) else NO
-    if op >= PREFIX or operands[x, O_TAG] & 255 != kind:
+    if op >= PREFIX or tag_kind(operands[x, O_TAG]) != kind:
         return NO
     c = compare_operands(index, y, x)  # of the covered one's constant to the coverer's
     holds = False
@@ -212,16 +212,16 @@ def covers_filter(index: Index, g: int, f: int) -> int:
     if g == f:
         return NO
     a = filters[g, F_CODE]
-    a_end = a + (filters[g, F_SIZE] & LOW_HALF)
+    a_end = a + low_half(filters[g, F_SIZE])
     b_begin = filters[f, F_CODE]
-    b_end = b_begin + (filters[f, F_SIZE] & LOW_HALF)
+    b_end = b_begin + low_half(filters[f, F_SIZE])
     answer = YES
     while a < a_end:
-        name = index.operands[first_operand(index, a), O_TAG] >> 8
+        name = tag_name(index.operands[first_operand(index, a), O_TAG])
         best = NO
         b = b_begin
         while b < b_end and best != YES:
-            if index.operands[first_operand(index, b), O_TAG] >> 8 == name:
+            if tag_name(index.operands[first_operand(index, b), O_TAG]) == name:
                 found = covers_word(index, a, b)
                 if found != NO:
                     best = found

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from contrada.forwarding.kernels.match.patterns import DIGITS, POSTED_PREFIXES
+from contrada.forwarding.kernels.memory.bits import halves, high_half, low_half, tag_of
 from contrada.forwarding.kernels.memory.interning import find_scalar, find_text
 from contrada.forwarding.kernels.memory.keys import FNV_PRIME, FNV_SEED
 from contrada.forwarding.kernels.memory.layout import (
@@ -39,7 +40,7 @@ from contrada.forwarding.kernels.memory.layout import (
 )
 from contrada.forwarding.kernels.memory.words import same_bytes
 from contrada.forwarding.kernels.substrings.fingerprints import fill_hashes, high_bit, times, window
-from contrada.forwarding.kernels.substrings.tries import LARGEST_TOP, LOW_HALF, fattest, node_at, salt_of
+from contrada.forwarding.kernels.substrings.tries import LARGEST_TOP, fattest, node_at, salt_of
 from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 # Places in Scratch.cursor (verifying.py has the others).
@@ -65,7 +66,7 @@ def find_affixes(index: Index, name: int, text: Bytes, start: int, length: int, 
         h = (h ^ np.int64(text[start + size])) * FNV_PRIME
         size += 1
         if lengths >> size & 1:
-            found = find_text(index, name << 8 | PATTERN_PREFIX, h, text, start, size)
+            found = find_text(index, tag_of(name, PATTERN_PREFIX), h, text, start, size)
             if found != 0 and index.operands[found, O_POSTED] != 0:
                 room[count] = found
                 count += 1
@@ -76,7 +77,7 @@ def find_affixes(index: Index, name: int, text: Bytes, start: int, length: int, 
         h = (h ^ np.int64(text[start + length - 1 - size])) * FNV_PRIME
         size += 1
         if lengths >> size & 1:
-            found = find_text(index, name << 8 | PATTERN_SUFFIX, h, text, start + length - size, size)
+            found = find_text(index, tag_of(name, PATTERN_SUFFIX), h, text, start + length - size, size)
             if found != 0 and index.operands[found, O_POSTED] != 0:
                 room[count] = found
                 count += 1
@@ -99,13 +100,13 @@ def _near(
     steps = 0
     while not reached and steps < _NEAR:
         length = operands[node, O_LEN]
-        child = operands[node, O_POSTED] >> 32
+        child = high_half(operands[node, O_POSTED])
         if child == 0 or length == rest:
             reached = True
         else:
             byte = 1 + np.int64(text[start + at + length])
             while child != 0 and operands[child, O_REFS] != byte and steps < _NEAR:
-                child = operands[child, O_POSTED] & LOW_HALF
+                child = low_half(operands[child, O_POSTED])
                 steps += 1
             if child == 0:
                 reached = True
@@ -139,7 +140,7 @@ def _deepest(
     `node` is one whose handle stands there, to begin with.
     """
     low, high = operands[node, O_LEN], min(rest, most)
-    if operands[node, O_POSTED] >> 32 != 0:
+    if high_half(operands[node, O_POSTED]) != 0:
         steps = 0
         while low < high:
             probe = fattest(low, high)
@@ -159,7 +160,7 @@ def _deepest(
                 high = probe - 1
         cursor[C_STEPS] += steps
     if not _stands(operands, hashes, at, unshift, rest, node):
-        node = operands[node, O_LOW] >> 32  # whose extent begins the handle, which stands here
+        node = high_half(operands[node, O_LOW])  # whose extent begins the handle, which stands here
     return node
 
 
@@ -183,13 +184,13 @@ def _take(
     operands = index.operands
     sure = False
     while node != 0 and marks[node] != mark:
-        pattern = operands[node, O_LOW] & LOW_HALF
+        pattern = low_half(operands[node, O_LOW])
         if pattern != 0:
             size = operands[pattern, O_LEN]
             if not sure and not same_bytes(
                 text, at - size if suffix else at, index.text, operands[pattern, O_LOW], size
             ):
-                node = operands[node, O_LOW] >> 32  # another string of the same fingerprint: hardly ever
+                node = high_half(operands[node, O_LOW])  # another string of the same fingerprint: hardly ever
                 continue
             sure = True
             if collect and operands[pattern, O_POSTED] != 0:
@@ -198,7 +199,7 @@ def _take(
                 room[count] = pattern
                 count += 1
         marks[node] = mark
-        node = operands[node, O_LOW] >> 32
+        node = high_half(operands[node, O_LOW])
     return count
 
 
@@ -225,12 +226,12 @@ def find_long_affixes(
     for suffix in range(2):
         if not tries >> (POSTED_PREFIXES + suffix) & 1 or rest < size or count < 0:
             continue
-        salt = salt_of(index, name << 8 | (PATTERN_PREFIX + suffix))
+        salt = salt_of(index, tag_of(name, PATTERN_PREFIX + suffix))
         if suffix:
             fill_hashes(hashes, text, start + length - 1, -1, rest, state[S_BASE])
         else:
             fill_hashes(hashes, text, start, 1, rest, state[S_BASE])
-        tag = name << 8 | NODE
+        tag = tag_of(name, NODE)
         top = node_at(operands, heads, mask, buckets, tag, window(hashes, 0, size, 1) ^ salt)
         if top != 0:
             cursor[C_PASS] += 1
@@ -312,8 +313,8 @@ def find_substrings(
     mask, buckets = index.state[S_BUCKET_MASK], index.state[S_BUCKETS]
     inverse = index.state[S_INVERSE]
     tries = index.fields[name * KINDS + STRING, N_TRIES]
-    tag = name << 8 | NODE
-    salt = salt_of(index, name << 8 | PATTERN_CONTAINS)
+    tag = tag_of(name, NODE)
+    salt = salt_of(index, tag_of(name, PATTERN_CONTAINS))
     cursor[C_PASS] += 1
     fill_hashes(hashes, text, start, 1, length, index.state[S_BASE])
     guesses = hashes.shape[0] - _GUESSES
@@ -351,17 +352,17 @@ def find_substrings(
                     rest = length - at
                     # In a text that repeats itself, where the search ended for this top is where it ends again.
                     seen = guesses + (o & (_GUESSES - 1))
-                    node = hashes[seen] & LOW_HALF if hashes[seen] >> 32 == o else 0
+                    node = low_half(hashes[seen]) if high_half(hashes[seen]) == o else 0
                     steps += 1
                     if node == 0 or not _stands(operands, hashes, at, unshift, rest, node):
                         node = o
                         if not _stands(operands, hashes, at, unshift, rest, o):
                             continue
-                    if operands[o, O_POSTED] >> 32 != 0:
+                    if high_half(operands[o, O_POSTED]) != 0:
                         node = _deepest_from(
                             index, tag, salt, hashes, text, start, at, unshift, rest, most, node, cursor
                         )
-                        hashes[seen] = o << 32 | node
+                        hashes[seen] = halves(o, node)
                     if marks[node] != cursor[C_PASS]:
                         count = _take(index, marks, cursor[C_PASS], text, start + at, False, node, room, count, collect)
                         if count < 0:
@@ -379,7 +380,7 @@ def find_cells(index: Index, name: int, kind: int, key: int, room: Ints, count: 
     level = 0
     while levels >> level != 0:
         if levels >> level & 1:
-            found = find_scalar(index, name << 8 | CELL, key >> level, level << 8 | kind)
+            found = find_scalar(index, tag_of(name, CELL), key >> level, level << 8 | kind)
             if found != 0:
                 room[count] = found
                 count += 1

@@ -49,7 +49,14 @@ from contrada.forwarding.kernels.match.verifying import (
     search_substrings,
 )
 from contrada.forwarding.kernels.match.walking import walk, walk_run
-from contrada.forwarding.kernels.memory.bits import COUNTED, INTERFACE
+from contrada.forwarding.kernels.memory.bits import (
+    payload_counted,
+    payload_filter,
+    payload_interface,
+    status_now,
+    status_rest,
+    tag_of,
+)
 from contrada.forwarding.kernels.memory.interning import find_scalar, find_text
 from contrada.forwarding.kernels.memory.keys import mix, text_hash, text_key
 from contrada.forwarding.kernels.memory.layout import (
@@ -149,30 +156,30 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
     cursor, filters, stamps = scratch.cursor, index.filters, scratch.stamps
     count = cursor[C_CANDIDATES]
     for i in range(min(count, _AHEAD)):
-        prefetch(filters, scratch.candidates[i] >> 33)
+        prefetch(filters, payload_filter(scratch.candidates[i]))
     for i in range(count):
         payload = scratch.candidates[i]
         if i + _AHEAD < count:
-            prefetch(filters, scratch.candidates[i + _AHEAD] >> 33)
+            prefetch(filters, payload_filter(scratch.candidates[i + _AHEAD]))
         if i + _AHEAD // 2 < count:
-            prefetch(index.words, filters[scratch.candidates[i + _AHEAD // 2] >> 33, F_CODE])
-        f = payload >> 33
-        interface = payload & INTERFACE
+            prefetch(index.words, filters[payload_filter(scratch.candidates[i + _AHEAD // 2]), F_CODE])
+        f = payload_filter(payload)
+        interface = payload_interface(payload)
         if not by_filter and stamps[interface] == cursor[C_GENERATION]:
             continue
         cursor[C_SPARE] -= EXAMINED
         if cursor[C_SPARE] < 0:
             break
-        counted = payload >> COUNTED & 1
+        counted = payload_counted(payload)
         if counted:
             verdict = 1 if finish(index, message, scratch, f) else 0
         else:
-            verdict = examine(index, message, scratch, n, f, filters[f, F_ACCESS] >> 8)
+            verdict = examine(index, message, scratch, n, f, status_rest(filters[f, F_ACCESS]))
         if verdict == 0:
             if not counted and cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
                 _suspect(scratch, f)
             continue
-        ghost = filters[f, F_STATE] & 255 == GHOST
+        ghost = status_now(filters[f, F_STATE]) == GHOST
         if ghost:
             if verdict == 2:  # the ghost itself is not asked for
                 cursor[C_PENDING] -= 1
@@ -206,7 +213,7 @@ def decode(index: Index, batch: Batch, first: int, last: int, start: int, messag
             row[A_START] = start
             row[A_LENGTH] = value
             state = text_hash(batch.text, start, value)
-            row[A_OPERAND] = find_text(index, name << 8 | STRING, state, batch.text, start, value)
+            row[A_OPERAND] = find_text(index, tag_of(name, STRING), state, batch.text, start, value)
             start += value
         else:
             key, low = read_scalar(kind, value, batch.floats)
@@ -217,7 +224,7 @@ def decode(index: Index, batch: Batch, first: int, last: int, start: int, messag
                 kind = NUMBER
             if kind == POINT:
                 row[A_VALUE] = value >> 32
-            row[A_OPERAND] = find_scalar(index, name << 8 | kind, key, low) if kind < PLUGGED else 0
+            row[A_OPERAND] = find_scalar(index, tag_of(name, kind), key, low) if kind < PLUGGED else 0
         row[A_KIND] = kind
         bits |= name_bit(name)
         if row[A_OPERAND] != 0:
@@ -320,7 +327,7 @@ def _match_one(
         if row[A_KIND] >= POINT and hit > cursor[C_CANDIDATES] + cursor[C_FOUND] - taken:
             cursor[C_REFUSED] += hit - (cursor[C_CANDIDATES] + cursor[C_FOUND] - taken)
             if cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
-                _suspect(scratch, postings[operands[mix(cursor[C_REFUSED], a) % hit] + 1, 1] >> 33)
+                _suspect(scratch, payload_filter(postings[operands[mix(cursor[C_REFUSED], a) % hit] + 1, 1]))
         for side in (N_BELOW, N_ABOVE):
             directory = fields[number, side]
             if directory == 0:

@@ -18,6 +18,7 @@ its own, that it touches, in the space of order-preserving keys. A value looks i
 
 from __future__ import annotations
 
+from contrada.forwarding.kernels.memory.bits import halves, tag_kind, tag_name
 from contrada.forwarding.kernels.memory.layout import (
     CELL,
     EVENT_POSTED,
@@ -84,7 +85,7 @@ def _count_bit(index: Index, field: int, column: int, bit: int, change: int) -> 
 
 @bare_kernel
 def _in_trie(tag: int, length: int) -> bool:
-    kind = tag & 255
+    kind = tag_kind(tag)
     return kind == PATTERN_CONTAINS or (PATTERN_PREFIX <= kind <= PATTERN_SUFFIX and length > LONGEST_AFFIX)
 
 
@@ -108,8 +109,8 @@ def drop_pattern(index: Index, operand: int) -> None:
 
 @bare_kernel
 def _count_pattern(index: Index, tag: int, length: int, change: int) -> None:
-    field = (tag >> 8) * KINDS + STRING
-    if tag & 255 == PATTERN_CONTAINS:
+    field = tag_name(tag) * KINDS + STRING
+    if tag_kind(tag) == PATTERN_CONTAINS:
         _count_bit(index, field, N_TRIES, top_power(length), change)
     _count_bit(index, field, N_TRIES, DIGITS + high_bit(length), change)
 
@@ -118,12 +119,12 @@ def _count_pattern(index: Index, tag: int, length: int, change: int) -> None:
 def _count_posted(index: Index, operand: int, events: Ints, change: int) -> None:
     """Count one more or one less operand that filters are posted under."""
     tag = index.operands[operand, O_TAG]
-    kind = tag & 255
-    field = (tag >> 8) * KINDS + STRING
+    kind = tag_kind(tag)
+    field = tag_name(tag) * KINDS + STRING
     length = index.operands[operand, O_LEN]
     if kind == CELL:
         low = index.operands[operand, O_LOW]
-        _count_bit(index, (tag >> 8) * KINDS + (low & 255), N_PREFIXES, low >> 8, change)
+        _count_bit(index, tag_name(tag) * KINDS + (low & 255), N_PREFIXES, low >> 8, change)
     elif kind == PATTERN_CONTAINS:
         _count_bit(index, field, N_TRIES, POSTED_SUBSTRINGS, change)
     elif kind == PATTERN_PREFIX and length <= LONGEST_AFFIX:
@@ -137,7 +138,7 @@ def _count_posted(index: Index, operand: int, events: Ints, change: int) -> None
     elif PLUGGED <= kind < KINDS:
         handle = index.operands[operand, O_KEY]
         if change > 0:
-            say(index, events, EVENT_POSTED, tag, operand << 32 | handle)
+            say(index, events, EVENT_POSTED, tag, halves(operand, handle))
         else:
             say(index, events, EVENT_UNPOSTED, tag, handle)
 

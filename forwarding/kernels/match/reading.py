@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from contrada.forwarding.kernels.match.batch import FLOAT
+from contrada.forwarding.kernels.memory.bits import tag_of
 from contrada.forwarding.kernels.memory.keys import text_hash
 from contrada.forwarding.kernels.memory.layout import BOOL, NUMBER, POINT, STRING, TIME, Bytes, Ints
 from contrada.forwarding.kernels.memory.names import R_TWIN, Names, find_name
@@ -145,7 +146,7 @@ def _point(data: Bytes, at: int, name: int, out: Reading) -> bool:
             return False
         out.floats[cursor[T_FLOATS] + i] = bits if magnitude != 0 else 0
     if name != 0:
-        _write(out, name << 8 | POINT, cursor[T_POINTS] << 32 | cursor[T_FLOATS])
+        _write(out, tag_of(name, POINT), cursor[T_POINTS] << 32 | cursor[T_FLOATS])
         out.points[cursor[T_POINTS], 0] = name
         out.points[cursor[T_POINTS], 1] = cursor[T_FLOATS]
         cursor[T_POINTS] += 1
@@ -160,7 +161,7 @@ def _extension(data: Bytes, at: int, end: int, name: int, out: Reading) -> int:
     size = 4 if head == 0xD6 else 8 if head == 0xD7 else 16
     if at + 2 + size > end:
         return _LEFT
-    code = name << 8 | TIME if name != 0 else 0
+    code = tag_of(name, TIME) if name != 0 else 0
     kind = data[at + 1]
     if head == 0xD6 and kind == 0xFF:
         _write(out, code, _big_endian(data, at + 2, 4) * _SECOND)
@@ -236,7 +237,7 @@ def _twin(data: Bytes, at: int, end: int, twin: int, out: Reading) -> bool:
         if letter >= 0x80:
             return False
         out.text[out.cursor[T_TEXT] + i - start] = letter | 0x20 if 0x41 <= letter <= 0x5A else letter
-    _write(out, twin << 8 | STRING, stop - start)
+    _write(out, tag_of(twin, STRING), stop - start)
     out.cursor[T_TEXT] += stop - start
     return True
 

@@ -15,6 +15,7 @@ million entries. A block that runs low joins its neighbour.
 
 from __future__ import annotations
 
+from contrada.forwarding.kernels.memory.bits import tag_kind
 from contrada.forwarding.kernels.memory.layout import (
     O_KEY,
     O_LEN,
@@ -40,7 +41,7 @@ _ORDER = (1 << 16) - 1
 @bare_kernel
 def order_word(index: Index, operand: int, tie: int) -> int:
     """The `order` of an entry."""
-    low = 0 if index.operands[operand, O_TAG] & 255 == STRING else index.operands[operand, O_LOW]
+    low = 0 if tag_kind(index.operands[operand, O_TAG]) == STRING else index.operands[operand, O_LOW]
     return operand << 16 | (low + 1024) << 1 | tie
 
 
@@ -200,7 +201,7 @@ def insert_threshold(index: Index, directory: int, operand: int, tie: int, mask:
         words[directory + FIRST_BLOCK] = _new_block(index)
     key = operands[operand, O_KEY]
     order = order_word(index, operand, tie)
-    length = operands[operand, O_LEN] if operands[operand, O_TAG] & 255 == STRING else -1
+    length = operands[operand, O_LEN] if tag_kind(operands[operand, O_TAG]) == STRING else -1
     rank, row = seek(index, directory, key, order, payload, index.text, operands[operand, O_LOW], length)
     block = words[directory + FIRST_BLOCK + rank]
     if row == 1 and rank > 0:  # the end of the block before is as good, and may be less full
@@ -239,7 +240,7 @@ def remove_threshold(index: Index, directory: int, operand: int, tie: int, paylo
     words, thresholds, operands = index.words, index.thresholds, index.operands
     key = operands[operand, O_KEY]
     order = order_word(index, operand, tie)
-    length = operands[operand, O_LEN] if operands[operand, O_TAG] & 255 == STRING else -1
+    length = operands[operand, O_LEN] if tag_kind(operands[operand, O_TAG]) == STRING else -1
     rank, row = seek(index, directory, key, order, payload, index.text, operands[operand, O_LOW], length)
     block = words[directory + FIRST_BLOCK + rank]
     count = thresholds[block, 0]

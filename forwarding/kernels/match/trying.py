@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from contrada.forwarding.kernels.change.choosing import word_span
 from contrada.forwarding.kernels.match.matching import decode, forget
-from contrada.forwarding.kernels.match.verifying import C_FULL, C_PAIRS, C_PENDING, LOW_HALF, Message, Scratch, examine
+from contrada.forwarding.kernels.match.verifying import C_FULL, C_PAIRS, C_PENDING, Message, Scratch, examine
+from contrada.forwarding.kernels.memory.bits import low_half, status_now, word_operator
 from contrada.forwarding.kernels.memory.layout import (
     ACTIVE,
     F_CODE,
@@ -31,11 +32,11 @@ def plugged_filters(index: Index, rows: Ints, owners: Ints) -> int:
     words, filters = index.words, index.filters
     count = 0
     for f in range(1, index.state[S_FILTERS]):
-        if filters[f, F_STATE] & 255 != ACTIVE:
+        if status_now(filters[f, F_STATE]) != ACTIVE:
             continue
         at = filters[f, F_CODE]
-        end = at + (filters[f, F_SIZE] & LOW_HALF)
-        while at < end and words[at] & 15 != PLUG:
+        end = at + low_half(filters[f, F_SIZE])
+        while at < end and word_operator(words[at]) != PLUG:
             at += word_span(words[at])
         if at < end:
             rows[count] = f
@@ -71,7 +72,7 @@ def try_filters(
         while i < rows.shape[0] and places[i] == n and cursor[C_FULL] == 0:
             f = rows[i]
             verdicts[i] = 0
-            known = f < index.state[S_FILTERS] and filters[f, F_STATE] & 255 == ACTIVE
+            known = f < index.state[S_FILTERS] and status_now(filters[f, F_STATE]) == ACTIVE
             if known and filters[f, F_INTERFACE] == owners[i]:
                 verdicts[i] = examine(index, message, scratch, n, f, 0)
             i += 1

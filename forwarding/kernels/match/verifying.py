@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from contrada.forwarding.kernels.match.finding import C_PASS, find_substrings
+from contrada.forwarding.kernels.memory.bits import low_half, tag_kind, tag_name, word_of, word_operand, word_operator
 from contrada.forwarding.kernels.memory.layout import (
     ABSENT,
     EQ,
@@ -43,8 +44,6 @@ from contrada.forwarding.kernels.memory.words import compare_bytes, same_bytes
 from contrada.forwarding.kernels.substrings.searching import UNKNOWN, scan
 from contrada.forwarding.language.like import LONGEST
 from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
-
-LOW_HALF = (1 << 32) - 1
 
 # Columns of the decoded attributes.
 A_NAME = 0
@@ -133,7 +132,7 @@ def compare_value(index: Index, message: Message, a: int, operand: int) -> int:
     row = index.operands[operand]
     if value[A_KEY] != row[O_KEY]:
         return -1 if value[A_KEY] < row[O_KEY] else 1
-    if row[O_TAG] & 255 == STRING:
+    if tag_kind(row[O_TAG]) == STRING:
         return compare_bytes(message.text, value[A_START], value[A_LENGTH], index.text, row[O_LOW], row[O_LEN])
     if value[A_LOW] == row[O_LOW]:
         return 0
@@ -228,14 +227,14 @@ def _is_like(index: Index, message: Message, scratch: Scratch, a: int, operand: 
 def word_holds(index: Index, message: Message, scratch: Scratch, at: int) -> bool:
     """Whether the constraint at `words[at]`, not of a plugged-in type, holds."""
     words = index.words
-    op = words[at] & 15
+    op = word_operator(words[at])
     if op == IN:
         low = at + 1
-        high = at + (words[at] >> 4)
-        a = attribute_of(message, index.operands[words[low] >> 4, O_TAG] >> 8)
+        high = at + word_operand(words[at])
+        a = attribute_of(message, tag_name(index.operands[word_operand(words[low]), O_TAG]))
         if a < 0 or message.attributes[a, A_OPERAND] == 0:
             return False
-        wanted = message.attributes[a, A_OPERAND] << 4 | EQ
+        wanted = word_of(message.attributes[a, A_OPERAND], EQ)
         while low < high:
             middle = (low + high) >> 1
             if words[middle] < wanted:
@@ -243,9 +242,9 @@ def word_holds(index: Index, message: Message, scratch: Scratch, at: int) -> boo
             else:
                 high = middle
         return words[low] == wanted
-    operand = words[at] >> 4
+    operand = word_operand(words[at])
     tag = index.operands[operand, O_TAG]
-    a = attribute_of(message, tag >> 8)
+    a = attribute_of(message, tag_name(tag))
     if a < 0:
         return op == ABSENT
     if op == EQ:
@@ -256,12 +255,12 @@ def word_holds(index: Index, message: Message, scratch: Scratch, at: int) -> boo
     if op >= IS:
         if kind != STRING or op == ABSENT:
             return False
-        if op == LIKE or tag & 255 == PATTERN_LIKE:
+        if op == LIKE or tag_kind(tag) == PATTERN_LIKE:
             return (op == LIKE) == _is_like(index, message, scratch, a, operand)
         if op == NOT:
-            return not _has_pattern(index, message, scratch, a, PREFIX + (tag & 255) - PATTERN_PREFIX, operand)
+            return not _has_pattern(index, message, scratch, a, PREFIX + tag_kind(tag) - PATTERN_PREFIX, operand)
         return op == IS or _has_pattern(index, message, scratch, a, op, operand)
-    if kind != tag & 255:
+    if kind != tag_kind(tag):
         return False
     if op == NE:
         return message.attributes[a, A_OPERAND] != operand
@@ -287,27 +286,27 @@ def examine(index: Index, message: Message, scratch: Scratch, n: int, f: int, sk
     words, cursor = index.words, scratch.cursor
     cursor[C_VERIFIED] += 1
     at = index.filters[f, F_CODE]
-    end = at + (index.filters[f, F_SIZE] & LOW_HALF)
+    end = at + low_half(index.filters[f, F_SIZE])
     at += skip
     pairs = cursor[C_PAIRS]
     while at < end:
         word = words[at]
-        if word & 15 == PLUG:
-            operand = word >> 4
+        if word_operator(word) == PLUG:
+            operand = word_operand(word)
             tag = index.operands[operand, O_TAG]
-            a = attribute_of(message, tag >> 8)
-            if a < 0 or plug_of(message.attributes[a, A_KIND]) != tag & 255:
+            a = attribute_of(message, tag_name(tag))
+            if a < 0 or plug_of(message.attributes[a, A_KIND]) != tag_kind(tag):
                 return 0
             if pairs >= scratch.pairs.shape[0]:
                 cursor[C_FULL] = 1
                 return 0
             scratch.pairs[pairs, 0] = message.attributes[a, A_VALUE]
-            scratch.pairs[pairs, 1] = tag & 255
+            scratch.pairs[pairs, 1] = tag_kind(tag)
             scratch.pairs[pairs, 2] = index.operands[operand, O_KEY]
             pairs += 1
         elif not word_holds(index, message, scratch, at):
             return 0
-        at += 1 + (word >> 4) if word & 15 == IN else 1
+        at += 1 + word_operand(word) if word_operator(word) == IN else 1
     if pairs == cursor[C_PAIRS]:
         return 1
     if cursor[C_PENDING] >= scratch.pending.shape[0]:
@@ -330,10 +329,10 @@ def finish(index: Index, message: Message, scratch: Scratch, f: int) -> bool:
     words = index.words
     scratch.cursor[C_VERIFIED] += 1
     at = index.filters[f, F_CODE]
-    end = at + (index.filters[f, F_SIZE] & LOW_HALF)
+    end = at + low_half(index.filters[f, F_SIZE])
     while at < end:
-        op = words[at] & 15
+        op = word_operator(words[at])
         if (op == NE or op > PLUG) and not word_holds(index, message, scratch, at):
             return False
-        at += 1 + (words[at] >> 4) if op == IN else 1
+        at += 1 + word_operand(words[at]) if op == IN else 1
     return True

@@ -24,7 +24,13 @@ from contrada.forwarding.kernels.match.verifying import (
     C_MET,
     REST,
 )
-from contrada.forwarding.kernels.memory.bits import COUNTED, INTERFACE
+from contrada.forwarding.kernels.memory.bits import (
+    payload_alone,
+    payload_counted,
+    payload_filter,
+    payload_interface,
+    status_rest,
+)
 from contrada.forwarding.kernels.memory.layout import F_ACCESS
 from contrada.forwarding.kernels.memory.postings import COUNT
 from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
@@ -47,7 +53,7 @@ def _count(f: int, filters: Ints, stamps: Ints, cursor: Ints) -> bool:
         stamps[at] = generation << REST
         return False
     left = counter & ((1 << REST) - 1)
-    left = (filters[f, F_ACCESS] >> 8) - 2 if left == 0 else left - 1
+    left = status_rest(filters[f, F_ACCESS]) - 2 if left == 0 else left - 1
     stamps[at] = generation << REST | left
     return left == 0
 
@@ -65,16 +71,16 @@ def _meet(
     cursor: Ints,
 ) -> None:
     """A posting: pass it over, count it, take its interface as matched, or keep it as a candidate."""
-    if mask & missing == 0 and (by_filter or stamps[payload & INTERFACE] != cursor[C_GENERATION]):
-        if payload >> 32 & 1 and not by_filter:
-            stamps[payload & INTERFACE] = cursor[C_GENERATION]
+    if mask & missing == 0 and (by_filter or stamps[payload_interface(payload)] != cursor[C_GENERATION]):
+        if payload_alone(payload) and not by_filter:
+            stamps[payload_interface(payload)] = cursor[C_GENERATION]
             cursor[C_LEFT] -= 1
             if cursor[C_FOUND] < found.shape[0]:
-                found[cursor[C_FOUND]] = payload & INTERFACE
+                found[cursor[C_FOUND]] = payload_interface(payload)
                 cursor[C_FOUND] += 1
             else:
                 cursor[C_FULL] = 1
-        elif payload >> COUNTED & 1 == 0 or _count(payload >> 33, filters, stamps, cursor):
+        elif payload_counted(payload) == 0 or _count(payload_filter(payload), filters, stamps, cursor):
             if cursor[C_CANDIDATES] < candidates.shape[0]:
                 candidates[cursor[C_CANDIDATES]] = payload
                 cursor[C_CANDIDATES] += 1

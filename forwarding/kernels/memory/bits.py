@@ -74,6 +74,30 @@ def payload_filter(payload: int) -> int:
 
 
 @bare_kernel
+def payload_alone(payload: int) -> int:
+    """1 if nothing else of its filter is to be verified."""
+    return payload >> 32 & 1
+
+
+@bare_kernel
+def payload_counted(payload: int) -> int:
+    """1 if its filter is counted."""
+    return payload >> COUNTED & 1
+
+
+@bare_kernel
+def payload_interface(payload: int) -> int:
+    """The number of the interface that a posting is of."""
+    return payload & INTERFACE
+
+
+@bare_kernel
+def status_of(rest: int, now: int) -> int:
+    """A filter's state and generation, or its access and skip."""
+    return rest << 8 | now
+
+
+@bare_kernel
 def status_now(status: int) -> int:
     """The state of a filter (F_STATE), or how it is posted (F_ACCESS)."""
     return status & 255

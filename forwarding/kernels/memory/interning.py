@@ -7,6 +7,7 @@ bucket array, reserved address space, is never copied. Chains run through the op
 
 from __future__ import annotations
 
+from contrada.forwarding.kernels.memory.bits import tag_kind
 from contrada.forwarding.kernels.memory.keys import mix
 from contrada.forwarding.kernels.memory.layout import (
     O_HASH,
@@ -192,7 +193,7 @@ def free_operand(index: Index, o: int) -> None:
     """Unchain a row that nobody holds."""
     operands, state = index.operands, index.state
     _unchain(index, o)
-    if has_text(operands[o, O_TAG] & 255) and operands[o, O_LEN] > 0:
+    if has_text(tag_kind(operands[o, O_TAG])) and operands[o, O_LEN] > 0:
         give_words(index, operands[o, O_LOW] // 8, (operands[o, O_LEN] + 7) // 8)
     operands[o, O_NEXT] = state[S_OPERAND_FREE]
     operands[o, O_TAG] = 0

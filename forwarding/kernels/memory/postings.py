@@ -14,6 +14,7 @@ place, and the caller is told whose posting moved.
 
 from __future__ import annotations
 
+from contrada.forwarding.kernels.memory.bits import halves, high_half
 from contrada.forwarding.kernels.memory.layout import S_POSTING_COUNT, S_POSTING_FREE, S_POSTINGS, Index
 from contrada.spatial.storage.jit import bare_kernel
 
@@ -32,7 +33,7 @@ def push_posting(index: Index, head: int, mask: int, payload: int) -> tuple[int,
     postings, state = index.postings, index.state
     size = 0
     if head != 0:
-        size = postings[head, 1] >> 32
+        size = high_half(postings[head, 1])
         count = postings[head, 1] & COUNT
         if count == block_rows(size) - 1:
             size = min(size + 1, 2)
@@ -46,7 +47,7 @@ def push_posting(index: Index, head: int, mask: int, payload: int) -> tuple[int,
             block = state[S_POSTINGS]
             state[S_POSTINGS] = block + block_rows(size)
         postings[block, 0] = head
-        postings[block, 1] = size << 32
+        postings[block, 1] = halves(size, 0)
         head = block
     postings[head, 1] += 1
     place = head + (postings[head, 1] & COUNT)
@@ -74,7 +75,7 @@ def drop_posting(index: Index, head: int, place: int) -> tuple[int, int, int]:
     postings[head, 1] -= 1
     state[S_POSTING_COUNT] -= 1
     if postings[head, 1] & COUNT == 0:
-        size = postings[head, 1] >> 32
+        size = high_half(postings[head, 1])
         following = postings[head, 0]
         postings[head, 0] = state[S_POSTING_FREE + size]
         state[S_POSTING_FREE + size] = head

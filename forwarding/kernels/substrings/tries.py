@@ -34,6 +34,7 @@ those that no filter is posted under, as filters are verified by what a search h
 
 from __future__ import annotations
 
+from contrada.forwarding.kernels.memory.bits import halves, high_half, low_half, tag_kind, tag_name, tag_of
 from contrada.forwarding.kernels.memory.interning import free_operand, move_operand, new_operand
 from contrada.forwarding.kernels.memory.keys import mix
 from contrada.forwarding.kernels.memory.layout import (
@@ -56,7 +57,6 @@ from contrada.forwarding.kernels.memory.layout import (
 from contrada.forwarding.kernels.substrings.fingerprints import fingerprint, high_bit
 from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
-LOW_HALF = (1 << 32) - 1
 LARGEST_TOP = 5  # as a power of two
 
 
@@ -94,7 +94,7 @@ def node_at(operands: Ints, heads: Ints, mask: int, buckets: int, tag: int, h: i
 def _reading(index: Index, pattern: int) -> tuple[int, int]:
     """Where reading a pattern begins, and the step."""
     row = index.operands[pattern]
-    if row[O_TAG] & 255 == PATTERN_SUFFIX:
+    if tag_kind(row[O_TAG]) == PATTERN_SUFFIX:
         return row[O_LOW] + row[O_LEN] - 1, -1
     return row[O_LOW], 1
 
@@ -112,9 +112,9 @@ def _handle(index: Index, pattern: int, length: int) -> int:
 def _below(index: Index, node: int) -> int:
     """A pattern that begins with a node's extent."""
     operands = index.operands
-    while operands[node, O_LOW] & LOW_HALF == 0:
-        node = operands[node, O_POSTED] >> 32
-    return operands[node, O_LOW] & LOW_HALF
+    while low_half(operands[node, O_LOW]) == 0:
+        node = high_half(operands[node, O_POSTED])
+    return low_half(operands[node, O_LOW])
 
 
 @bare_kernel
@@ -135,8 +135,8 @@ def _new_node(index: Index, h: int, pattern: int, length: int, ends: bool, paren
     operands = index.operands
     first, step = _reading(index, pattern)
     whole = fingerprint(index.text, first, step, length, index.state[S_BASE])
-    tag = operands[pattern, O_TAG] >> 8 << 8 | NODE
-    node = new_operand(index, h, tag, whole, parent << 32 | (pattern if ends else 0))
+    tag = tag_of(tag_name(operands[pattern, O_TAG]), NODE)
+    node = new_operand(index, h, tag, whole, halves(parent, pattern if ends else 0))
     operands[node, O_LEN] = length
     operands[node, O_REFS] = 1
     if ends:
@@ -153,8 +153,8 @@ def _add_leaf(index: Index, pattern: int, parent: int) -> None:
     leaf = _new_node(index, _handle(index, pattern, fattest(low, length)), pattern, length, True, parent)
     first, step = _reading(index, pattern)
     operands[leaf, O_REFS] = 1 + index.text[first + low * step]
-    operands[leaf, O_POSTED] = operands[parent, O_POSTED] >> 32
-    operands[parent, O_POSTED] = leaf << 32 | (operands[parent, O_POSTED] & LOW_HALF)
+    operands[leaf, O_POSTED] = high_half(operands[parent, O_POSTED])
+    operands[parent, O_POSTED] = halves(leaf, low_half(operands[parent, O_POSTED]))
 
 
 @bare_kernel
@@ -163,20 +163,20 @@ def _put_in_place(index: Index, parent: int, old: int, new: int) -> None:
     operands = index.operands
     if parent == 0:
         return
-    at = operands[parent, O_POSTED] >> 32
+    at = high_half(operands[parent, O_POSTED])
     if at == old:
-        operands[parent, O_POSTED] = new << 32 | (operands[parent, O_POSTED] & LOW_HALF)
+        operands[parent, O_POSTED] = halves(new, low_half(operands[parent, O_POSTED]))
         return
-    while operands[at, O_POSTED] & LOW_HALF != old:
-        at = operands[at, O_POSTED] & LOW_HALF
-    operands[at, O_POSTED] = operands[at, O_POSTED] >> 32 << 32 | new
+    while low_half(operands[at, O_POSTED]) != old:
+        at = low_half(operands[at, O_POSTED])
+    operands[at, O_POSTED] = halves(high_half(operands[at, O_POSTED]), new)
 
 
 @bare_kernel
 def _split(index: Index, node: int, same: int, pattern: int) -> int:
     """A new node in the edge to `node`, at length `same`, where a pattern leaves it; one of them needs a new handle."""
     operands = index.operands
-    parent = operands[node, O_LOW] >> 32
+    parent = high_half(operands[node, O_LOW])
     length = operands[node, O_LEN]
     handle = operands[node, O_HASH]
     lower = _below(index, node)
@@ -187,11 +187,11 @@ def _split(index: Index, node: int, same: int, pattern: int) -> int:
     fork = _new_node(index, handle, pattern, same, operands[pattern, O_LEN] == same, parent)
     _put_in_place(index, parent, node, fork)
     operands[fork, O_REFS] = operands[node, O_REFS]
-    operands[fork, O_POSTED] = node << 32 | (operands[node, O_POSTED] & LOW_HALF)
+    operands[fork, O_POSTED] = halves(node, low_half(operands[node, O_POSTED]))
     first, step = _reading(index, lower)
     operands[node, O_REFS] = 1 + index.text[first + same * step]
-    operands[node, O_LOW] = fork << 32 | (operands[node, O_LOW] & LOW_HALF)
-    operands[node, O_POSTED] = operands[node, O_POSTED] >> 32 << 32
+    operands[node, O_LOW] = halves(fork, low_half(operands[node, O_LOW]))
+    operands[node, O_POSTED] = halves(high_half(operands[node, O_POSTED]), 0)
     return fork
 
 
@@ -200,7 +200,7 @@ def insert_pattern(index: Index, pattern: int) -> None:
     """Put a pattern, of at least one byte, into its trie."""
     operands, heads, state = index.operands, index.heads, index.state
     length = operands[pattern, O_LEN]
-    tag = operands[pattern, O_TAG] >> 8 << 8 | NODE
+    tag = tag_of(tag_name(operands[pattern, O_TAG]), NODE)
     h = _handle(index, pattern, 1 << top_power(length))
     node = node_at(operands, heads, state[S_BUCKET_MASK], state[S_BUCKETS], tag, h)
     if node == 0:
@@ -225,9 +225,9 @@ def insert_pattern(index: Index, pattern: int) -> None:
             return
         first, step = _reading(index, pattern)
         byte = 1 + index.text[first + same * step]
-        child = operands[node, O_POSTED] >> 32
+        child = high_half(operands[node, O_POSTED])
         while child != 0 and operands[child, O_REFS] != byte:
-            child = operands[child, O_POSTED] & LOW_HALF
+            child = low_half(operands[child, O_POSTED])
         if child == 0:
             _add_leaf(index, pattern, node)
             return
@@ -243,17 +243,17 @@ def remove_pattern(index: Index, pattern: int) -> None:
     """Take a pattern out of its trie."""
     operands = index.operands
     node = operands[pattern, O_KEY]
-    parent = operands[node, O_LOW] >> 32
-    operands[node, O_LOW] = parent << 32
-    if operands[node, O_POSTED] >> 32 == 0:
-        _put_in_place(index, parent, node, operands[node, O_POSTED] & LOW_HALF)
+    parent = high_half(operands[node, O_LOW])
+    operands[node, O_LOW] = halves(parent, 0)
+    if high_half(operands[node, O_POSTED]) == 0:
+        _put_in_place(index, parent, node, low_half(operands[node, O_POSTED]))
         free_operand(index, node)
         node = parent
-        if node == 0 or operands[node, O_LOW] & LOW_HALF != 0:
+        if node == 0 or low_half(operands[node, O_LOW]) != 0:
             return
-        parent = operands[node, O_LOW] >> 32
-    child = operands[node, O_POSTED] >> 32
-    if operands[child, O_POSTED] & LOW_HALF != 0:
+        parent = high_half(operands[node, O_LOW])
+    child = high_half(operands[node, O_POSTED])
+    if low_half(operands[child, O_POSTED]) != 0:
         return
     # No pattern ends here and one edge leaves: it becomes one with the edge that leads here.
     handle = operands[child, O_HASH]
@@ -261,8 +261,8 @@ def remove_pattern(index: Index, pattern: int) -> None:
         handle = operands[node, O_HASH]
     _put_in_place(index, parent, node, child)
     operands[child, O_REFS] = operands[node, O_REFS]
-    operands[child, O_LOW] = parent << 32 | (operands[child, O_LOW] & LOW_HALF)
-    operands[child, O_POSTED] = operands[child, O_POSTED] >> 32 << 32 | (operands[node, O_POSTED] & LOW_HALF)
+    operands[child, O_LOW] = halves(parent, low_half(operands[child, O_LOW]))
+    operands[child, O_POSTED] = halves(high_half(operands[child, O_POSTED]), low_half(operands[node, O_POSTED]))
     free_operand(index, node)
     if handle != operands[child, O_HASH]:
         move_operand(index, child, handle)
