@@ -46,6 +46,20 @@ def test_every_suppression_has_its_reason(folder):
     assert told == [], "say why, behind the comment: # noqa: RULE  # the reason"
 
 
+def test_kernels_pack_and_unpack_by_name():
+    """Tags, payloads and statuses are taken apart by `kernels/memory/bits.py`, not by shifts."""
+    raw = re.compile(r"(?:>>|<<) 33\b|>> COUNTED|& INTERFACE\b|(?:O_TAG|F_STATE|F_ACCESS)\] (?:>> 8|& 255)")
+    folder = ROOT / "forwarding" / "kernels"
+    elsewhere = {folder / "memory" / "bits.py", folder / "change" / "filing.py", folder / "memory" / "postings.py"}
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sources("forwarding/kernels")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if path not in elsewhere and raw.search(line)
+    ]
+    assert found == []
+
+
 def test_benchmarks_import_what_is_there():
     """No type checker reads them, and hardly anybody runs all of them."""
     missing = []
