@@ -126,10 +126,13 @@ class Core(Connection):
     def acknowledge(self, inbox: DurableInbox, position: int, *, run: bool) -> None:
         """The application is done with a notification, or with all up to it: `flush` tells the broker."""
         inbox.acknowledge(position, run=run)
-        if len(inbox.acknowledged) >= _TOGETHER:
+        grant = inbox.grant() if self.phase is Phase.OPEN else None
+        if len(inbox.acknowledged) >= _TOGETHER or grant is not None:
             self._send_acknowledgements(inbox)
         else:
             self._acknowledging[inbox] = None
+        if grant is not None:
+            self._send(Credit((grant,)))
 
     def _send_acknowledgements(self, inbox: DurableInbox) -> None:
         """Tell the broker, if it knows the subscription; else it will be told when it does."""

@@ -5,6 +5,9 @@
 
 The broker sends again what was not acknowledged before the connection broke; positions are the same then, and so an
 acknowledgement that was made meanwhile still counts. One inbox never hands out an id twice, within the last `WINDOW`.
+
+With a window of one there is no sending ahead: the next comes when this one is acknowledged, so that a process that
+fails on one notification again and again does not use up the attempts of the next.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from contrada.client.engine.kept_requests import Stage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from contrada.broker.protocol.messages import NotificationId, Since
+    from contrada.broker.protocol.messages import Grant, NotificationId, Since
     from contrada.client.notification import DurableNotification, Notification
 
 WINDOW: Final = 16_384  # ids that are remembered
@@ -88,6 +91,10 @@ class DurableInbox(Inbox):
         if notification.position not in self.unacknowledged:
             self.acknowledged.append((notification.position, notification.position))
         return False
+
+    def grant(self) -> Grant | None:
+        """Give back credit, as ever; with a window of one, once what was taken is acknowledged."""
+        return None if self.window == 1 and self.unacknowledged else super().grant()
 
     def hand(self, notification: Notification) -> None:
         """The application gets a notification, which it has done with when it asks for the next."""

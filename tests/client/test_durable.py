@@ -190,6 +190,20 @@ def test_an_index_has_durable_subscribers_too(tmp_path: Path) -> None:
             assert desk.get(timeout=PATIENCE)["wind"] == 91
 
 
+def test_one_at_a_time_does_not_use_up_the_attempts_of_the_next(tmp_path: Path) -> None:
+    with Broker(data=tmp_path) as broker, Client(broker.url) as c:
+        c.subscribe("x >= 0", durable="desk").close()
+        for x in range(3):
+            c.publish({"x": x}, durable=True)
+        for attempt in range(1, 4):
+            desk = c.subscribe("x >= 0", durable="desk", ack="manual", window=1)
+            n = desk.get(timeout=PATIENCE)
+            assert (n["x"], n.attempt) == (0, attempt)
+            desk.close()
+        with c.subscribe("x >= 0", durable="desk", window=1) as desk:
+            assert [(n["x"], n.attempt) for n, _ in zip(desk, range(3), strict=False)] == [(0, 4), (1, 1), (2, 1)]
+
+
 def test_limits_of_a_subscription(tmp_path: Path) -> None:
     with Broker(data=tmp_path, durable={"attempts": 1}) as broker, Client(broker.url) as c:
         c.subscribe("x > 0", durable="desk", keep=Keep(notifications=1)).close()
