@@ -201,7 +201,7 @@ def test_one_at_a_time_does_not_use_up_the_attempts_of_the_next(tmp_path: Path) 
             assert (n["x"], n.attempt) == (0, attempt)
             desk.close()
         with c.subscribe("x >= 0", durable="desk", window=1) as desk:
-            assert [(n["x"], n.attempt) for n, _ in zip(desk, range(3), strict=False)] == [(0, 4), (1, 1), (2, 1)]
+            assert [(n["x"], n.attempt) for _, n in zip(range(3), desk, strict=False)] == [(0, 4), (1, 1), (2, 1)]
 
 
 def test_limits_of_a_subscription(tmp_path: Path) -> None:
