@@ -167,6 +167,7 @@ def _new_table(roads: RoadNetwork | None, settings: Settings) -> Table:
     warm = import_module("contrada.forwarding.warm")
     with warm.told_while_compiling(_tell_progress):
         warm.compile_kernels(roads, settings.crs)
+    import_module("contrada.spatial.storage.memory").give_back()
     made: type[Table] = import_module("contrada.forwarding.table.table").ForwardingTable
     table: Table = made(  # type: ignore[call-arg]  # a port says nothing of these
         discretization=settings.discretization,
