@@ -86,7 +86,7 @@ def install_package(package: str, directory: Path | None = None) -> Path | str:
         return "there is no node on the PATH; install Node.js 18 or newer"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     place = (directory or cache / "contrada" / package).resolve()
-    if (place / "node_modules" / package).is_dir():
+    if (place / "node_modules" / package).is_dir() and _loads(node, place, package) is None:
         return place
     if npm is None:
         return f"{package} is not in {place}, and there is no npm on the PATH to install it with"
@@ -100,7 +100,18 @@ def install_package(package: str, directory: Path | None = None) -> Path | str:
     except subprocess.CalledProcessError as error:
         said = error.stderr.strip().splitlines() or ["nothing"]
         return f"npm install {package} failed in {place}; it said: {said[-1]}"
-    return place
+    if _loads(node, place, package) is not None:  # a part in C++ that was not built, for whatever reason
+        subprocess.run([npm, "rebuild"], cwd=place, capture_output=True, text=True, check=False, timeout=_PATIENCE)
+    wrong = _loads(node, place, package)
+    return place if wrong is None else f"{package} does not load in {place}, try `npm rebuild` there: {wrong}"
+
+
+def _loads(node: str, place: Path, package: str) -> str | None:
+    """What is wrong with an installed package: None if it can be loaded."""
+    done = subprocess.run(
+        [node, "-e", f"require({package!r})"], cwd=place, capture_output=True, text=True, check=False, timeout=60
+    )
+    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["nothing"])[-1]
 
 
 def koncorde(rows: Sequence[Row], notifications: Sequence[dict[str, Any]], directory: Path | None) -> float | str:

@@ -1,6 +1,6 @@
 """`make bench-peers`: fences by many engines and brokers end to end, in one table, with the same answers.
 
-    python -m benchmarks.peers [--data DIR] [--only fences|batch|brokers] [--quick]
+    python -m benchmarks.peers [--data DIR] [--only fences|batch|scalars|brokers] [--sff PROGRAM] [--quick]
 
 A peer that is not installed is named with what it needs. `pip install '.[peers]'` has those that are Python packages.
 """
@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import argparse
 import gc
+import os
 import statistics
 import sys
 import time
+from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +24,12 @@ from benchmarks.harness import Report, data_directory
 from benchmarks.peers import node, postgis
 from benchmarks.peers.end_to_end import rate
 from benchmarks.peers.fences import S2, ContradaEngine, Fences, SedonaJoin, StrTree
+from benchmarks.peers.sff import WORKLOADS, run_beside
+from contrada import ForwardingTable
 from contrada.forwarding.warm import compile_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from benchmarks.peers.fences import Engine
 
@@ -38,13 +42,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="real polygons; else $CONTRADA_DATA, else made ones only")
     parser.add_argument("--only", choices=PARTS)
+    parser.add_argument("--sff", metavar="PROGRAM", help="SFF's own matcher, to be run beside (peers/sff.py)")
     parser.add_argument("--quick", action="store_true", help="fewer fences, events and notifications")
     arguments = parser.parse_args()
     compile_kernels()
     report = Report("peers")
     for name, part in PARTS.items():
         if arguments.only in (None, name):
-            part(report, data_directory(arguments.data), arguments.quick)
+            options = {"program": arguments.sff} if name == "scalars" else {}
+            part(report, data_directory(arguments.data), arguments.quick, **options)
     return report.finish()
 
 
@@ -57,13 +63,14 @@ def fences(report: Report, data: Path | None, quick: bool) -> None:
 
 
 def _fences(report: Report, name: str, work: Fences, *, asked: bool) -> None:
-    ours, built = _timed(lambda: ContradaEngine(work))
-    truth = [ours.match(point, kind) for point, kind in zip(work.points, work.point_kinds, strict=True)]
-    rows = [_row(ours, built, work, truth)]
-    rows.append(_row(*_timed(lambda: StrTree(work)), work, truth))
+    ours, *built = _built(lambda: ContradaEngine(work))
+    events = zip(work.points.tolist(), work.point_kinds, strict=True)
+    truth = [ours.match(x, y, kind) for (x, y), kind in events]
+    rows = [_row(ours, *built, work, truth)]
+    rows.append(_row(*_built(lambda: StrTree(work)), work, truth))
     if find_spec("s2geometry"):
         # Its edges are geodesics: some answers near an edge are others.
-        rows.append(_row(*_timed(lambda: S2(work)), work.first(500), truth[:500], alike=0.99))
+        rows.append(_row(*_built(lambda: S2(work)), work.first(500), truth[:500], alike=0.99))
     else:
         report.console.print("s2geometry was not measured: pip install '.[peers]'")
     rows += _postgis(report, work, truth)
@@ -74,7 +81,7 @@ def _fences(report: Report, name: str, work: Fences, *, asked: bool) -> None:
             report.console.print(f"{package} was not measured: {measured}")
         else:
             _check(package, measured.answers, truth[:SLOW])
-            rows.append(_shown(package, measured.built, measured.times, measured.memory))
+            rows.append(_shown(package, measured.built, measured.times, measured.replaced, measured.memory))
     _report(report, f"{len(work.rings):,} fences ({name}) of a kind and a polygon, a point at a time", rows, asked)
 
 
@@ -84,9 +91,9 @@ def _postgis(report: Report, work: Fences, truth: list[set[int]]) -> list[dict[s
         report.console.print(f"PostGIS was not measured: {bin if isinstance(bin, str) else 'pip install psycopg'}")
         return []
     with postgis.cluster(bin) as url:
-        engine, built = _timed(lambda: postgis.PostGis(url, work))
+        engine, built, _ = _built(lambda: postgis.PostGis(url, work))
         try:
-            return [_row(engine, built, work.first(500), truth[:500])]
+            return [_row(engine, built, engine.memory, work.first(500), truth[:500])]
         finally:
             engine.close()
 
@@ -95,18 +102,64 @@ def batch(report: Report, data: Path | None, quick: bool) -> None:
     """Points in 100,000 polygons and nothing else, all at once."""
     count, events = 5_000 if quick else 100_000, 20_000
     work = (Fences.crowded(count, events) if data is None else Fences.blocks(count, events, data)).without_kinds()
-    ours, built = _timed(lambda: ContradaEngine(work))
+    ours, *built = _built(lambda: ContradaEngine(work))
     truth = ours.match_all(work)
-    rows = [_batch_row("Contrada, match_many", built, lambda: ours.match_all(work), work, truth)]
-    tree, built = _timed(lambda: StrTree(work))
-    rows.append(_batch_row(tree.name, built, lambda: tree.match_all(work), work, truth))
+    rows = [
+        _batch_row("Contrada, match_pairs of columns", *built, lambda: ours.match_columns(work), work, truth),
+        _batch_row("Contrada, match_many of objects", *built, lambda: ours.match_all(work), work, truth),
+    ]
+    tree, *built = _built(lambda: StrTree(work))
+    rows.append(_batch_row(tree.name, *built, lambda: tree.match_all(work), work, truth))
     if find_spec("sedonadb"):
-        sedona, built = _timed(lambda: SedonaJoin(work))
-        rows.append(_batch_row(sedona.name, built, lambda: sedona.match_all(work), work, truth))
+        sedona, *built = _built(lambda: SedonaJoin(work))
+        rows.append(_batch_row(sedona.name, *built, lambda: sedona.match_all(work), work, truth))
         report.target("points in polygons over sedonadb, batch", rows[-1]["µs a point"] / rows[0]["µs a point"], 1.0)
     else:
         report.console.print("sedonadb was not measured: pip install '.[peers]'")
+    for row in rows:
+        row["ahead"] = "" if row["engine"].startswith("Contrada") else _ahead(row["µs a point"], rows[0], row["engine"])
     report.table(f"{len(work.points):,} points in {len(work.rings):,} polygons at once", rows)
+
+
+def _ahead(theirs: float, ours: dict[str, Any], engine: str) -> str:
+    return "Contrada" if theirs > ours["µs a point"] else engine
+
+
+def scalars(report: Report, _data: Path | None, quick: bool, program: str | None = None) -> None:
+    """SFF's workloads, by its binary if there is one."""
+    rows = []
+    for workload in WORKLOADS[:2] if quick else WORKLOADS:
+        source = workload.source()
+        filters = source.filters(workload.interfaces * workload.each)
+        pairs = [(i // workload.each, each) for i, each in enumerate(filters)]
+        notifications = source.notifications(300)
+        table: ForwardingTable[int] = ForwardingTable()
+        table.add_many(pairs)
+        answers = table.match_many(notifications)
+        for _ in range(3):
+            if [table.match(each) for each in notifications] != answers:
+                raise SystemExit("a single match answers otherwise")
+        single = [min(_seconds(partial(table.match, each)) for _ in range(3)) for each in notifications]
+        many = min(_seconds(partial(table.match_many, notifications)) for _ in range(7)) / len(notifications)
+        beside: float | str = "no binary was given"
+        if program is not None:
+            beside = run_beside(program, pairs, notifications, sum(map(len, answers)))
+        if program is not None and isinstance(beside, str):
+            report.console.print(f"SFF was not measured: {beside}")
+        sff = workload.known if isinstance(beside, str) else beside
+        row: dict[str, Any] = {"workload": workload.name, "single match, µs": 1e6 * float(np.mean(single))}
+        row |= {"p99, µs": 1e6 * float(np.quantile(single, 0.99)), "match_many, µs": 1e6 * many, "SFF, µs": sff}
+        row["SFF measured"] = "known" if isinstance(beside, str) else "beside"
+        for what, column in (("single match", "single match, µs"), ("match_many", "match_many, µs")):
+            report.target(f"{what} over SFF, {workload.name}", sff / row[column], workload.asked)
+        rows.append(row)
+    report.table("SFF's workloads, a notification", rows)
+
+
+def _seconds(call: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    call()
+    return time.perf_counter() - began
 
 
 def brokers(report: Report, _data: Path | None, quick: bool) -> None:
@@ -127,7 +180,7 @@ def brokers(report: Report, _data: Path | None, quick: bool) -> None:
         report.target("end to end over nats-server and nats-py", ratio, 1.0)
 
 
-PARTS: dict[str, Callable[[Report, Path | None, bool], None]] = {"fences": fences, "batch": batch, "brokers": brokers}
+PARTS: dict[str, Callable[..., None]] = {"fences": fences, "batch": batch, "scalars": scalars, "brokers": brokers}
 
 
 def _timed(make: Callable[[], Any]) -> tuple[Any, float]:
@@ -137,19 +190,36 @@ def _timed(make: Callable[[], Any]) -> tuple[Any, float]:
     return made, time.perf_counter() - began
 
 
-def _row(engine: Engine, built: float, work: Fences, truth: list[set[int]], alike: float = 1.0) -> dict[str, Any]:
-    """Ask an engine event by event, and hold its answers to ours."""
-    events = list(zip(work.points, work.point_kinds, strict=True))
-    for point, kind in events[:20]:
-        engine.match(point, kind)
+def _built(make: Callable[[], Any]) -> tuple[Any, float, float]:
+    """What is made, the seconds that takes, and by how many bytes this process grows."""
+    gc.collect()
+    before = _resident()
+    made, took = _timed(make)
+    gc.collect()
+    return made, took, max(_resident() - before, 0.0)
+
+
+def _resident() -> float:
+    return float(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _row(
+    engine: Engine, built: float, memory: float, work: Fences, truth: list[set[int]], alike: float = 1.0
+) -> dict[str, Any]:
+    """Ask an engine event by event, hold its answers to ours, and replace some of its fences."""
+    events = [(x, y, kind) for (x, y), kind in zip(work.points.tolist(), work.point_kinds, strict=True)]
+    for event in events[:20]:
+        engine.match(*event)
     times, answers = [], []
-    for point, kind in events:
+    for event in events:
         began = time.perf_counter()
-        found = engine.match(point, kind)
+        found = engine.match(*event)
         times.append(time.perf_counter() - began)
         answers.append(found)
     _check(engine.name, answers, truth, alike)
-    return _shown(engine.name, built, times)
+    replaced = [_seconds(partial(engine.replace, n)) for n in range(20)]
+    _check(engine.name, [engine.match(*event) for event in events[:50]], truth[:50], alike)
+    return _shown(engine.name, built, times, replaced, memory)
 
 
 def _check(name: str, answers: list[set[int]], truth: list[set[int]], alike: float = 1.0) -> None:
@@ -158,25 +228,33 @@ def _check(name: str, answers: list[set[int]], truth: list[set[int]], alike: flo
         raise SystemExit(f"{name} answers as Contrada does for {same:.1%} of the events only")
 
 
-def _shown(name: str, built: float, times: Sequence[float], memory: float | None = None) -> dict[str, Any]:
+def _shown(name: str, built: float, times: Sequence[float], replaced: Sequence[float], memory: float) -> dict[str, Any]:
     return {
         "engine": name,
         "built, s": built,
         "median, µs": float(np.median(times)) * 1e6,
         "p99, µs": float(np.quantile(times, 0.99)) * 1e6,
-        "memory of its process, MB": "" if memory is None else f"{memory / 1e6:.0f}",
+        "a fence replaced, µs": float(np.median(replaced)) * 1e6,
+        "memory, MB": memory / 1e6,
     }
 
 
 def _batch_row(
-    name: str, built: float, match: Callable[[], list[set[int]]], work: Fences, truth: list[set[int]]
+    name: str, built: float, memory: float, match: Callable[[], list[set[int]]], work: Fences, truth: list[set[int]]
 ) -> dict[str, Any]:
     times = []
-    for _ in range(3):
+    for _ in range(5):
         answers, took = _timed(match)
         times.append(took)
     _check(name, answers, truth)
-    return {"engine": name, "built, s": built, "µs a point": min(times) / len(work.points) * 1e6}
+    per_point = [took / len(work.points) * 1e6 for took in times]
+    return {
+        "engine": name,
+        "built, s": built,
+        "µs a point": min(per_point),
+        "the slowest run": max(per_point),
+        "memory, MB": memory / 1e6,
+    }
 
 
 def _report(report: Report, title: str, rows: list[dict[str, Any]], asked: bool) -> None:

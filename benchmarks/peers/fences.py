@@ -16,6 +16,8 @@ import shapely
 from benchmarks.forwarding_workloads import star
 from benchmarks.region_workloads import load
 from contrada import ForwardingTable, Point, Region, attr
+from contrada.forwarding.batches.columns import Column, Columns
+from contrada.forwarding.language.values import Kind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,8 +74,11 @@ class Engine(Protocol):
 
     name: str
 
-    def match(self, point: Floats, kind: int) -> set[int]:
+    def match(self, x: float, y: float, kind: int) -> set[int]:
         """Of one event."""
+
+    def replace(self, n: int) -> None:
+        """Take a fence out, and put it in again."""
 
 
 class ContradaEngine:
@@ -84,18 +89,33 @@ class ContradaEngine:
     def __init__(self, fences: Fences) -> None:
         self.table: ForwardingTable[int] = ForwardingTable()
         pairs = zip(fences.rings, fences.kinds, strict=True)
-        self.table.add_many(
-            [(n, (attr("kind") == kind) & attr("pos").intersects(Region(ring))) for n, (ring, kind) in enumerate(pairs)]
-        )
+        self.filters = [(attr("kind") == kind) & attr("pos").intersects(Region(ring)) for ring, kind in pairs]
+        self.ids = [ids[0] for ids in self.table.add_many(enumerate(self.filters))]
 
-    def match(self, point: Floats, kind: int) -> set[int]:
+    def match(self, x: float, y: float, kind: int) -> set[int]:
         """Of one event."""
-        return self.table.match({"kind": kind, "pos": Point(point[0], point[1])})
+        return self.table.match({"kind": kind, "pos": Point(x, y)})
+
+    def replace(self, n: int) -> None:
+        """Take a fence out, and put it in again."""
+        self.table.remove(self.ids[n])
+        (self.ids[n],) = self.table.add(n, self.filters[n])
 
     def match_all(self, fences: Fences) -> list[set[int]]:
         """Of all events at once."""
         events = zip(fences.points.tolist(), fences.point_kinds, strict=True)
         return self.table.match_many([{"kind": kind, "pos": Point(*point)} for point, kind in events])
+
+    def match_columns(self, fences: Fences) -> list[set[int]]:
+        """Of all events at once, by columns, as a join is given them."""
+        kinds = Column("kind", Kind.NUMBER, np.array(fences.point_kinds, np.int64))
+        columns = Columns(len(fences.points), [kinds, Column("pos", Kind.POINT, fences.points)])
+        places, ids = self.table.match_pairs(columns)
+        numbers, names = self.table.interface_numbers(ids)
+        answers: list[set[int]] = [set() for _ in fences.points]
+        for place, number in zip(places.tolist(), numbers.tolist(), strict=True):
+            answers[place].add(names[number])
+        return answers
 
 
 class StrTree:
@@ -109,10 +129,15 @@ class StrTree:
         shapely.prepare(self.polygons)
         self.tree = shapely.STRtree(self.polygons)
 
-    def match(self, point: Floats, kind: int) -> set[int]:
+    def match(self, x: float, y: float, kind: int) -> set[int]:
         """Of one event."""
-        found = self.tree.query(shapely.Point(point), predicate="intersects").tolist()
+        found = self.tree.query(shapely.Point(x, y), predicate="intersects").tolist()
         return {n for n in found if self.kinds[n] == kind}
+
+    def replace(self, n: int) -> None:
+        """Take a fence out, and put it in again: such a tree is built anew."""
+        self.polygons[n] = shapely.Polygon(self.polygons[n])
+        self.tree = shapely.STRtree(self.polygons)
 
     def match_all(self, fences: Fences) -> list[set[int]]:
         """Of all events at once."""
@@ -145,15 +170,24 @@ class S2:
             loop.Normalize()
             polygon = s2.S2Polygon(loop)
             self.polygons.append(polygon)
-            for term in self.indexer.GetIndexTerms(polygon, ""):
-                self.terms.setdefault(term, []).append(n)
+            self._put(n)
+
+    def _put(self, n: int) -> None:
+        for term in self.indexer.GetIndexTerms(self.polygons[n], ""):
+            self.terms.setdefault(term, []).append(n)
+
+    def replace(self, n: int) -> None:
+        """Take a fence out, and put it in again."""
+        for term in self.indexer.GetIndexTerms(self.polygons[n], ""):
+            self.terms[term].remove(n)
+        self._put(n)
 
     def _point(self, x: float, y: float) -> Any:
         return self.s2.S2LatLng.FromDegrees(y, x).ToPoint()
 
-    def match(self, point: Floats, kind: int) -> set[int]:
+    def match(self, x: float, y: float, kind: int) -> set[int]:
         """Of one event."""
-        place = self._point(*point.tolist())
+        place = self._point(x, y)
         near = {n for term in self.indexer.GetQueryTerms(place, "") for n in self.terms.get(term, ())}
         return {n for n in near if self.kinds[n] == kind and self.polygons[n].Contains(place)}
 

@@ -19,16 +19,21 @@ _KONCORDE = """
 const { Koncorde } = require('koncorde');
 module.exports = async (fences) => {
   const engine = new Koncorde();
-  const fenceOf = new Map();
-  for (let n = 0; n < fences.length; n++) {
+  const fenceOf = new Map(), ids = [];
+  const put = async (n) => {
     const points = fences[n].ring.map(([lon, lat]) => ({ lat, lon }));
     const filter = { and: [{ equals: { kind: fences[n].kind } }, { geoPolygon: { pos: { points } } }] };
-    const id = await engine.register(filter);
+    return (ids[n] = await engine.register(filter));
+  };
+  for (let n = 0; n < fences.length; n++) {
+    const id = await put(n);
     if (!fenceOf.has(id)) fenceOf.set(id, []);
     fenceOf.get(id).push(n);
   }
-  return async ({ pos: [lon, lat], kind }) =>
+  const match = async ({ pos: [lon, lat], kind }) =>
     engine.test({ kind, pos: { lat, lon } }).flatMap((id) => fenceOf.get(id));
+  const replace = async (n) => { await engine.remove(ids[n]); await put(n); };
+  return { match, replace };
 };
 """
 _RULES = """
@@ -44,13 +49,17 @@ const inside = ([x, y], ring) => {
 module.exports = async (fences) => {
   const engine = new Engine([], { allowUndefinedFacts: true });
   engine.addOperator('inside', inside);
-  fences.forEach((fence, n) =>
+  const put = (n) =>
     engine.addRule({
-      conditions: { all: [{ fact: 'kind', operator: 'equal', value: fence.kind },
-                          { fact: 'pos', operator: 'inside', value: fence.ring }] },
+      name: `fence ${n}`,
+      conditions: { all: [{ fact: 'kind', operator: 'equal', value: fences[n].kind },
+                          { fact: 'pos', operator: 'inside', value: fences[n].ring }] },
       event: { type: 'in', params: { n } },
-    }));
-  return async (event) => (await engine.run(event)).events.map((each) => each.params.n);
+    });
+  for (let n = 0; n < fences.length; n++) put(n);
+  const match = async (event) => (await engine.run(event)).events.map((each) => each.params.n);
+  const replace = async (n) => { engine.removeRule(`fence ${n}`); put(n); };
+  return { match, replace };
 };
 """
 _RUN = """
@@ -58,7 +67,7 @@ const fs = require('fs');
 (async () => {
   const { fences, events } = JSON.parse(fs.readFileSync('work.json'));
   const began = process.hrtime.bigint();
-  const match = await require('./engine.js')(fences);
+  const { match, replace } = await require('./engine.js')(fences);
   const built = Number(process.hrtime.bigint() - began) / 1e9;
   for (const each of events.slice(0, 5)) await match(each);
   const times = [], answers = [];
@@ -67,7 +76,13 @@ const fs = require('fs');
     answers.push(await match(each));
     times.push(Number(process.hrtime.bigint() - start) / 1e9);
   }
-  console.log(JSON.stringify({ built, times, answers, memory: process.memoryUsage().rss }));
+  const replaced = [];
+  for (let n = 0; n < Math.min(20, fences.length); n++) {
+    const start = process.hrtime.bigint();
+    await replace(n);
+    replaced.push(Number(process.hrtime.bigint() - start) / 1e9);
+  }
+  console.log(JSON.stringify({ built, times, answers, replaced, memory: process.memoryUsage().rss }));
 })();
 """
 ENGINES = {"koncorde": _KONCORDE, "json-rules-engine": _RULES}
@@ -79,7 +94,8 @@ class Measured(NamedTuple):
     built: float
     times: list[float]
     answers: list[set[int]]
-    memory: float  # bytes
+    replaced: list[float]
+    memory: float  # bytes, of the process
 
 
 def measure(package: str, fences: Fences) -> Measured | str:
@@ -110,4 +126,6 @@ def measure(package: str, fences: Fences) -> Measured | str:
         if done.returncode:
             return f"{package} stopped: {done.stderr.strip()[-300:]}"
         said = json.loads(done.stdout)
-        return Measured(said["built"], said["times"], [set(each) for each in said["answers"]], said["memory"])
+        return Measured(
+            said["built"], said["times"], [set(each) for each in said["answers"]], said["replaced"], said["memory"]
+        )

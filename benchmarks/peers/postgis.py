@@ -16,7 +16,7 @@ import shapely
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.peers.fences import Fences, Floats
+    from benchmarks.peers.fences import Fences
 
 _PROGRAMS = "/usr/lib/postgresql/*/bin"
 
@@ -73,11 +73,25 @@ class PostGis:
             for n, (ring, kind) in enumerate(zip(fences.rings, fences.kinds, strict=True)):
                 copy.write_row((n, kind, shapely.to_wkb(shapely.Polygon(ring), hex=True)))
         run("create index on fences using gist (area)")
+        run("create index on fences (n)")
         run("analyze fences")
 
-    def match(self, point: Floats, kind: int) -> set[int]:
+    def match(self, x: float, y: float, kind: int) -> set[int]:
         """Of one event."""
-        return {n for (n,) in self.connection.execute(self._QUERY, (kind, *point.tolist()))}
+        return {n for (n,) in self.connection.execute(self._QUERY, (kind, x, y))}
+
+    def replace(self, n: int) -> None:
+        """Take a fence out, and put it in again."""
+        run = self.connection.execute
+        row = run("delete from fences where n = %s returning n, kind, area", (n,)).fetchone()
+        run("insert into fences values (%s, %s, %s)", row)
+
+    @property
+    def memory(self) -> float:
+        """Bytes of the table and its index."""
+        row = self.connection.execute("select pg_total_relation_size('fences')").fetchone()
+        assert row is not None
+        return float(row[0])
 
     def close(self) -> None:
         """Hang up."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 import numpy as np
@@ -27,7 +27,7 @@ from contrada.spatial.cr_tree.layout import CHUNK
 from contrada.spatial.geometry.point import Point
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from contrada.forwarding.state.memory import Memory
     from contrada.forwarding.state.numbering import NameNumbering
@@ -53,12 +53,31 @@ def _packed_point(value: Any) -> Any:
     return tuple.__new__(_EXT, (POINT, _PAIR(value._x, value._y)))  # without its checks, which take longer than packing
 
 
+def new_packer() -> Callable[[object], bytes]:
+    """What writes notifications of scalars and points as the codec does, and refuses others. For one thread."""
+    pack: Callable[[object], bytes] = msgpack.Packer(default=_packed_point, datetime=True, strict_types=True).pack
+    return pack
+
+
+def packed(notifications: Sequence[Mapping[str, object]]) -> list[bytes] | None:
+    """Notifications as bytes; None if one has what is not packed here."""
+    pack = new_packer()
+    try:
+        return [pack(each) for each in notifications if (type(each) is dict and "" not in each) or _refuse()]
+    except UNPACKABLE:
+        return None
+
+
+def _refuse() -> NoReturn:
+    raise TypeError
+
+
 class Single:
     """What one thread needs to match one notification at a time."""
 
     def __init__(self, memory: Memory, names: NameNumbering, types: Mapping[int, PluggedType]) -> None:
         self._memory, self._names, self._types = memory, names, types
-        self.pack = msgpack.Packer(default=_packed_point, datetime=True, strict_types=True).pack
+        self.pack = new_packer()
         self._scratch = memory.new_scratch()
         size = LONGEST + PADDING
         self._reading = Reading(

@@ -47,7 +47,7 @@ from contrada.forwarding.table.matcher import (
     match_notifications,
 )
 from contrada.forwarding.table.rebuild import Rebuilder
-from contrada.forwarding.table.single import UNPACKABLE, Single
+from contrada.forwarding.table.single import UNPACKABLE, Single, packed
 from contrada.forwarding.table.threads import cut, in_threads, joined_pairs, thread_count
 from contrada.forwarding.types.plugged import Settings, check_roads
 from contrada.spatial.relations.relate import EXACT, Discretization
@@ -358,9 +358,14 @@ class ForwardingTable(Generic[InterfaceT]):
             return self._memory.index.filters[ids & _SLOT, layout.F_INTERFACE], objects
 
     def _interfaces_of(self, notifications: Sequence[Mapping[str, object]]) -> list[set[InterfaceT]]:
+        bodies = None if self._degrees or len(notifications) <= _FEW else packed(notifications)
         self._lock.enter()
         try:
-            found = self._match(notifications, by_filter=False)
+            read = None if bodies is None else read_plain(bodies, self._names.names)
+            if read is None or read[3]:  # some that compiled code leaves to be looked at one by one
+                found = self._match(notifications, by_filter=False)
+            else:
+                found = match_encoded(*read[:3], self._memory, self._types, by_filter=False)
             return interface_sets(self._interfaces, self._memory.index.filters, found)
         finally:
             self._leave()
