@@ -68,8 +68,8 @@ def test_relations(relation):
         (SHAPES, {"relation": "exists"}, "not a relation"),
         (SHAPES, {"geometry": "shape"}, "names a column, and a list has none"),
         (pd.DataFrame({"x": [1]}), {}, "no column 'geometry'"),
-        ([*SHAPES, shapely.Point(0, 0)], {}, "row 3: a region is a polygon, not a Point"),
-        (pd.DataFrame({"geometry": [SHAPES[0], None]}, index=["a", "b"]), {}, "row 'b': expected a sequence"),
+        ([*SHAPES, shapely.Point(0, 0)], {}, "row 3: .*a point is contained in a region"),
+        (pd.DataFrame({"geometry": [SHAPES[0], None]}, index=["a", "b"]), {}, "row 'b': no shape"),
         ({"type": "FeatureCollection"}, {}, "no features"),
         (7, {}, "an int is no frame|a int is no frame"),
         ("POLYGON((0 0, 1 0, 1 1))", {}, "a str is no frame"),
@@ -83,3 +83,15 @@ def test_what_is_wrong_is_told_with_its_row(geodata, options, message):
 def test_geopandas_is_not_loaded():
     code = "import sys, contrada; contrada.geo.filters([], 'x'); assert 'geopandas' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_lines_and_points_are_taken_where_the_relation_is():
+    route = contrada.Line([(0, 0), (9, 9)])
+    assert contrada.geo.filters([route], "area", relation="crosses") == [contrada.attr("area").crosses(route)]
+    assert contrada.geo.filters([contrada.Point(1, 2)], "area", relation="contains") == [
+        contrada.attr("area").contains(contrada.Point(1, 2))
+    ]
+    with pytest.raises(contrada.InvalidValue, match=r"row 0: .*of a line one asks"):
+        contrada.geo.filters([route], "area", relation="equals")
+    with pytest.raises(contrada.InvalidValue, match="row 1: no shape"):
+        contrada.geo.filters([route, None], "area", relation="crosses")

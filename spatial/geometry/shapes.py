@@ -124,7 +124,7 @@ def _from_geojson(document: Mapping[str, Any]) -> Geometry:
     kind = document.get("type")
     if kind == "Feature":
         geometry = document.get("geometry")
-        if not isinstance(geometry, Mapping):
+        if not isinstance(geometry, Mapping) or geometry.get("type") == "Feature":
             raise InvalidValue("the GeoJSON Feature has no geometry")
         return _from_geojson(geometry)
     if kind in ("FeatureCollection", "GeometryCollection"):

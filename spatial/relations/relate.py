@@ -53,8 +53,8 @@ class Rings(NamedTuple):
     box_starts: Ints
 
 
-def relate(a: Region | Point | Line, b: Region | Point, discretization: Discretization = EXACT) -> Relation:
-    """Return the relation of `a` to `b`. A line is related to a region, exactly under any discretization."""
+def relate(a: Region | Point | Line, b: Region | Point | Line, discretization: Discretization = EXACT) -> Relation:
+    """Return the relation of `a` to `b`. Lines are related exactly under any discretization (`lines.relating`)."""
     check_discretization(discretization)
     if isinstance(a, Region) and isinstance(b, Region):
         axy, aboxes = ring_of(a)
@@ -74,6 +74,10 @@ def relate(a: Region | Point | Line, b: Region | Point, discretization: Discreti
         from contrada.spatial.lines.relating import relate_line
 
         return RELATIONS[relate_line(a, b)]
+    if isinstance(b, Line) and isinstance(a, (Region, Point, Line)):
+        from contrada.spatial.lines.relating import relate_to_line
+
+        return RELATIONS[relate_to_line(a, b)]
     wrong = b if isinstance(a, (Region, Point, Line)) else a
     raise InvalidValue(f"a {type(wrong).__name__} has no relations; make it a Region (Region.of) or a Point")
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from contrada.errors import InvalidValue, shown
 from contrada.forwarding.language.constraint import Constraint, Operator
+from contrada.forwarding.language.distance import shape_of
 from contrada.forwarding.language.filter import Filter
-from contrada.spatial.geometry.region import Region
 from contrada.spatial.relations.relation import Relation
 
 __all__ = ["filters"]
@@ -25,23 +25,26 @@ __all__ = ["filters"]
 def filters(
     geodata: object, name: str, relation: str | Relation = Relation.INSIDE, *, geometry: str | None = None
 ) -> list[Filter]:
-    """Make one filter per row: that attribute `name` is in the relation to the row's polygon, or polygons.
+    """Make one filter per row: that attribute `name` is in the relation to the row's polygon, polygons, line or point.
 
     `geodata` is a GeoDataFrame or GeoSeries; any frame with a column of shapes, named by `geometry`, "geometry" unless
     told; a GeoJSON FeatureCollection; what has a `__geo_interface__` that is one; or an iterable of shapes. Shapes are
-    whatever `Region.of` takes. `relation` is one of the eight, or "intersects". Filters are in the order of the rows.
+    whatever `Region.of` and `Line.of` take. `relation` is one of the eight, "intersects" or "crosses"; lines and points
+    take some of them. Filters are in the order of the rows.
     """
     try:
-        operator = Operator(str(relation))
+        operator = Operator.OVERLAPS if relation == "crosses" else Operator(str(relation))
     except ValueError:
         operator = Operator.EXISTS
     if not operator.mask:
-        words = ", ".join([*Relation, "intersects"])
+        words = ", ".join([*Relation, "intersects", "crosses"])
         raise InvalidValue(f"{shown(relation)} is not a relation of regions: one of {words}")
     made = []
     for row, shape in _shapes(geodata, geometry):
         try:
-            made.append(Filter([Constraint(name, operator, Region.of(shape))]))
+            if shape is None:
+                raise InvalidValue("no shape")
+            made.append(Filter([Constraint(name, operator, shape_of(shape))]))
         except InvalidValue as error:
             raise InvalidValue(f"row {shown(row)}: {error}") from None
     return made

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import shapely
 
-from contrada import Box, ForwardingTable, Line, Point, Region, attr, parse
+from contrada import Box, ForwardingTable, Line, Point, Region, attr, parse, relate
 from contrada.errors import CodecError, FilterSyntaxError, InvalidValue
 from contrada.forwarding.codec.json import notification_from_json, notification_to_json
 from contrada.forwarding.codec.limits import Limits
@@ -117,6 +117,15 @@ def test_what_lines_cross_and_what_lies_on_them(text, value, held):
     table.add("J", parse(f"b = 1 and ({text})"))
     assert table.match({"a": value}) == ({"I"} if held else set())
     assert table.match({"a": value, "b": 1}) == ({"I", "J"} if held else set())
+
+
+def test_relations_to_lines():
+    route = Line([(0, 0), (10, 0)])
+    assert relate(Box(4, -1, 6, 1), route).value == "overlaps"
+    assert relate(Box(-1, -1, 11, 1), route).value == "contains"
+    assert relate(Point(5, 0), route).value == relate(Line([(2, 0), (3, 0)]), route).value == "inside"
+    assert relate(Line([(2, 0), (3, 1)]), route).value == "meets"
+    assert relate(Line([(2, 1), (3, 1)]), route).value == "disjoint"
 
 
 def test_lines_on_the_right_cover_and_conflict():

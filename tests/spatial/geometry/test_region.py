@@ -216,6 +216,7 @@ FAULTS = {
     "GeoJSON collection": ({"type": "FeatureCollection", "features": []}, "several shapes"),
     "GeoJSON no type": ({"coordinates": [SQUARE]}, 'without a "type"'),
     "GeoJSON no coordinates": ({"type": "Polygon"}, "no coordinates"),
+    "GeoJSON of itself": ({"type": "Feature", "geometry": {"type": "Feature", "geometry": {}}}, "no geometry"),
     "GeoJSON no geometry": ({"type": "Feature", "geometry": None}, "no geometry"),
     "GeoJSON null": ({"type": "Polygon", "coordinates": None}, "not a list of rings"),
     "GeoJSON number in an array": ({"type": "Polygon", "coordinates": np.array(5)}, "not a list of rings"),
