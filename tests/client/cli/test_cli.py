@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +19,10 @@ import typer.main
 from typer.testing import CliRunner
 
 import contrada
+from contrada.broker.node.settings import Settings
 from contrada.client.cli import main as cli
 from contrada.client.cli import settings
+from contrada.client.cli.commands.broker import broker
 from contrada.client.cli.json_input import Lines, batches
 from contrada.forwarding.segments.index_directory import write_index
 
@@ -72,6 +76,11 @@ def test_every_command_and_option_is_documented(name: str) -> None:
         for flag in parameter.opts:
             if flag.startswith("--") and flag != "--help":
                 assert flag in sections[name] or flag in shared[0], f"docs/cli.md lacks {flag} of `contrada {name}`"
+
+
+def test_every_option_of_broker_is_a_setting_or_the_gateway_s() -> None:
+    options = set(signature(broker).parameters)
+    assert options - {field.name for field in fields(Settings)} == {"peer", "http", "mqtt", "tokens", "config", "quiet"}
 
 
 def test_no_section_is_left_over() -> None:
