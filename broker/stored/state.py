@@ -193,19 +193,9 @@ class State:
     def _checkpoint(self) -> None:
         self._restating = True
 
-    def _state(
-        self,
-        number: int,
-        name: str,
-        owner: str,
-        filters: tuple[bytes, ...],
-        interface: str,
-        keep: tuple[Any, ...],
-        delivered: int,
-        dropped: int,
-        left: float,
-        tried: tuple[tuple[int, int], ...],
-    ) -> None:
+    def _state(self, *row: Any) -> None:
+        """A subscription, as `_subscribed` has it; what it was delivered and lost, when it was left, what was tried."""
+        number, name, owner, filters, interface, keep, delivered, dropped, left, tried = row
         self._subscribed(number, name, owner, filters, interface, keep, forming=False)
         restated = self.by_number[number]
         restated.delivered, restated.dropped = delivered, dropped
