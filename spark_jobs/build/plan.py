@@ -83,6 +83,8 @@ def plan_build(
         raise InvalidValue(f"no geotext index is called {geotext_index!r}; choose one of: {', '.join(NAMES)}")
     matching_number(matching)
     relations = make_discretization(discretization, density, halo)
+    if not isinstance(simplify, bool):
+        raise InvalidValue(f"simplify is True or False, not {simplify!r}")
     if segments is not None and segments < 1:
         raise InvalidValue(f"--segments {segments}: an index has at least one")
     if not 0 <= max_quarantined <= 1:

@@ -23,6 +23,7 @@ from contrada.forwarding.codec.json import filter_from_plain
 from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.covering.simplify import split_redundant
 from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import Filter, Predicate, as_filters
 from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.text.parse import parse
@@ -150,6 +151,8 @@ def _described(filters: Sequence[Filter], *, roads: bool) -> tuple[Any, ...]:
     constraints = [constraint for each in filters for constraint in each.constraints]
     if not roads and any(each.op in (Operator.SIMILAR, Operator.NOT_SIMILAR) for each in constraints):
         raise InvalidValue("similar needs a road network: name one with --roads, and the index has it")
+    if any(isinstance(each.value, Distance) and each.value.unit for each in constraints):
+        raise InvalidValue("a distance in metres, and indexes are built for the plane: give it without a unit")
     anchor = anchor_of(filters[0])
     kind = segment_kind(filters)
     box = anchor.box if kind != "hash" and anchor.box else _NOWHERE

@@ -279,3 +279,15 @@ def test_features(document: dict[str, Any], text: str) -> None:
 def test_bad_features(document: Any, why: str) -> None:
     (row,) = features(document)
     assert why in row["reason"]
+
+
+def test_what_no_table_of_the_plane_takes_is_refused_row_by_row() -> None:
+    texts = [
+        "pos within 1 km of POINT(1 1)",
+        "not pos within 5 m of BOX(0 0, 1 1)",
+        'p similar {"a"} at POINT(1 1) alpha 0.5 tau 0.5',
+    ]
+    found = table([*texts, "pos within 1 of POINT(1 1)"], ["a", "b", "c", "d"])
+    assert [row["id"] for row in found] == ["d", "a", "b", "c"]
+    assert all("metres" in row["reason"] for row in found[1:3])
+    assert "road network" in found[3]["reason"]
