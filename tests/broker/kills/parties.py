@@ -35,7 +35,9 @@ from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import Hello, Ping, Publish, Store
 from contrada.errors import ContradaError
 from contrada.forwarding.codec.msgpack import decode_filter, decode_notification
+from contrada.forwarding.covering.covering_set import CoveringSet
 from contrada.forwarding.journal.disk import RealDisk
+from contrada.forwarding.language.text.parse import parse
 from tests.naive.delivery import NaiveTable
 
 PATIENT = {"heartbeat": 0.5, "timeout": 3.0}
@@ -74,6 +76,7 @@ def broker(url: str, data: str, faults: str, *peers: str) -> None:
     time.time = lambda: seconds() + wrong_by()
     time.time_ns = lambda: nanoseconds() + int(wrong_by() * 1e9)
     logs.configure()
+    CoveringSet().add(b"", parse('kind = "alarm"'))  # loads what filters are compared with, which takes its time
     settings = Settings.of({"listen": url, "data": data, "peers": list(peers), **PATIENT})
     node = Node(settings, EqualityTable(), Codec(decode_notification, decode_filter), Metrics())
     signal.signal(signal.SIGTERM, lambda *_: node.stop())

@@ -113,7 +113,9 @@ class World:
     def wait(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE
         while not condition():
-            assert time.monotonic() < deadline, f"{what} did not happen: {[self.told(name) for name in self.running]}"
+            if time.monotonic() > deadline:
+                told = [self.told(name) for name in self.running]
+                raise AssertionError(f"{what} did not happen; missing {self.missing()[:50]}: {told}")
             with contextlib.suppress(subprocess.TimeoutExpired):
                 next(iter(self.running.values())).wait(0.01)  # or until it dies
 
@@ -125,7 +127,12 @@ class World:
     def finish(self) -> None:
         """Let everything be published and received."""
         self.wait(lambda: len(self.lines("published")) >= self.total, "publishing all")
-        self.wait(lambda: {n for n, _ in self.lines("received")} >= set(range(self.total)), "receiving all")
+        self.wait(lambda: not self.missing(), "receiving all")
+
+    def missing(self) -> list[int]:
+        """What was published and has not been received."""
+        received = {number for number, _ in self.lines("received")}
+        return [number for number in range(self.total) if number not in received]
 
     def audit(self) -> None:
         published, received = self.lines("published"), self.lines("received")
