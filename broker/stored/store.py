@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("contrada.broker")
 
 CACHE_BYTES: Final = 32 << 20
+_GAP: Final = 8  # entries that are read over rather than begun anew behind them
 _READ_BYTES: Final = 1 << 20  # read beside the loop before the loop looks at it
 _ROW_MEMORY: Final = 400  # of a row's objects in memory, about
 
@@ -268,16 +269,20 @@ class Store:
 
         def job() -> None:
             size = 0
-            for entry in wanted:
-                for read in self.journal.read(entry, entry + 1):
+            for run in _runs(wanted):
+                among = {*run}
+                for read in self.journal.read(run[0], run[-1] + 1):
+                    entry = read.sequence
+                    size += len(read.payload)
+                    if entry not in among:
+                        continue
                     try:
                         found[entry] = unpack_group(entry, read.payload)
                     except ContradaError:
                         continue  # said when it was opened
                     sizes[entry] = len(read.payload)
-                    size += sizes[entry]
-                if size > _READ_BYTES:
-                    break
+                    if size > _READ_BYTES:
+                        return
 
         def read() -> None:
             for entry, group in found.items():
@@ -321,3 +326,15 @@ class Store:
 
     def _check(self) -> None:
         assert self._cached_bytes == sum(cost for _, cost in self._cache.values())
+
+
+def _runs(entries: Sequence[int]) -> Iterator[list[int]]:
+    """Ascending entries in runs that are read at once: from one to the next it is not far."""
+    run: list[int] = []
+    for entry in entries:
+        if run and entry - run[-1] > _GAP:
+            yield run
+            run = []
+        run.append(entry)
+    if run:
+        yield run

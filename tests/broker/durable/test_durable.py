@@ -23,6 +23,7 @@ from contrada.broker.protocol.messages import (
 )
 from contrada.broker.protocol.wire import Code, DurableAction, Full, Policy
 from contrada.broker.sessions.sessions import Identity
+from contrada.broker.stored import store
 from contrada.broker.stored.limits import DurableLimits
 from contrada.broker.stored.rows import Row
 from tests.broker.durable.fake_journal import DurableTop, answers, stored
@@ -473,3 +474,29 @@ def test_a_last_value_that_is_forgotten_stays_so_whatever_the_disk_does_meanwhil
     assert answers(after.heard(A)) == {5: Code.STORAGE}
     assert "x" in after.core.durable.state.retained
     assert "x" in dict(after.core.durable.state.retained.restated())
+
+
+def test_a_client_that_comes_back_while_its_backlog_is_read_loses_nothing(monkeypatch):
+    monkeypatch.setattr(store, "CACHE_BYTES", 1)
+    top = DurableTop()
+    top.connect(A, B)
+    top.follow(A, 1, "desk", 5, credit=0)
+    for request in range(1, 7):
+        top.store(B, request, 5)
+        top.heard(B)
+    top.hold()
+    top.say(A, Credit((Grant(1, 3),)))
+    top.turn()
+    job, done = top.jobs.pop()  # the first three are being read
+    job()
+    done()
+    top.turn()
+    assert len(stored(top.heard(A))) == 3
+    top.say(A, Credit((Grant(1, 3),)))
+    top.turn()  # now the others are,
+    top.follow(A, 2, "desk", 5, credit=100)  # and the client begins again
+    top.commit()
+    top.turn()
+    top.commit()
+    assert top.core.counters["durable_damaged"] == 0
+    assert len(top.core.durable._by_name["desk"].queue) == 6

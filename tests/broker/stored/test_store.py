@@ -120,3 +120,59 @@ def test_a_failure_is_told_at_once():
     kept.begin()
     assert [type(commit.failure) for commit in told] == [CorruptFile] * 5
     assert not kept.telling
+
+
+@given(st.sets(st.integers(1, 60), min_size=1), st.sets(st.integers(1, 60)))
+def test_what_is_asked_for_is_read_in_runs_and_nothing_else(wanted, missing):
+    journal = FakeJournal()
+    kept = Store(journal)
+    for number in range(1, 61):
+        kept.put([(Row.RETAINED, number)])
+        kept.begin()
+    kept._cache.clear()
+    kept._cached_bytes = 0
+    for entry in missing:
+        journal.entries.pop(entry)
+    told = []
+    kept.fetch(sorted(wanted), told.append)
+    assert {entry: group.rows[0][1] for entry, group in told[0].items()} == {e: e for e in wanted - missing}
+
+
+def test_much_is_read_by_and_by_and_never_nothing():
+    journal = FakeJournal()
+    kept = Store(journal)
+    for number in range(6):
+        kept.put([(Row.RETAINED, bytes(400_000), number)])
+        kept.begin()
+    kept._cache.clear()
+    kept._cached_bytes = 0
+    told = []
+    kept.fetch([1, 2, 3, 4, 5, 6], told.append)
+    assert sorted(told[0]) == [1, 2, 3]
+    kept.fetch([1, 6], told.append)  # what lies between is read over
+    assert sorted(told[1]) == [1, 6]
+
+
+def test_in_a_lane_nothing_is_on_disk_behind_what_failed():
+    journal = FakeJournal()
+    kept = Store(journal)
+    jobs = []
+    kept.beside = lambda job, done: jobs.append((job, done))
+    told = []
+    for name, lane in (("a1", "a"), ("other", None)):
+        kept.put([(Row.RETAINED, name)], lambda commit, name=name: told.append((name, commit.failure)), lane=lane)
+    kept.begin()
+    for name, lane in (("a2", "a"), ("b1", "b"), ("late", None)):
+        kept.put([(Row.RETAINED, name)], lambda commit, name=name: told.append((name, commit.failure)), lane=lane)
+    journal.failing = "no"
+    job, done = jobs.pop()
+    job()
+    done()
+    assert {name for name, failure in told if failure is not None} == {"a1", "other", "a2"}
+    journal.failing = ""
+    kept.begin()
+    job, done = jobs.pop()
+    job()
+    done()
+    stored = [row[1] for entry in journal.read() for row in unpack_group(entry.sequence, entry.payload).rows]
+    assert stored == ["b1", "late"]
