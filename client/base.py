@@ -229,7 +229,7 @@ class BaseClient(ABC):
 
     def _wanted(self, wanted: tuple[bytes, ...] | str, given: SubscriptionOptionNames) -> Callable[[], Inbox]:
         """Check what a subscription of either kind asks for; what makes the request."""
-        options = SubscriptionOptions(**given)
+        options = SubscriptionOptions.of(given)
         policy, window, queue = check_subscription(options.policy, options.window, options.queue)
         if options.durable is None:
             if options.since is not None:

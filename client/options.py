@@ -6,7 +6,7 @@ Those of a client are checked once, when it is made; those of a subscription whe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import Parameter, cleandoc, signature
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
@@ -16,7 +16,7 @@ from contrada.broker.protocol.wire import NAME_BYTES, Policy
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
     from random import Random
 
@@ -75,12 +75,7 @@ class Options:
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
         """Make options of keyword arguments; `InvalidValue` names one that is none."""
-        known = [field.name for field in fields(cls)]
-        for name in given:
-            if name not in known:
-                close = get_close_matches(name, known, 1)
-                hint = f" (did you mean {close[0]}?)" if close else ""
-                raise InvalidValue(f"a client has no option {name!r}{hint}; the options are {', '.join(known)}")
+        check_names(cls, given, "a client")
         return cls(**given)
 
     def __post_init__(self) -> None:
@@ -140,6 +135,22 @@ class SubscriptionOptions:
     since: SinceArgument = None
     ack: str = "auto"
     keep: Keep = Keep()  # noqa: RUF009 (an immutable tuple)
+
+    @classmethod
+    def of(cls, given: SubscriptionOptionNames) -> SubscriptionOptions:
+        """Make options of keyword arguments; `InvalidValue` names one that is none."""
+        check_names(cls, given, "a subscription")
+        return cls(**given)
+
+
+def check_names(options: type, given: Iterable[str], whose: str) -> None:
+    """Raise `InvalidValue` unless each of the names is an option."""
+    known = list(signature(options).parameters)
+    for name in given:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            raise InvalidValue(f"{whose} has no option {name!r}{hint}; the options are {', '.join(known)}")
 
 
 def takes_options(options: type) -> Callable[[_T], _T]:

@@ -425,6 +425,11 @@ def test_bad_options_are_refused(options: dict[str, object]) -> None:
         Options(**options)
 
 
+def test_an_option_that_a_subscription_does_not_have_is_named() -> None:
+    with pytest.raises(InvalidValue, match=r"no option 'widow' \(did you mean window\?\)"):
+        SubscriptionOptions.of({"widow": 3})
+
+
 def test_the_keyword_arguments_are_the_options() -> None:
     assert set(OptionNames.__annotations__) == {field.name for field in fields(Options)}
     assert set(SubscriptionOptionNames.__annotations__) == {field.name for field in fields(SubscriptionOptions)}
