@@ -2,7 +2,8 @@
 
 Broker, gateway (or mosquitto), publisher and subscriber are processes of their own. The clients speak raw sockets and
 only count what comes, so that they are not what is measured; the native ones are the client library. Ways are measured
-in turns, and the figures are ratios of medians.
+in turns, and the figures are ratios of medians. On a busy machine these say little, since who has fewer processes waits
+less: the processor time that the gateway or mosquitto takes for each notification says more.
 
     python -m benchmarks.gateway [--scale 0.2] [--only rates slow]
 """
@@ -256,18 +257,18 @@ def gateway(url: str) -> Iterator[dict[str, str]]:
         while len(doors) < 2:
             for scheme, address in re.findall(r"listens on (\w+)(://\S+);", process.stderr.readline()):
                 doors[scheme] = scheme + address
-        yield doors
+        yield {**doors, "process": str(process.pid)}
     finally:
         process.terminate()
         process.communicate()
 
 
 @contextlib.contextmanager
-def mosquitto() -> Iterator[str]:
-    """Debian's, on a free port, with queues that lose nothing here."""
+def mosquitto() -> Iterator[tuple[str, int]]:
+    """Debian's, on a free port, with queues that lose nothing here; its process."""
     program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
     if program is None:
-        yield ""
+        yield "", 0
         return
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -281,7 +282,7 @@ def mosquitto() -> Iterator[str]:
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                     break
                 time.sleep(0.05)
-            yield f"mqtt://127.0.0.1:{port}"
+            yield f"mqtt://127.0.0.1:{port}", process.pid
         finally:
             process.terminate()
             process.wait()
@@ -340,31 +341,47 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=["rates", "slow"])
     arguments = parser.parse_args()
     report = Report("gateway")
-    with local_broker() as url, gateway(url) as doors, mosquitto() as other:
+    with local_broker() as url, gateway(url) as doors, mosquitto() as (other, process):
         if "rates" in arguments.only:
-            measure_rates(report, url, doors, other, int(COUNT * arguments.scale))
+            measure_rates(report, url, doors, other, process, int(COUNT * arguments.scale))
         if "slow" in arguments.only:
             measure_slow(report, doors["http"], arguments.scale)
     return report.finish()
 
 
-def measure_rates(report: Report, url: str, doors: dict[str, str], other: str, count: int) -> None:
+def spent(process: int) -> float:
+    """Processor time of a process so far, seconds."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure_rates(report: Report, url: str, doors: dict[str, str], other: str, other_process: int, count: int) -> None:
     where = {"native": url, "http lines, SSE": doors["http"], "websocket": doors["http"], "mqtt": doors["mqtt"]}
     if other:
         where["mosquitto"] = other
     else:
         print("THERE IS NO mosquitto HERE: MQTT is not compared", file=sys.stderr)
     rates: dict[str, list[float]] = {way: [] for way in where}
+    servers = dict.fromkeys(where, int(doors["process"])) | ({"mosquitto": other_process} if other else {})
+    costs = dict.fromkeys(where, 0.0)
     arrived = dict.fromkeys(where, 1.0)
     for number in range(ROUNDS + 1):
         for way, address in where.items():
+            before = spent(servers[way])
             measured, share = rate(way, address, count)
             if number:  # the first is for warming up
                 rates[way].append(measured)
+                costs[way] += (spent(servers[way]) - before) / (ROUNDS * count) * 1e6
             arrived[way] = min(arrived[way], share)
     medians = {way: statistics.median(each) for way, each in rates.items()}
     rows = [
-        {"way": way, "a second": round(value), "of native": value / medians["native"], "arrived": arrived[way]}
+        {
+            "way": way,
+            "a second": round(value),
+            "of native": value / medians["native"],
+            "gateway or mosquitto, µs of processor each": round(costs[way], 1),
+            "arrived": arrived[way],
+        }
         for way, value in medians.items()
     ]
     report.table(f"publisher to subscriber, {count:,} notifications, median of {ROUNDS}", rows)
@@ -372,6 +389,7 @@ def measure_rates(report: Report, url: str, doors: dict[str, str], other: str, c
         report.target(f"{way} over native", medians[way] / medians["native"], 0.4)
     if other:
         report.target("mqtt over mosquitto", medians["mqtt"] / medians["mosquitto"], 0.5)
+        report.target("the same by processor time of the servers", costs["mosquitto"] / costs["mqtt"], 0.5)
 
 
 def measure_slow(report: Report, address: str, scale: float) -> None:

@@ -15,7 +15,7 @@ from contrada.broker.protocol.wire import (
     Full,
     Policy,
 )
-from contrada.client.notification import Draft, Notification
+from contrada.client.notification import Draft, Notification, codec
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -48,11 +48,10 @@ def encode_notification(notification: Mapping[str, object], payload: object = No
 
     One that was received has its payload with it, as a `Draft` has.
     """
-    from contrada.forwarding.codec.msgpack import encode_notification
-
     if payload is None and isinstance(notification, (Notification, Draft)):
         payload = notification.payload
-    return encode_notification(notification, payload)
+    encoded: bytes = codec().encode_notification(notification, payload)
+    return encoded
 
 
 def encode_filters(expression: Expression | str) -> tuple[bytes, ...]:

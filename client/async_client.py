@@ -27,7 +27,7 @@ from contrada.errors import ContradaError, Disconnected
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Generator, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
     from types import TracebackType
     from typing import Self, Unpack
 
@@ -148,6 +148,16 @@ class AsyncClient(BaseClient):
         If one fails, or is invalid, those before it stand and the error names it.
         """
         return await self._run(self._publish_many(notifications, ack, durable), timeout)
+
+    async def begin_publishing(
+        self, notifications: Iterable[Mapping[str, object]], *, durable: bool = False, timeout: float | None = None
+    ) -> Coroutine[Any, Any, list[NotificationId]]:
+        """Hand over as `publish_many` does, and return what to await for the ids: meanwhile more can be handed over.
+
+        What is handed over first is published first, whatever is awaited first.
+        """
+        submissions = await self._run(self._hand_over(notifications, True, durable), timeout)
+        return self._run(self._outcome(submissions), timeout)
 
     async def flush(self, timeout: float | None = None) -> None:
         """Wait until the broker has acknowledged everything streamed; raise if any of it failed."""

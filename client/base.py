@@ -49,7 +49,7 @@ from contrada.client.options import Options, SubscriptionOptions
 from contrada.errors import Disconnected, InvalidValue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from contrada.broker.protocol.messages import Message, NotificationId
@@ -183,6 +183,13 @@ class BaseClient(ABC):
     def _publish_many(
         self, notifications: Iterable[Mapping[str, object]], ack: bool, durable: bool = False
     ) -> Operation[list[NotificationId]]:
+        submissions = yield from self._hand_over(notifications, ack, durable)
+        return (yield from self._outcome(submissions)) if ack else []
+
+    def _hand_over(
+        self, notifications: Iterable[Mapping[str, object]], ack: bool, durable: bool
+    ) -> Operation[list[Submission]]:
+        """Put notifications into the outbox, behind those before them; `_outcome` says what became of them."""
         submissions: list[Submission] = []
         try:
             for bodies, fault in encode_chunks(notifications):  # the application's iterator runs without the lock
@@ -194,18 +201,27 @@ class BaseClient(ABC):
                     self._perform()
                 if fault is not None:
                     raise fault
-            if not ack:
-                return []
+        except BaseException:
+            self._disown(submissions)
+            raise
+        return submissions
+
+    def _outcome(self, submissions: Sequence[Submission]) -> Operation[list[NotificationId]]:
+        """Wait until the broker has accepted what was handed over; the ids."""
+        try:
             with self._lock:
                 for submission in submissions:
                     yield from self._wait_for(submission)
         except BaseException:
-            with self._lock:
-                for submission in submissions:
-                    if not submission.done:
-                        self._core.outbox.disown(submission)
+            self._disown(submissions)
             raise
         return [id for submission in submissions for id in submission.ids if id is not None]
+
+    def _disown(self, submissions: Sequence[Submission]) -> None:
+        with self._lock:
+            for submission in submissions:
+                if not submission.done:
+                    self._core.outbox.disown(submission)
 
     def _flush(self) -> Operation[None]:
         yield from self._drain()
@@ -292,6 +308,13 @@ class BaseClient(ABC):
         if self._core.has_actions:
             self._perform()
         return notification
+
+    def _take_some(self, inbox: Inbox, most: int) -> list[Notification]:
+        """Take what a buffer has, at most so many. The lock is held."""
+        notifications = self._core.take_some(inbox, most)
+        if self._core.has_actions:
+            self._perform()
+        return notifications
 
     # ------------------------------------------------------------------ asking
 

@@ -7,12 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
+    from types import ModuleType
 
     from contrada.broker.protocol.messages import NotificationId
+
+
+@cache
+def codec() -> ModuleType:
+    """The codec: loaded when the first notification is looked into."""
+    from contrada.forwarding.codec import msgpack
+
+    return msgpack
 
 
 class Notification(Mapping[str, Any]):
@@ -35,17 +45,18 @@ class Notification(Mapping[str, Any]):
     def values_by_name(self) -> Mapping[str, Any]:
         """All attributes as a plain mapping."""
         if self._values is None:
-            from contrada.forwarding.codec.msgpack import decode_notification
-
-            self._values = decode_notification(self._body)
+            self._values = codec().decode_notification(self._body)
         return self._values
+
+    @property
+    def encoded(self) -> bytes:
+        """As the codec wrote it."""
+        return self._body
 
     @property
     def payload(self) -> Any:
         """What was published beside the attributes: bytes, or what JSON can say; None without one."""
-        from contrada.forwarding.codec.msgpack import payload_of
-
-        return payload_of(self._body)
+        return codec().payload_of(self._body)
 
     def __getitem__(self, name: str) -> Any:
         return self.values_by_name[name]

@@ -208,6 +208,10 @@ class AsyncSubscription(_Subscribed, AsyncKept[Inbox]):
             raise self._ended()
         return notification
 
+    def take(self, most: int) -> list[Notification]:
+        """Take what has arrived, at most so many, without waiting."""
+        return self._client._take_some(self._inbox, most)
+
     async def to_geodataframe(
         self, *, n: int | None = None, seconds: float | None = None, geometry: str | None = None
     ) -> Any:

@@ -248,11 +248,16 @@ def _deliver(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: msg.
     envelopes = [arity("envelope", array("envelope", envelope, 4), 4) for envelope in fields[::2]]
     bodies = read_bodies((envelope[3] for envelope in envelopes), attachments, limits)
     entries = []
+    known_broker = known_publisher = ""  # names that were checked: most entries of a message have the same
     for (broker, sequence, publisher, _), body, subscriptions in zip(envelopes, bodies, fields[1::2], strict=True):
+        if broker != known_broker:
+            known_broker = text("broker", broker)
+        if publisher != known_publisher:
+            known_publisher = text("publisher", publisher)
         for subscription in array("subscriptions", subscriptions, LIST_LENGTH):
             integer("subscription", subscription, 0, MAX_SUBSCRIPTION)
-        id = msg.NotificationId(text("broker", broker), integer("sequence", sequence, 1))
-        entries.append(msg.Delivered(id, text("publisher", publisher), body, subscriptions))
+        id = msg.NotificationId(known_broker, integer("sequence", sequence, 1))
+        entries.append(msg.Delivered(id, known_publisher, body, subscriptions))
     return msg.Deliver(tuple(entries))
 
 

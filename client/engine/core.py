@@ -187,6 +187,18 @@ class Core(Connection):
             self._send(Credit((grant,)))
         return notification
 
+    def take_some(self, inbox: Inbox, most: int) -> list[Notification]:
+        """Take the oldest notifications of a subscription's buffer, at most so many."""
+        count = min(most, len(inbox.buffer))
+        if isinstance(inbox, DurableInbox):
+            return [self.take(inbox) for _ in range(count)]
+        notifications = [inbox.buffer.popleft() for _ in range(count)]
+        if inbox.stage not in (Stage.LEAVING, Stage.ENDED):
+            inbox.taken += count
+            if (grant := inbox.grant()) is not None and self.phase is Phase.OPEN:
+                self._send(Credit((grant,)))
+        return notifications
+
     # ------------------------------------------------------------------ messages from the broker
 
     def _on_deliver(self, message: Deliver) -> None:

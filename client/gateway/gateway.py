@@ -22,7 +22,7 @@ from contrada.errors import ContradaError, Disconnected, Refused
 from contrada.forwarding.language.text.parse import parse
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -143,6 +143,28 @@ class Gateway:
         """Publish, and return the ids once the broker has accepted all of them, or has them on disk."""
         try:
             ids = await self.publisher.publish_many(notifications, durable=durable, timeout=self.settings.timeout)
+        except (ContradaError, TimeoutError):
+            self.metrics.refused.inc()
+            raise
+        self.metrics.published.inc(len(ids))
+        return ids
+
+    async def begin_publishing(
+        self, notifications: Sequence[Mapping[str, object]], *, durable: bool = False
+    ) -> asyncio.Task[list[NotificationId]]:
+        """Hand notifications over, in order; the task ends with their ids once the broker has accepted them."""
+        try:
+            outcome = await self.publisher.begin_publishing(
+                notifications, durable=durable, timeout=self.settings.timeout
+            )
+        except (ContradaError, TimeoutError):
+            self.metrics.refused.inc()
+            raise
+        return asyncio.create_task(self._published(outcome))
+
+    async def _published(self, outcome: Coroutine[Any, Any, list[NotificationId]]) -> list[NotificationId]:
+        try:
+            ids = await outcome
         except (ContradaError, TimeoutError):
             self.metrics.refused.inc()
             raise

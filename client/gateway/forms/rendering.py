@@ -9,6 +9,7 @@ import json
 from base64 import b64encode
 from typing import TYPE_CHECKING, Final
 
+from contrada.client.gateway.forms.flat import attributes_of, dump_flat
 from contrada.forwarding.codec.json import notification_to_json
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from contrada.broker.protocol.messages import NotificationId
     from contrada.client.notification import Notification
 
-_PLAIN: Final = frozenset((int, float, str, bool))
 _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _KEPT: Final = 2048  # notifications,
 _KEPT_CHARACTERS: Final = 1 << 23  # and characters of them
@@ -25,9 +25,13 @@ _KEPT_CHARACTERS: Final = 1 << 23  # and characters of them
 
 def attributes_text(values: Mapping[str, object]) -> str:
     """Attributes as one line of JSON."""
-    if _PLAIN.issuperset(map(type, values.values())):
-        return _encode(values)
-    return notification_to_json(values)
+    return attributes_bytes(values).decode()
+
+
+def attributes_bytes(values: Mapping[str, object]) -> bytes:
+    """Attributes as one line of JSON, in UTF-8."""
+    flat = dump_flat(values)
+    return notification_to_json(values).encode() if flat is None else flat
 
 
 class Renderer:
@@ -45,8 +49,9 @@ class Renderer:
                 self._kept.clear()
                 self._size = 0
             publisher = _encode(notification.publisher)
-            values = attributes_text(notification.values_by_name)
-            payload = payload_text(notification.payload)
+            flat = attributes_of(notification.encoded)
+            values = attributes_text(notification.values_by_name if flat is None else flat)
+            payload = payload_text(notification.payload if flat is None else None)
             text = f'"id":"{notification.id}","publisher":{publisher},"notification":{values}{payload}'
             self._kept[notification.id] = text
             self._size += len(text)

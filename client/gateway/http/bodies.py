@@ -13,6 +13,7 @@ from contrada.client.gateway.forms.attributes import (
     notifications_of,
     parse_document,
 )
+from contrada.client.gateway.forms.flat import load_flat
 from contrada.client.gateway.problems import Problem, problem_of
 from contrada.client.notification import Draft
 from contrada.errors import CodecError, InvalidValue
@@ -125,6 +126,9 @@ class LineReader:
             raise Problem("too-large", f"a line of more than {self._limit} bytes", {"line": self.line})
         line = line.strip(b" \t\r\x1e")
         if not line:
+            return
+        if not self._envelope and (flat := load_flat(line)) is not None:
+            yield flat
             return
         try:
             yield from parse_document(line, self._geometry, envelope=self._envelope)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
@@ -23,11 +24,13 @@ from contrada.errors import ContradaError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
+    from contrada.broker.protocol.messages import NotificationId
     from contrada.client.gateway.gateway import Gateway
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _CHUNK: Final = 256  # notifications published together, and read before others get a turn
+_OUTSTANDING: Final = 8  # of these on their way to the broker; reading waits for room
 _LARGE: Final = 1 << 15  # bytes that another thread reads, so that nobody waits for it
 
 
@@ -191,6 +194,8 @@ class _Published:
         self._gateway = gateway
         self._durable = durable
         self._waiting: list[Mapping[str, object]] = []
+        self._outstanding: deque[asyncio.Task[list[NotificationId]]] = deque()
+        self._refused: ContradaError | TimeoutError | None = None
         self._ids: list[str] | None = []
         self.count = 0
 
@@ -200,8 +205,12 @@ class _Published:
             for notification in notifications:
                 self._waiting.append(notification)
                 if len(self._waiting) >= _CHUNK:
-                    await self.flush()
-        except ContradaError:
+                    await self._hand_over()
+                    if len(self._outstanding) > _OUTSTANDING:
+                        await self._answered()
+                        if self._refused is not None:
+                            raise self._refused
+        except (ContradaError, TimeoutError):
             await self.flush()
             raise
 
@@ -214,11 +223,26 @@ class _Published:
         await self.flush()
 
     async def flush(self) -> None:
-        """Publish what waits."""
+        """Publish what waits, and wait for what the broker says of all; the first that it refused is raised then."""
+        try:
+            await self._hand_over()
+        finally:
+            while self._outstanding:
+                await self._answered()
+            if self._refused is not None:
+                raise self._refused
+
+    async def _hand_over(self) -> None:
         waiting, self._waiting = self._waiting, []
-        if not waiting:
+        if waiting:
+            self._outstanding.append(await self._gateway.begin_publishing(waiting, durable=self._durable))
+
+    async def _answered(self) -> None:
+        try:
+            ids = await self._outstanding.popleft()
+        except (ContradaError, TimeoutError) as error:
+            self._refused = self._refused or error
             return
-        ids = await self._gateway.publish(waiting, durable=self._durable)
         self.count += len(ids)
         if self._ids is not None:
             self._ids += map(str, ids)

@@ -44,23 +44,29 @@ class Reader:
 
     def __init__(self, largest: int) -> None:
         self._largest = largest
-        self._buffer = bytearray()
+        self._parts: list[bytes] = []  # of a packet that is not all there,
+        self._size = 0  # bytes of them,
+        self._needed = 1  # and how many it takes before there is something to read
         self.version = 0
 
     def feed(self, data: bytes) -> list[Incoming]:
         """Take in the next bytes; what is whole. `ProtocolError` says what is wrong, and ends the connection."""
-        self._buffer += data
+        self._parts.append(data)
+        self._size += len(data)
+        if self._size < self._needed:
+            return []
+        buffer = b"".join(self._parts)
         read: list[Incoming] = []
         start = 0
-        while (found := _frame(self._buffer, start, self._largest)) is not None:
+        while (found := _frame(buffer, start, self._largest)) is not None:
             body, end = found
-            if self._buffer[start] == _PLAIN and self.version:
-                plain = _plain(self._buffer, body, end, self.version)
+            if buffer[start] == _PLAIN and self.version:
+                plain = _plain(buffer, body, end, self.version)
                 if plain is not None:
                     read.append(plain)
                     start = end
                     continue
-            whole = bytes(self._buffer[start:end])
+            whole = buffer[start:end]
             if not self.version:
                 self.version = _version_of(whole, body - start)
             if self.version == 4:
@@ -72,7 +78,8 @@ class Reader:
                 raise ProtocolError(f"a malformed MQTT packet of type {whole[0] >> 4}: {error}") from None
             read.append(one)
             start = end
-        del self._buffer[:start]
+        self._parts, self._size = [buffer[start:]], len(buffer) - start
+        self._needed = _needed(buffer, start)
         return read
 
 
@@ -104,19 +111,19 @@ def publish_bytes(topic: bytes, payload: bytes, version: int) -> bytes:
     return _framed(0x30, head + (b"" if version == 4 else b"\0") + payload)
 
 
-def _plain(buffer: bytearray, body: int, end: int, version: int) -> PlainPublish | None:
+def _plain(buffer: bytes, body: int, end: int, version: int) -> PlainPublish | None:
     """A PUBLISH that needs no library; None if it has properties, or something is wrong with it."""
     at = body + 2 + int.from_bytes(buffer[body : body + 2], "big")
     payload = at if version == 4 else at + 1
     if payload > end or (version != 4 and buffer[at]):
         return None
     try:
-        return PlainPublish(buffer[body + 2 : at].decode(), bytes(buffer[payload:end]))
+        return PlainPublish(buffer[body + 2 : at].decode(), buffer[payload:end])
     except UnicodeDecodeError:
         return None
 
 
-def _frame(buffer: bytearray, start: int, largest: int) -> tuple[int, int] | None:
+def _frame(buffer: bytes, start: int, largest: int) -> tuple[int, int] | None:
     """Where the body of the packet at `start` begins and ends; None if it is not all there."""
     length = shift = 0
     for at in range(start + 1, min(len(buffer), start + 5)):
@@ -131,6 +138,17 @@ def _frame(buffer: bytearray, start: int, largest: int) -> tuple[int, int] | Non
     if len(buffer) >= start + 5:
         raise ProtocolError("a malformed MQTT packet: its length has more than four bytes")
     return None
+
+
+def _needed(buffer: bytes, start: int) -> int:
+    """How many bytes from `start` on it takes to read on."""
+    length = shift = 0
+    for at in range(start + 1, min(len(buffer), start + 5)):
+        length |= (buffer[at] & 0x7F) << shift
+        if not buffer[at] & 0x80:
+            return at + 1 + length - start
+        shift += 7
+    return len(buffer) - start + 1
 
 
 def _version_of(whole: bytes, body: int) -> int:

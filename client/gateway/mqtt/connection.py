@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 import mqtt5
@@ -49,7 +50,8 @@ READ: Final = 1 << 17
 _FIRST: Final = 10.0  # seconds for CONNECT
 _LARGE: Final = 1 << 15  # bytes of a payload that another thread reads
 _CHUNK: Final = 256  # packets that are read before others get a turn
-_TOGETHER: Final = 4096  # notifications published together
+_TOGETHER: Final = 256  # notifications published together
+_OUTSTANDING: Final = 4  # publications of quality 0 on their way to the broker; reading waits for room
 _WINDOW: Final = 1000  # notifications of one subscription on their way to it, of quality 0,
 _AT_LEAST_ONCE: Final = 20  # and of quality 1: each that is on its way when the connection breaks was an attempt
 _KEEP: Final = Keep(when_notifications=Full.DROP_OLDEST, when_bytes=Full.DROP_OLDEST)  # who is away refuses nobody
@@ -81,7 +83,8 @@ class MqttConnection:
         self._outgoing = Outgoing({}, 1)
         self._largest: int | None = None
         self._waiting: list[dict[str, Any]] = []  # of quality 0, to be published together
-        self._publishing = asyncio.Lock()
+        self._publishing = asyncio.Lock()  # of quality 1
+        self._outstanding: deque[asyncio.Task[None]] = deque()  # publications that the broker has not answered
         self._own: dict[NotificationId, None] | None = None  # what it published, if a subscription asks not to get that
         self._streams: dict[str, tuple[Stream, asyncio.Task[None]]] = {}
         self._closing = False
@@ -125,6 +128,15 @@ class MqttConnection:
         for number, message in enumerate(messages):
             if number % _CHUNK == _CHUNK - 1:
                 await asyncio.sleep(0)  # others get a turn
+            if type(message) is PlainPublish and len(message.payload) <= _LARGE:
+                notification = self._session.plain_notification(message)
+                if notification is not None:  # nearly always: without an action each
+                    self._waiting.append(notification)
+                    if len(self._waiting) >= _TOGETHER:
+                        await self._flush()
+                        if self._closing:
+                            return
+                    continue
             large = isinstance(message, (PlainPublish, mqtt5.PublishPacket)) and len(message.payload) > _LARGE
             receive = self._session.receive
             for action in await asyncio.to_thread(receive, message) if large else receive(message):
@@ -204,10 +216,20 @@ class MqttConnection:
         if not waiting:
             return
         try:
-            async with self._publishing:
-                self._remember(await self._gateway.publish(waiting))
+            publishing = await self._gateway.begin_publishing(waiting)
         except (ContradaError, TimeoutError) as error:
             self._fault(str(error), Done.UNSPECIFIED_ERROR)
+            return
+        self._outstanding.append(asyncio.create_task(self._answered(publishing)))
+        while len(self._outstanding) > _OUTSTANDING or (self._outstanding and self._outstanding[0].done()):
+            await self._outstanding.popleft()
+
+    async def _answered(self, publishing: asyncio.Task[list[NotificationId]]) -> None:
+        """Wait for what the broker says of a publication of quality 0."""
+        try:
+            self._remember(await publishing)
+        except (ContradaError, TimeoutError) as error:
+            self.leave(str(error), Done.UNSPECIFIED_ERROR)
 
     def _remember(self, ids: Iterable[NotificationId]) -> None:
         if self._own is not None:
@@ -294,13 +316,16 @@ class MqttConnection:
 
     async def _pump(self, stream: Stream, asked: Asked, *, with_retained: bool) -> None:
         """Write a subscription's notifications as fast as the client takes them."""
+        bare = asked.quality == 0 and not asked.query.levels and not asked.no_local and self._largest is None
+        plain = bare and (asked.subscription_id is None or self._incoming.version == 4)
         try:
             while True:
                 batch: Sequence[Notification] = await stream.batch()
-                own: Container[NotificationId] = ()
-                if asked.no_local and self._own is not None:
-                    async with self._publishing:  # what is on its way to the broker has its id behind this
-                        own = self._own
+                if plain and not stream.subscription.is_last_value(batch[0]):  # then none behind it is
+                    self._writer.write(b"".join([self._plain(each) for each in batch]))
+                    await self._writer.drain()
+                    continue
+                own = await self._published_here() if asked.no_local else ()
                 data: list[bytes] = []
                 for each in batch:
                     retained = stream.subscription.is_last_value(each)
@@ -328,6 +353,22 @@ class MqttConnection:
         except ContradaError as error:
             taken_over = isinstance(error, Refused) and error.code == Code.DUPLICATE
             self.leave(str(error), Done.SESSION_TAKEN_OVER if taken_over else Done.UNSPECIFIED_ERROR)
+
+    def _plain(self, notification: Notification) -> bytes:
+        """A message of quality 0 that was not retained."""
+        version = self._incoming.version
+        topic, payload, attributes = message_of_notification(notification, version)
+        if attributes:
+            properties = [(ATTRIBUTES, attributes)]
+            return write(mqtt5.PublishPacket(topic.decode(), payload, user_properties=properties), version)
+        return publish_bytes(topic, payload, version)
+
+    async def _published_here(self) -> Container[NotificationId]:
+        """What this client published: also what is on its way to the broker now, when that has answered."""
+        for each in list(self._outstanding):
+            await asyncio.wait((each,))
+        async with self._publishing:
+            return self._own or ()
 
     def _written(self, message: Message, asked: Asked, number: int | None, *, retained: bool, again: bool) -> bytes:
         version, subscription = self._incoming.version, asked.subscription_id
@@ -362,6 +403,8 @@ class MqttConnection:
 
     async def _end(self) -> None:
         try:
+            if self._outstanding:
+                await asyncio.wait(self._outstanding, timeout=self._gateway.settings.shutdown_timeout)
             if (kept := self._kept) is not None:
                 for pattern in list(self._streams):
                     await self._close_stream(pattern)

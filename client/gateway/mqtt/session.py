@@ -257,6 +257,15 @@ class Session:
     def _refuse(self, code: mqtt5.ConnAckReasonCode, why: str) -> list[Action]:
         return [Send(mqtt5.ConnAckPacket(reason_code=code, reason_str=why[:_REASON])), Close(why)]
 
+    def plain_notification(self, message: PlainPublish) -> dict[str, Any] | None:
+        """The notification of a plain message of somebody who may publish; None: see what `receive` says of it."""
+        if not self.admitted or Role.PUBLISH not in self.visitor.roles:
+            return None
+        try:
+            return notification_of_message(message.topic, message.payload)
+        except ContradaError:
+            return None
+
     def _plain_publish(self, message: PlainPublish) -> list[Action]:
         try:
             self.visitor.require(Role.PUBLISH)

@@ -20,7 +20,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contrada.client.gateway.forms.attributes import notification_of
-from contrada.client.gateway.forms.rendering import attributes_text, payload_text
+from contrada.client.gateway.forms.flat import attributes_of, load_flat
+from contrada.client.gateway.forms.rendering import attributes_bytes, attributes_text, payload_text
 from contrada.client.gateway.problems import Problem
 from contrada.client.notification import Draft
 from contrada.errors import InvalidValue
@@ -132,6 +133,9 @@ def notification_of_message(
     for name, text in properties or ():
         if name == ATTRIBUTES:
             return Draft({**notification_of(load_json(text)), "topic": topic}, payload or None)
+    if payload[:1] == b"{" and (flat := load_flat(payload)) is not None:
+        flat["topic"] = topic
+        return flat
     try:
         text = payload.decode()
     except UnicodeDecodeError:
@@ -165,9 +169,10 @@ class Message(NamedTuple):
 
 def message_of_notification(notification: Notification, version: int) -> Message:
     """A notification as a message of a version."""
-    payload = notification.payload
+    flat = attributes_of(notification.encoded)
+    payload = notification.payload if flat is None else None
     if payload is None:
-        return message_of_values(notification.values_by_name)
+        return message_of_values(notification.values_by_name if flat is None else flat)
     topic, rest = _split(notification.values_by_name)
     data = payload if isinstance(payload, bytes) else json.dumps(payload, ensure_ascii=False).encode()
     if not rest:
@@ -186,18 +191,15 @@ def message_of_values(values: Mapping[str, Any]) -> Message:
     if len(rest) == 1 and "payload" in rest and type(rest["payload"]) in (str, int, float, bool):
         value = rest["payload"]
         return Message(topic, (value if type(value) is str else json.dumps(value)).encode())
-    return Message(topic, attributes_text(rest).encode())
+    return Message(topic, attributes_bytes(rest))
 
 
 def _split(values: Mapping[str, Any]) -> tuple[bytes, dict[str, Any]]:
     """The topic, and the other attributes."""
-    given = values.get("topic")
-    topic = _topic_bytes(given) if type(given) is str else None
     rest = dict(values)
-    if topic is None:
-        return NO_TOPIC.encode(), rest
-    del rest["topic"]
-    return topic, rest
+    given = rest.pop("topic", None)
+    topic = _topic_bytes(given) if type(given) is str else None
+    return (NO_TOPIC.encode(), dict(values)) if topic is None else (topic, rest)
 
 
 @lru_cache(maxsize=4096)

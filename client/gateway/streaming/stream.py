@@ -100,8 +100,7 @@ class Stream:
                 self.delivered += len(found)
                 return found
             return []
-        more = min(BATCH - 1, subscription.pending)
-        batch.extend([await subscription.get() for _ in range(more)])  # there already: does not wait
+        batch += subscription.take(BATCH - 1)
         chosen = self.viewer.select(batch if self.resuming is None else self.resuming.arrived(batch))
         self.delivered += len(chosen)
         return chosen

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,13 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada import Point
+from contrada.client.arguments import encode_notification
 from contrada.client.gateway.forms.attributes import (
     flatten,
     notification_of,
     notification_of_event,
     notification_of_headers,
     notifications_of,
+    parse_document,
 )
+from contrada.client.gateway.forms.flat import attributes_of, dump_flat, load_flat
 from contrada.errors import CodecError, ContradaError
 
 EVENT = {"specversion": "1.0", "id": "7", "source": "/gauge", "type": "level"}
@@ -136,3 +140,41 @@ def test_payloads_travel_beside_the_attributes():
     headers = {f"ce-{name}": value for name, value in EVENT.items() if name != "data"}
     event = notification_of_headers({**headers, "Content-Type": "image/png"}, b"\x89PNG")
     assert (event["ce.id"], event.payload) == (EVENT["id"], b"\x89PNG")
+
+
+FLAT = st.dictionaries(
+    st.text(max_size=3) | st.sampled_from(["type", "a:b", "x"]),
+    st.integers(-(2**70), 2**70) | st.floats() | st.booleans() | st.text(max_size=4) | st.none() | st.sampled_from(
+        ["Feature", "a:b", [1], {"y": 1}, 2**63, -(2**63), 2**63 - 1, 1e300, -0.0]
+    ),
+    max_size=4,
+)  # fmt: skip
+
+
+@given(FLAT, st.sampled_from([{}, {"ensure_ascii": False}, {"separators": (" , ", " : ")}]), st.data())
+def test_what_is_read_quickly_is_what_is_read_slowly(document, style, data):
+    text = json.dumps(document, **style).encode(errors="replace")
+    if data.draw(st.booleans()) and len(text) > 2:  # a member twice, or something broken
+        at = data.draw(st.integers(1, len(text) - 1))
+        text = text[:at] + data.draw(st.sampled_from([b'"x":1,', b",", b" ", b'"x" :2,'])) + text[at:]
+    quick = load_flat(text)
+    if quick is None:
+        return
+    (slow,) = parse_document(text)
+    assert [(name, type(value), value) for name, value in quick.items()] == [
+        (name, type(value), value) for name, value in slow.items()
+    ]
+    written = dump_flat(quick)
+    assert written is not None
+    assert json.loads(written) == quick
+    assert attributes_of(encode_notification(quick)) == quick
+
+
+def test_most_is_read_quickly_and_the_rest_is_left_alone():
+    assert load_flat(b'{"wind": 120, "name": "Ines", "calm": false, "x": 1.5}') is not None
+    for text in (b'{"a": 1, "a": 2}', b'{"a" :1,"a":2}', b'{"a": {"b": 1}}', b'{"a": null}', b'{"a": 1e400}', b"[1]",
+                 b'{"a": 99999999999999999999}', b'{"type": "Feature"}', b'{"a": "\xc3\xb6"}', b'{"": 1}'):  # fmt: skip
+        assert load_flat(text) is None
+    assert attributes_of(encode_notification({"n": 1}, b"beside")) is None
+    assert attributes_of(encode_notification({"at": Point(1, 2)})) is None
+    assert dump_flat({"at": Point(1, 2)}) is None
