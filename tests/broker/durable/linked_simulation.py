@@ -266,14 +266,7 @@ class LinkedWorld:
         publisher.perform()
 
     def look(self) -> None:
-        for publisher in self.publishers.values():
-            for x, submission in list(publisher.submissions.items()):
-                if submission.done:
-                    del publisher.submissions[x]
-                    if submission.error is None:
-                        self.auditor.ids[x] = submission.ids[0]
-                    else:
-                        self.auditor.refused.add(x)
+        self.auditor.hear(self.publishers.values())
         for name, client in list(self.subscribers.items()):
             if client.inbox.stage is Stage.ENDED:
                 assert client.inbox.error.code == "storage", client.inbox.error
@@ -283,17 +276,6 @@ class LinkedWorld:
         client = self.subscribers[name]
         self.hosts[SUBSCRIBERS[name][0]].clients.pop(client.connection, None)
         self.subscribers[name] = self.subscriber(name)
-
-    def take(self, name: str, acknowledged: float) -> None:
-        """A subscriber takes what has come, and acknowledges some of it."""
-        client = self.subscribers[name]
-        while client.inbox.buffer:
-            notification = client.core.take(client.inbox)
-            self.auditor.delivered[name].append((decode_notification(notification._body)["n"], notification.id))
-            if self.random.random() < acknowledged:
-                client.core.acknowledge(client.inbox, notification.position, run=self.random.random() < 0.3)
-        client.core.flush()
-        client.perform()
 
     # -- what happens ------------------------------------------------------------------------------------
 
@@ -310,7 +292,7 @@ class LinkedWorld:
         elif choice < 0.75 and self.queues:
             self.carry(random.choice(list(self.queues)), random.randrange(1, 6))
         elif choice < 0.84:
-            self.take(random.choice(list(self.wants)), 0.9)
+            self.subscribers[random.choice(list(self.wants))].take(self.auditor, 0.9)
         elif choice < 0.92:
             self.tick(random.choice((0.1, 0.5, 2.0)))
         elif choice < 0.935:
@@ -351,7 +333,7 @@ class LinkedWorld:
             self.exhaust()
             for name in self.wants:
                 client = self.subscribers[name]
-                self.take(name, 1.0)
+                client.take(self.auditor, 1.0)
                 for position in list(client.inbox.unacknowledged):
                     client.core.acknowledge(client.inbox, position, run=False)
                 client.core.flush()

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgpack
 
@@ -42,6 +42,9 @@ from tests.broker.table_top import equals
 from tests.forwarding.journal.simulated_disk import Crash, SimulatedDisk
 from tests.naive.delivery import NaiveTable, read_filter, read_notification
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 DATA = Path("/data/journal")
 EVERYONE = Identity("", frozenset(Role))
 VALUES = 3
@@ -56,6 +59,17 @@ class Auditor:
         self.ids: dict[int, Any] = {}  # x: what its publisher was told, when it was acknowledged
         self.delivered: dict[str, list[tuple[int, Any]]] = defaultdict(list)
         self.refused: set[int] = set()
+
+    def hear(self, publishers: Iterable[SimClient]) -> None:
+        """Publishers hear what became of what they published."""
+        for publisher in publishers:
+            for x, submission in list(publisher.submissions.items()):
+                if submission.done:
+                    del publisher.submissions[x]
+                    if submission.error is None:
+                        self.ids[x] = submission.ids[0]
+                    elif isinstance(submission.error, Refused):
+                        self.refused.add(x)
 
     def check(self, wants: dict[str, int], dropped: dict[str, int], *, ordered: bool = True) -> None:
         for name, found in self.delivered.items():
@@ -111,6 +125,17 @@ class SimClient:
 
     def cut(self) -> None:
         self.core.failed(Input.CUT, "the broker is gone", self.world.now)
+        self.perform()
+
+    def take(self, auditor: Auditor, acknowledged: float) -> None:
+        """A subscriber takes what has come; what it acknowledges it is done with."""
+        random = self.world.random
+        while self.inbox.buffer:
+            notification = self.core.take(self.inbox)
+            auditor.delivered[self.name].append((msgpack.unpackb(notification._body)["n"], notification.id))
+            if random.random() < acknowledged:
+                self.core.acknowledge(self.inbox, notification.position, run=random.random() < 0.3)
+        self.core.flush()
         self.perform()
 
     def tick(self) -> None:
@@ -251,31 +276,14 @@ class World:
         publisher.perform()
 
     def look(self) -> None:
-        """Publishers hear what became of what they published."""
-        for publisher in self.publishers:
-            for x, submission in list(publisher.submissions.items()):
-                if submission.done:
-                    del publisher.submissions[x]
-                    if submission.error is None:
-                        self.auditor.ids[x] = submission.ids[0]
-                    elif isinstance(submission.error, Refused):
-                        self.auditor.refused.add(x)
+        self.auditor.hear(self.publishers)
         for name, client in list(self.subscribers.items()):
             if client.inbox.stage is Stage.ENDED:  # the disk did not take it: try again
                 assert client.inbox.error.code == "storage", client.inbox.error
                 self.kill_subscriber(name)
 
     def take(self, name: str) -> None:
-        """A subscriber takes what has come; what it acknowledges it is done with."""
-        client = self.subscribers[name]
-        while client.inbox.buffer:
-            notification = client.core.take(client.inbox)
-            x = msgpack.unpackb(notification._body)["n"]
-            self.auditor.delivered[name].append((x, notification.id))
-            if self.random.random() < 0.9:
-                client.core.acknowledge(client.inbox, notification.position, run=self.random.random() < 0.3)
-        client.core.flush()
-        client.perform()
+        self.subscribers[name].take(self.auditor, 0.9)
 
     def kill_subscriber(self, name: str) -> None:
         client = self.subscribers[name]

@@ -37,7 +37,7 @@ def waiting(world: LinkedWorld, at: str, neighbour: str) -> int:
 
 def received(world: LinkedWorld, name: str) -> list[int]:
     world.exhaust()
-    world.take(name, 1.0)
+    world.subscribers[name].take(world.auditor, 1.0)
     return [x for x, _ in world.auditor.delivered[name]]
 
 
@@ -118,7 +118,7 @@ def test_what_a_full_subscription_refuses_waits_at_the_broker_before():
         assert waiting(world, "b", "c") == 3
         assert world.hosts["b"].core.counters["custody_declined"] >= 1
         for _ in range(30):
-            world.take("s9", 1.0)
+            world.subscribers["s9"].take(world.auditor, 1.0)
             world.spin(1.0)
         assert [x for x, _ in world.auditor.delivered["s9"]] == [1, 2, 3, 4, 5]
         assert client.inbox.stage is Stage.LIVE
