@@ -57,7 +57,9 @@ def compare(radii: NDArray[np.float64], rng: np.random.Generator) -> dict[str, f
     centres, places = rng.uniform(0, SIDE, (len(radii), 2)), rng.uniform(0, SIDE, (POINTS, 2))
     ours = ShapeType(Settings(EXACT, "rk-tree", None))
     pairs = zip(radii.tolist(), centres.tolist(), strict=True)
-    ours.post_many([ours.handle(1, Constraint("pos", "within", Distance(r, Point(x, y)))) for r, (x, y) in pairs])
+    handles = [ours.handle(1, Constraint("pos", "within", Distance(r, Point(x, y)))) for r, (x, y) in pairs]
+    ours.store_made()
+    ours.post_many(handles)
     rival = Rival(centres, radii)
     points, given = [Point(x, y) for x, y in places.tolist()], shapely.points(places)
     names = [1] * len(points)

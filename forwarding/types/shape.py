@@ -1,7 +1,7 @@
 """Points and regions in the forwarding table: relations to regions (region.py), and distances from shapes.
 
 A distance constraint is, for all that only needs to know where it is, a relation to the box around its shape, grown by
-its length: so estimates treat it. Its shape stands in an arena of paths beside, by its handle; posted, it is in a
+its length: so estimates treat it. Its shape stands in an arena beside (paths.py), by its handle; posted, it is in a
 CR-tree of such boxes for its name, of circles with a grid beside it (spatial/distance/reach.py). Distances are exact
 under every discretization.
 
@@ -23,7 +23,7 @@ from contrada.forwarding.batches.encode import PointColumn
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.lonlat import LONLAT, other_side
-from contrada.forwarding.state.growable import GrowableArray
+from contrada.forwarding.types.paths import Paths, distance_of, locate_pairs
 from contrada.forwarding.types.plain import OBJECTS_COST, PlainType, nested, numbered, within
 from contrada.forwarding.types.records import FIRST_MARK
 from contrada.forwarding.types.region import RegionType, placed
@@ -33,15 +33,11 @@ from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.distance import searching
 from contrada.spatial.distance.near import path_of
 from contrada.spatial.distance.reach import Reach
-from contrada.spatial.geometry import ring_arena
-from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
-from contrada.spatial.geometry.rings import IN, ON, locate
 from contrada.spatial.lines.line import Line, path_of_line
-from contrada.spatial.relations.relation import CONTAINS, DISJOINT, MEETS
-from contrada.spatial.storage.jit import kernel
-from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes, check_that
+from contrada.spatial.relations.relation import DISJOINT
+from contrada.spatial.storage.row_numbers import check_rows, check_that
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,15 +49,9 @@ if TYPE_CHECKING:
     from contrada.forwarding.types.plugged import Settings
     from contrada.forwarding.types.shares import Traffic
     from contrada.spatial.cr_tree.layout import Tree
-    from contrada.spatial.relations.relate import Rings
 
 _FAR: Final = FIRST_MARK << 4  # marks distance constraints (records.py), relations to points among them, and
 _AT: Final = FIRST_MARK << 5  # these besides
-_SHAPES: Final = {
-    "paths.heap": (np.int64, ()),
-    "paths.rows": (np.int64, (searching.COLUMNS,)),
-    "paths.state": (np.int64, ()),
-}
 _APART: Final = 1 << DISJOINT
 _REGIONS: Final = frozenset((Region, Box))
 _FAR_COST: Final = 2_000  # nanoseconds, about, for each edge of a line and of the shape whose distance is asked for
@@ -78,10 +68,7 @@ class ShapeType(RegionType):
         self._degrees = settings.crs == LONLAT
         self._any_at = False  # whether there has been a relation to a point
         self._reaches: dict[int, Reach] = {}  # by name, of posted distance constraints
-        self._paths = GrowableArray(0, 256)
-        self._far = GrowableArray(searching.COLUMNS, 16)  # by handle
-        self._path_state: Ints = np.full(ring_arena.STATE_SIZE, -1, np.int64)
-        self._path_state[ring_arena.USED] = 0
+        self._paths = Paths()
 
     def handle(self, name: int, constraint: Constraint) -> int:
         """The handle of a constraint, marked if it is one of a distance."""
@@ -99,24 +86,18 @@ class ShapeType(RegionType):
         return handle
 
     def _made(self, handle: int, constraint: Constraint) -> None:
-        value = None if type(constraint.value) in _REGIONS else _distance_of(constraint.value)
+        value = None if type(constraint.value) in _REGIONS else distance_of(constraint.value)
         if value is None:
             super()._made(handle, constraint)
             return
         relation = _AS_RELATION.get(constraint.op, Operator.INTERSECTS)
-        super()._made(handle, Constraint(constraint.name, relation, _grown(value)))
-        xy = path_of(value.of)[0]
-        edges = len(xy) - 1
-        self._far.reserve(handle + 1)
-        self._paths.reserve(int(self._path_state[ring_arena.USED]) + 2 * ring_arena.ring_size(edges) + 8)
-        block = ring_arena.store(self._paths.array.view(np.float64), self._path_state, xy)
-        self._far.array[handle] = block, edges, _flags(constraint.op, value), np.float64(value.length).view(np.int64)
+        super()._made(handle, Constraint(constraint.name, relation, Box.trusted_corners(*value.bounds)))
+        self._paths.store(handle, constraint.op, value)
 
     def _forgotten(self, handle: int) -> None:
         super()._forgotten(handle)
         if self._is_far(handle):
-            block, edges, *_ = self._far.array[handle].tolist()
-            ring_arena.release(self._paths.array.view(np.float64), self._path_state, block, edges)
+            self._paths.release(handle)
 
     def _is_far(self, handle: int) -> bool:
         return bool(self._records.flags[handle] & _FAR)
@@ -125,11 +106,7 @@ class ShapeType(RegionType):
         """As of relations; paths and trees of distances, where there are any."""
         arrays = super().arrays()
         if len(self._records.marked(_FAR)):
-            rows = np.zeros((self._records.top, searching.COLUMNS), np.int64)
-            known = self._far.array[: len(rows)]
-            rows[: len(known)] = known
-            arrays["paths.heap"] = self._paths.array[: self._path_state[ring_arena.USED]]
-            arrays["paths.rows"], arrays["paths.state"] = rows, self._path_state
+            arrays |= self._paths.arrays(self._records.top)
             for name, reach in self._reaches.items():
                 arrays |= nested(f"reach.{name}", reach.tree.arrays())
         return arrays
@@ -141,16 +118,7 @@ class ShapeType(RegionType):
         if not len(far):
             return
         self._any_at = len(self._records.marked(_AT)) > 0
-        check_shapes("distances", arrays, _SHAPES)
-        rows, state = arrays["paths.rows"], arrays["paths.state"]
-        check_lengths("distances", self._records.top, rows)
-        check_lengths("distances", ring_arena.STATE_SIZE, state)
-        blocks, edges, flags, lengths = rows[far].T
-        ring_arena.guard_rings(arrays["paths.heap"].view(np.float64), state, blocks, edges, 1)
-        check_rows("distances: flags", flags, searching.METRES << 1)
-        check_that("distances: a length that is none", np.ascontiguousarray(lengths).view(np.float64) >= 0)
-        self._paths, self._far = GrowableArray.over(arrays["paths.heap"]), GrowableArray.over(rows)
-        self._path_state = state
+        self._paths.restore(arrays, far, self._records.top)
         marked = np.zeros(self._records.top, np.bool_)
         marked[far] = True
         for name in numbered("reach", arrays):
@@ -188,7 +156,7 @@ class ShapeType(RegionType):
 
     def _filed(self, handle: int) -> tuple[Box, int]:
         """The box and the mask under which a tree of distances has a constraint."""
-        flags = int(self._far.array[handle, searching.FLAGS])
+        flags = int(self._paths.rows[handle, searching.FLAGS])
         return Box.trusted_corners(*self.boxes(np.array([handle]))[0].tolist()), searching.mask_of(flags)
 
     def unpost(self, handle: int) -> None:
@@ -262,7 +230,7 @@ class ShapeType(RegionType):
     def _cost(self, handle: int, value: Any) -> int:
         """Of relations, besides what `relate_line` takes itself."""
         far = self._is_far(handle)
-        edges = int((self._far if far else self._rows).array[handle, searching.EDGES])
+        edges = int((self._paths.rows if far else self._rows.array)[handle, searching.EDGES])
         return OBJECTS_COST + (_FAR_COST * (edges + len(value)) if far and type(value) is Line else 0)
 
     def _learn_value(self, traffic: Traffic, value: Any, found: list[int]) -> None:
@@ -285,7 +253,7 @@ class ShapeType(RegionType):
         """The places of values, and the distance constraints that each satisfies."""
         answers: list[tuple[int, Ints]] = []
         points: dict[int, list[int]] = {}
-        rows, heap, left = self._far.array, self._paths.array.view(np.float64), allowance.left()
+        rows, heap, left = self._paths.rows, self._paths.heap, allowance.left()
         for place, (name, value) in enumerate(zip(names, values, strict=True)):
             if name not in self._reaches:
                 continue
@@ -316,7 +284,7 @@ class ShapeType(RegionType):
 
         Relations to points are among them where the point is at no distance.
         """
-        return self._reaches[name].search_places(self._far.array, self._paths.array.view(np.float64), places)
+        return self._reaches[name].search_places(self._paths.rows, self._paths.heap, places)
 
     def _on_its_side(self, handles: Ints, value: Any) -> Ints:
         """Of the constraints whose shapes a value is near enough, those whose points it is also related to."""
@@ -339,14 +307,14 @@ class ShapeType(RegionType):
         places, rings = placed(values)
         held = np.empty(len(numbers), np.bool_)
         wanted = np.array([self._records.get(handle)[1].mask for handle in handles.tolist()], np.int64)
-        heap = self._paths.array.view(np.float64)
-        _locate_pairs(heap, self._far.array[handles, searching.BLOCK], places, rings, numbers, wanted, held)
+        heap = self._paths.heap
+        locate_pairs(heap, self._paths.rows[handles, searching.BLOCK], places, rings, numbers, wanted, held)
         return held
 
     def _search_earth(self, tree: Tree, value: Any, out: Ints) -> Ints:
         from contrada.spatial.distance.searching_earth import search_near_on_earth  # compiled where it is needed
 
-        rows, heap, left = self._far.array, self._paths.array.view(np.float64), allowance.left()
+        rows, heap, left = self._paths.rows, self._paths.heap, allowance.left()
         found = out[: search_near_on_earth(tree, rows, heap, *path_of(value), out, left)].copy()
         return self._on_its_side(found, value)
 
@@ -368,11 +336,11 @@ class ShapeType(RegionType):
             held[~far] = self._relate(numbers[~far], handles[~far], values)
         places, rings = placed(values)
         mine = np.empty(int(far.sum()), np.bool_)
-        heap = self._paths.array.view(np.float64)
+        heap = self._paths.heap
         decide = searching.decide_pairs
         if self._degrees:
             from contrada.spatial.distance.searching_earth import decide_pairs_on_earth as decide
-        decide(self._far.array, heap, places, rings, numbers[far], handles[far], mine, left := allowance.left())
+        decide(self._paths.rows, heap, places, rings, numbers[far], handles[far], mine, left := allowance.left())
         allowance.check(left)
         at = self._records.flags[handles[far]] & _AT != 0
         if at.any():
@@ -427,12 +395,7 @@ class ShapeType(RegionType):
         assert {name: set(reach.tree.ids.tolist()) for name, reach in self._reaches.items()} == posted
         for handle in far:
             _, op, value = self._records.get(handle)
-            block, edges, flags, length = self._far.array[handle].tolist()
-            distance = cast("Distance", _distance_of(value))
-            xy = path_of(distance.of)[0]
-            assert (ring_arena.ring_xy(self._paths.array.view(np.float64), block, edges) == xy).all()
-            assert flags == _flags(op, distance)
-            assert np.int64(length).view(np.float64) == distance.length
+            self._paths._check(handle, op, cast("Distance", distance_of(value)))
         for reach in self._reaches.values():
             reach.tree._check()
 
@@ -440,40 +403,8 @@ class ShapeType(RegionType):
 _AS_RELATION: Final = {Operator.WITHIN: Operator.INTERSECTS, Operator.BEYOND: Operator.DISJOINT}
 
 
-def _distance_of(value: object) -> Distance | None:
-    """The distance that a constraint asks for at least; None of relations to regions."""
-    if isinstance(value, Point | Line):
-        return Distance(0.0, value)
-    return value if isinstance(value, Distance) else None
-
-
 def _pairs(numbers: Ints, handles: Ints) -> zip[tuple[int, int]]:
     return zip(numbers.tolist(), handles.tolist(), strict=True)
-
-
-@kernel
-def _locate_pairs(
-    heap: Floats, blocks: Ints, places: Floats, rings: Rings, numbers: Ints, wanted: Ints, held: NDArray[np.bool_]
-) -> None:
-    """Whether the value of each number is in a wanted relation to the point at each block; points are in none."""
-    for i in range(numbers.shape[0]):
-        k = int(places[numbers[i], 0])
-        held[i] = False
-        if k >= 0:
-            axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
-            aboxes = rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]]
-            x, y = heap[blocks[i]], heap[blocks[i] + 1]
-            where = locate(x, y, axy, aboxes) if axy[0, 0] != MARK else locate_in(x, y, axy, aboxes)
-            held[i] = wanted[i] >> (CONTAINS if where == IN else MEETS if where == ON else DISJOINT) & 1 == 1
-
-
-def _flags(op: Operator, distance: Distance) -> int:
-    of = searching.POINT if isinstance(distance.of, Point) else 0 if isinstance(distance.of, Line) else searching.FILLED
-    return of | searching.BEYOND * (op is Operator.BEYOND) | searching.METRES * bool(distance.unit)
-
-
-def _grown(distance: Distance) -> Box:
-    return Box.trusted_corners(*distance.bounds)
 
 
 def _extent(boxes: Floats) -> Floats:

@@ -78,6 +78,7 @@ def test_a_table_finds_the_same_with_a_grid_and_without():
         (float(r), Point(x, y)) for r, (x, y) in zip(rng.uniform(1, 9, 500), rng.uniform(0, 100, (500, 2)), strict=True)
     ]
     handles = [shapes.handle(1, Constraint("pos", "within", Distance(r, at))) for r, at in circles]
+    shapes.store_made()
     shapes.post_many(handles)
     points = [Point(x, y) for x, y in rng.uniform(-5, 105, (200, 2)).tolist()]
     expected = [
@@ -97,6 +98,7 @@ def test_a_table_finds_the_same_with_a_grid_and_without():
     assert reach._cells is None
     check(points, [[h for h in each if h != handles[0]] for each in expected])
     beyond = shapes.handle(1, Constraint("pos", "beyond", Distance(1.0, Box(0, 0, 1, 1))))
+    shapes.store_made()
     shapes.post(beyond)  # not a circle
     check(
         points[:40],
