@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
+import random
 import shutil
 import socket
 import subprocess
@@ -466,3 +468,70 @@ def test_mqtt_js_finds_what_waited(broker, version):
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told == {"granted": [1], "present": True, "got": [["a/b", "one", 1], ["a/b", "two", 1]]}
+
+
+# ---------------------------------------------------------------------- anything in any order
+
+
+def some_packet(rng: random.Random) -> bytes:
+    """A packet that is well-formed, whether or not it has a place where it comes."""
+    qualities = [mqtt5.QoS.AT_MOST_ONCE, ONCE, mqtt5.QoS.EXACTLY_ONCE]
+    topic, number = rng.choice(["a", "a/b", "$x", "b"]), rng.randrange(1, 5)
+    quality = rng.choice(qualities)
+    payload = rng.choice([b"", b"1", b"{}", b'{"wind": 120}', b"\xff\0", b"{", b'{"area": {"type": "Polygon"}}'])
+    made: Any
+    kind = rng.randrange(9)
+    if kind == 0:
+        will = mqtt5.Will(topic, payload=payload, qos=quality, retain=rng.random() < 0.5, will_delay_interval=number)
+        expiry = rng.choice([0, 1, 600, 2**32 - 1])
+        made = mqtt5.ConnectPacket(
+            rng.choice(["x", "y", ""]), clean_start=rng.random() < 0.5, session_expiry_interval=expiry,
+            will=rng.choice([None, will]), receive_max=rng.choice([1, 65535]), max_packet_size=rng.choice([None, 30]),
+        )  # fmt: skip
+    elif kind in (1, 2):
+        id = None if quality == qualities[0] else number
+        alias = rng.choice([None, None, 1, 99])
+        properties = rng.choice([[], [("attributes", '{"n": 1}')], [("attributes", "[")]])
+        made = mqtt5.PublishPacket(
+            topic, payload, qos=quality, packet_id=id, retain=rng.random() < 0.3, topic_alias=alias,
+            user_properties=properties,
+        )  # fmt: skip
+    elif kind in (3, 4):
+        pattern = rng.choice(
+            ["a", "a/#", "+/b", "#", "$filter/wind > 90", "$filter/wind >", "$share/g/a"]
+        )
+        options = {"no_local": rng.random() < 0.3, "retain_handling": mqtt5.RetainHandling(rng.randrange(3))}
+        made = mqtt5.SubscribePacket(number, [mqtt5.TopicFilter(pattern, max_qos=quality, **options)])
+    elif kind == 5:
+        made = mqtt5.UnsubscribePacket(number, [rng.choice(["a", "a/#", "#"])])
+    elif kind == 6:
+        made = mqtt5.PubAckPacket(number)
+    elif kind == 7:
+        made = rng.choice([mqtt5.PingReqPacket(), mqtt5.PubRelPacket(number), mqtt5.PubCompPacket(number)])
+    else:
+        made = mqtt5.DisconnectPacket(session_expiry_interval=rng.choice([None, 0, 5]))
+    data: bytes = made.write()
+    return data
+
+
+def test_packets_in_any_order_cost_the_others_nothing(broker):
+    """Two connections say anything, in any order and under the same ids, while a third goes on as it should."""
+    rng = random.Random(20)
+    with door(broker=broker) as port:
+        good = Raw(port, "good")
+        good.subscribe("mark", quality=ONCE)
+        for number in range(60):
+            other = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+            SOCKETS.append(other)
+            expiry = rng.choice([0, 600])
+            talk = [mqtt5.ConnectPacket(rng.choice("xy"), session_expiry_interval=expiry).write()]
+            talk += [some_packet(rng) for _ in range(rng.randrange(1, 12))]
+            with contextlib.suppress(OSError):  # it may have been cut off by then
+                other.sendall(b"".join(talk))
+            if number % 3 == 0:
+                other.close()
+            assert int(good.publish("mark", b"%d" % number).reason_code) == 0
+            message = (good.came or [good.message()])[0]
+            assert bytes(message.payload) == b"%d" % number
+            good.send(mqtt5.PubAckPacket(message.packet_id))
+        assert good.quiet()
