@@ -497,9 +497,7 @@ def some_packet(rng: random.Random) -> bytes:
             user_properties=properties,
         )  # fmt: skip
     elif kind in (3, 4):
-        pattern = rng.choice(
-            ["a", "a/#", "+/b", "#", "$filter/wind > 90", "$filter/wind >", "$share/g/a"]
-        )
+        pattern = rng.choice(["a", "a/#", "+/b", "#", "$filter/wind > 90", "$filter/wind >", "$share/g/a"])
         options = {"no_local": rng.random() < 0.3, "retain_handling": mqtt5.RetainHandling(rng.randrange(3))}
         made = mqtt5.SubscribePacket(number, [mqtt5.TopicFilter(pattern, max_qos=quality, **options)])
     elif kind == 5:
