@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from contrada.errors import InvalidValue
+from contrada.forwarding.language.lonlat import PLANE, check_crs
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.build.rows.parsing import parse_batch
 from contrada.spark_jobs.build.rows.sources import COLUMNS, read_table
@@ -40,20 +41,22 @@ if TYPE_CHECKING:
 __all__ = ["build_index", "compare", "match", "parse_subscriptions", "publisher", "replay"]
 
 
-def parse_subscriptions(subscriptions: DataFrame, *, roads: bool = False) -> DataFrame:
+def parse_subscriptions(subscriptions: DataFrame, *, roads: bool = False, crs: str = PLANE) -> DataFrame:
     """(id, interface, filter, reason): each row of a table, and why it is no subscription; null if it is one.
 
-    With `roads`, filters may be `similar` to something: the index will have a road network.
+    With `roads`, filters may be `similar` to something: the index will have a road network. With `crs="lonlat"`
+    coordinates are degrees.
     """
     from pyspark.sql import functions as f
 
+    check_crs(crs)
     rows = read_table(subscriptions)
     schema = rows.select(*COLUMNS).withColumn("reason", f.lit(None).cast("string")).schema
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             numbered = batch.set_column(1, "row", pa.array(range(batch.num_rows), pa.int64()))
-            bad = parse_batch(numbered, "columns", roads=roads).bad
+            bad = parse_batch(numbered, "columns", roads=roads, crs=crs).bad
             reasons: list[str | None] = [None] * batch.num_rows
             for row, reason in zip(bad.column("row").to_pylist(), bad.column("reason").to_pylist(), strict=True):
                 reasons[row] = reason

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Bytes, Floats, Ints
 
 _PADDING: Final = np.zeros(8, np.uint8)  # kernels read strings eight bytes at a time
+_EARTH: Final = (180.0, 90.0, 180.0, 90.0)  # beyond which a place in degrees may have to be moved
 _NOWHERE: Final = (np.nan, np.nan, np.nan, np.nan)
 
 
@@ -119,6 +120,8 @@ def columns_in_degrees(given: Columns) -> Columns:
 
 def _in_degrees(column: Column) -> Column:
     if column.kind not in (Kind.POINT, Kind.REGION, Kind.LINE, Kind.GEOTEXT):
+        return column
+    if isinstance(column.values, Texts) and (np.abs(column.values.boxes) < _EARTH).all():
         return column
     there = np.ones(len(column.values), np.bool_) if column.present is None else column.present
     try:

@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.segments.manifest import FOLDERS, ROADS, SEGMENT_KINDS
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.forwarding.stores import object_store
@@ -105,6 +106,7 @@ def build_index(
     discretization: Discretization = EXACT,
     simplify: bool = True,
     roads: str | os.PathLike[str] | RoadNetwork | None = None,
+    crs: str = PLANE,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
     tell: Callable[[str], None] = lambda step: None,
@@ -113,8 +115,8 @@ def build_index(
 
     Without a session files are read and built in this process, which for some hundred thousand is quicker than to
     start Spark. The files are the same. With `roads`, a road network or its file, `similar` is taken, too, and the
-    index has the network. Without `simplify` no filter is set aside for another that covers it. Bad rows go to the
-    index's quarantine, and to `quarantine`.
+    index has the network. With `crs="lonlat"` coordinates are degrees. Without `simplify` no filter is set aside for
+    another that covers it. Bad rows go to the index's quarantine, and to `quarantine`.
 
     `NotCommitted` when nothing was accepted, unless `allow_empty`, or more than `max_quarantined`, a share, refused.
     """
@@ -130,6 +132,7 @@ def build_index(
         discretization=discretization,
         simplify=simplify,
         roads=roads,
+        crs=crs,
         max_quarantined=max_quarantined,
         allow_empty=allow_empty,
     )
@@ -157,7 +160,9 @@ def run_build(
         parts = join(stage.shared, "parts")
         roads = _write_roads(build.roads, stage)
         with meter.stage("parse") as cost:
-            told = first_pass(engine, build.source, rows, parts, secrets.randbits(63), roads=roads is not None)
+            told = first_pass(
+                engine, build.source, rows, parts, secrets.randbits(63), roads=roads is not None, crs=build.crs
+            )
             first = _First.of(told)
             read = first.total("rows")
             cost.rows, cost.bytes = read, build.source.bytes
@@ -192,6 +197,7 @@ def run_build(
                 build.matching,
                 build.discretization,
                 build.simplify,
+                build.crs,
                 roads,
             )
             cost.rows, cost.bytes = subscriptions, sum(each.info.bytes for each in written)
@@ -210,6 +216,7 @@ def run_build(
                 matching=build.matching,
                 discretization=build.discretization,
                 simplify=build.simplify,
+                crs=build.crs,
                 statistics=statistics,
                 folders={name: staging / name for name in FOLDERS if (staging / name).exists()},
             )

@@ -51,6 +51,7 @@ def build_segments(
     matching: str,
     discretization: Discretization,
     simplify: bool,
+    crs: str,
     roads: str | None = None,
 ) -> list[SegmentWritten]:
     """Write the segments of a plan into a directory that all executors see; `roads` is where the road network is."""
@@ -76,7 +77,7 @@ def build_segments(
             with no_collection():
                 rows, network = pa.concat_tables(tables), None if roads is None else _network(roads)
                 yield SegmentWritten(
-                    *_write(rows, kind, directory, geotext_index, matching, discretization, simplify, network)
+                    *_write(rows, kind, directory, geotext_index, matching, discretization, simplify, crs, network)
                 )
 
     return engine.run(placing.parts, send, len(kinds), build)
@@ -99,6 +100,7 @@ def _write(
     matching: str,
     discretization: Discretization,
     simplify: bool,
+    crs: str,
     network: RoadNetwork | None,
 ) -> tuple[SegmentInfo, int]:
     rows = rows.sort_by("id").combine_chunks()
@@ -119,6 +121,7 @@ def _write(
             matching=matching,
             discretization=discretization,
             simplify=simplify,
+            crs=crs,
             road_network=network,
         )
 

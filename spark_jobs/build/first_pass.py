@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.stores.addresses import join
 from contrada.spark_jobs.build.cover.coverers import cover_records, find_coverers
 from contrada.spark_jobs.build.cover.repeated_ids import find_repeated, id_records
@@ -48,7 +49,14 @@ REF: Final = 32
 
 
 def first_pass(
-    engine: Engine, source: Found, rows: DataFrame | None, directory: str, seed: int, *, roads: bool = False
+    engine: Engine,
+    source: Found,
+    rows: DataFrame | None,
+    directory: str,
+    seed: int,
+    *,
+    roads: bool = False,
+    crs: str = PLANE,
 ) -> list[Told]:
     """What the driver must know of the source's files, or of the rows if some are given.
 
@@ -60,10 +68,10 @@ def first_pass(
     def parse_splits(number: int, task: Task) -> Sent:
         damaged: list[DamagedSplit] = []
         rows = read_rows(task, form, damaged, whole=whole)
-        return _parse(rows, damaged, form, number, directory, parts, seed, roads)
+        return _parse(rows, damaged, form, number, directory, parts, seed, roads, crs)
 
     def parse_rows(number: int, batches: Iterable[pa.RecordBatch]) -> Sent:
-        return _parse(batches, [], form, number, directory, parts, seed, roads)
+        return _parse(batches, [], form, number, directory, parts, seed, roads, crs)
 
     if rows is not None:
         assert isinstance(engine, SparkEngine)
@@ -80,6 +88,7 @@ def _parse(
     parts: int,
     seed: int,
     roads: bool,
+    crs: str,
 ) -> Sent:
     """Parse and stage the rows of one task; where that is, and the records of all subscriptions."""
     staged: list[pa.RecordBatch] = []
@@ -90,7 +99,7 @@ def _parse(
     count = unsatisfiable = redundant = 0
     try:
         for batch in _large(batches):
-            parsed = parse_batch(batch, form, roads=roads)
+            parsed = parse_batch(batch, form, roads=roads, crs=crs)
             rows = parsed.rows
             refs = (number << REF) + count + np.arange(rows.num_rows)
             staged.append(rows)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
+from contrada.forwarding.language.lonlat import PLANE, check_crs
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
 from contrada.forwarding.stores.addresses import address_of, is_url
 from contrada.spark_jobs.build.rows.sources import find_subscriptions
@@ -43,6 +44,7 @@ class Build:
     max_quarantined: float
     allow_empty: bool
     roads: RoadNetwork | None = None
+    crs: str = PLANE
 
     def refusal(self, rows: int, accepted: int, quarantined: int, lost: int) -> str | None:
         """Why what was read is not to be committed; None when it is. `lost` are bytes that could not be read at all."""
@@ -72,6 +74,7 @@ def plan_build(
     allow_empty: bool = False,
     roads: str | PathLike[str] | RoadNetwork | None = None,
     d_max: float | None = None,
+    crs: str = PLANE,
 ) -> Build:
     """Look at the paths and options of a build; `InvalidValue` says what is wrong, and nothing was begun.
 
@@ -117,6 +120,7 @@ def plan_build(
         max_quarantined,
         allow_empty,
         network,
+        check_crs(crs),
     )
 
 

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.batches.columns import Columns
+from contrada.forwarding.language.lonlat import LONLAT
 from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.values import Kind
 from contrada.forwarding.segments.gate import place_of
@@ -104,6 +105,7 @@ class OpenIndex:
         manifest = read_manifest(path)
         number, _, of = shard.partition("/")
         self._roads = roads_of(path, manifest)
+        self.degrees = manifest.crs == LONLAT
         self.infos = manifest.shard(int(number), int(of)) if shard else manifest.segments
         self._segments: OrderedDict[int, OpenSegment] = OrderedDict()
         self._intervals = _intervals_of(path)

@@ -21,6 +21,7 @@ from contrada.spark_jobs.common.geometries import write_geometries
 from contrada.spark_jobs.common.index_cache import IndexFiles, OpenIndex, admitted, opened, some_of
 from contrada.spark_jobs.common.instants import TIME_TYPE
 from contrada.spark_jobs.replaying.logs.decoding import Events, Format, Reject, decode
+from contrada.spark_jobs.replaying.logs.degrees import events_in_degrees
 from contrada.spark_jobs.replaying.logs.reading import read_task
 from contrada.spark_jobs.replaying.report.tally import Tally, places_of, shapes_of
 from contrada.spark_jobs.replaying.storing import DELIVERIES, LOCATED, TaskFiles, Written
@@ -141,9 +142,14 @@ class MatchTask:
             self._files.abandon()
             raise
 
+    def _events(self, batch: pa.RecordBatch) -> Events:
+        """The events of a batch, as the index takes them."""
+        events = decode(batch, self._match.format)
+        return events_in_degrees(events) if self._index.degrees else events
+
     def _direct(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """Match every event against every segment that may match it."""
-        events = decode(batch, self._match.format)
+        events = self._events(batch)
         self._reject(events.rejects)
         delivered = np.zeros(len(events), np.int64)
         for number, info in enumerate(self._index.infos):
@@ -153,7 +159,7 @@ class MatchTask:
 
     def routed(self, batch: pa.RecordBatch, number: int, home: NDArray[np.bool_]) -> Iterator[pa.RecordBatch]:
         """The deliveries of events that were sent to a segment, if its number is one; some are at home there."""
-        events = decode(batch, self._match.format)
+        events = self._events(batch)
         self._reject([each for each in events.rejects if home[each.row]])
         delivered = np.zeros(len(events), np.int64)
         if number >= 0:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from contrada.spark_jobs.common.engine import SparkEngine
 from contrada.spark_jobs.common.index_cache import admitted, opened
 from contrada.spark_jobs.replaying.logs.decoding import decode
+from contrada.spark_jobs.replaying.logs.degrees import events_in_degrees
 from contrada.spark_jobs.replaying.logs.reading import read_task
 from contrada.spark_jobs.replaying.matching import MatchTask
 from contrada.spark_jobs.replaying.storing import TaskFiles
@@ -83,12 +84,14 @@ def match_routed(messages: Iterable[Routed], match: Match, place: str) -> TaskDo
 
 def route(match: Match, batches: Iterable[pa.RecordBatch]) -> Iterator[Routed]:
     """Each row once for every segment that may match it, or for none."""
-    infos = opened(match.index).infos
+    index = opened(match.index)
     waiting: dict[int, list[tuple[pa.RecordBatch, NDArray[np.bool_]]]] = {}
     for batch in batches:
         events = decode(batch, match.format)
+        if index.degrees:
+            events = events_in_degrees(events)
         homeless = np.ones(batch.num_rows, np.bool_)
-        for number, info in enumerate(infos):
+        for number, info in enumerate(index.infos):
             rows = events.rows[admitted(info.gate, events.notifications)]
             if len(rows):
                 waiting.setdefault(number, []).append((batch.take(pa.array(rows)), homeless[rows]))

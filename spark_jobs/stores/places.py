@@ -104,6 +104,7 @@ def commit_build(
     matching: str,
     discretization: Discretization,
     simplify: bool,
+    crs: str,
     statistics: Mapping[str, Any],
     folders: Mapping[str, Path],
 ) -> Manifest:
@@ -113,6 +114,7 @@ def commit_build(
         "matching": matching,
         "discretization": discretization,
         "simplify": simplify,
+        "crs": crs,
         "statistics": statistics,
         "folders": folders,
     }

@@ -16,6 +16,7 @@ from contrada.forwarding.table.table import ForwardingTable
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.common.geometries import place_of_wkb
 from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box
 from contrada.spatial.textual.geotext import GeoText
 from tests.spark_jobs.build.test_similar_in_bulk import network
 
@@ -146,5 +147,65 @@ def test_every_operator_is_built_matched_and_replayed(spark: SparkSession, tmp_p
             tmp_path / "events.parquet", tmp_path / name, out, session=spark, worker_memory=memory, geoparquet=True
         )
         assert (done.events, done.rejected) == (60, 0)
+        told = pq.read_table(out / "deliveries").to_pylist()
+        assert sorted((row["event_id"], row["filter_id"]) for row in told) == expected
+
+
+DEGREES = (
+    *("at inside BOX(170 -10, -170 10)", "at within 300 km of POINT(179.5 0)", "at beyond 3000 km of POINT(0 51.5)"),
+    *("at intersects POLYGON((-180 -5, -175 -5, -175 5, -180 5))", "area intersects BOX(175 0, 185 5)", "n > 3"),
+    *('post matches {"ipad"} within BOX(170 -20, 190 20)', "at within 2 km of LINESTRING(0 51, 1 51)"),
+    *("at within 3 of POINT(1 1)", "area inside BOX(0 0, 5 95)"),
+)
+PLACES = (
+    *((179.9, 1.0), (-180.0, 0.0), (180.0, 0.0), (181.0, 2.0), (-179.0, -3.0), (0.5, 51.001), (12.0, 41.9)),
+    (5.0, 95.0),
+)
+
+
+def test_longitudes_and_latitudes_in_bulk(spark: SparkSession, tmp_path: Path) -> None:
+    table: ForwardingTable[str] = ForwardingTable(crs="lonlat")
+    for number, text in enumerate(DEGREES[:-2]):
+        table.add(f"s{number}", text)
+    columns = {"id": [f"s{n}" for n in range(len(DEGREES))], "interface": ["I"] * len(DEGREES), "filter": DEGREES}
+    pq.write_table(pa.table(columns), tmp_path / "filters.parquet")
+    built = build_index(tmp_path / "filters.parquet", tmp_path / "index", crs="lonlat", max_quarantined=0.5)
+    assert (built.subscriptions, built.quarantined) == (len(DEGREES) - 2, 2)
+    rows = [
+        {
+            "id": f"e{n}",
+            "time": START,
+            "at": {"x": x, "y": y},
+            "area": None if n % 2 else {"x1": x, "y1": min(y, 80.0), "x2": x + 1, "y2": min(y, 80.0) + 1},
+            "post": {"keywords": ["iPad"], "x": x, "y": min(y, 90.0)},
+            "n": n,
+        }
+        for n, (x, y) in enumerate(PLACES)
+    ]
+    box = pa.struct(dict.fromkeys(("x1", "y1", "x2", "y2"), pa.float64()))
+    kinds = {name: SCHEMA.field(name).type for name in ("id", "time", "post", "n")}
+    schema = pa.schema(kinds | {"at": SCHEMA.field("spot").type, "area": box})
+    pq.write_table(pa.Table.from_pylist(rows, schema), tmp_path / "events.parquet")
+    expected = sorted(
+        (row["id"], id)
+        for row in rows[:-1]  # the last is beyond the pole
+        for id in table.match(
+            {
+                "at": Point(**row["at"]),
+                "post": GeoText(row["post"]["keywords"], at=(row["post"]["x"], row["post"]["y"])),
+                "n": row["n"],
+                **({} if row["area"] is None else {"area": Box(*row["area"].values())}),
+            }
+        )
+    )
+    assert {id for _, id in expected} == {f"s{n}" for n in range(len(DEGREES) - 2)}
+    events = spark.read.parquet(str(tmp_path / "events.parquet"))
+    found = spark_jobs.match(events, tmp_path / "index", rejects=True).collect()
+    assert sorted((row.event_id, row.filter_id) for row in found if row.reason is None) == expected
+    assert [(row.event_id, "latitude" in row.reason) for row in found if row.reason] == [("e7", True)]
+    for memory in (None, 1):
+        out = tmp_path / f"out-{memory}"
+        done = spark_jobs.replay(events, tmp_path / "index", out, worker_memory=memory)
+        assert (done.events, done.rejected) == (len(PLACES) - 1, 1)
         told = pq.read_table(out / "deliveries").to_pylist()
         assert sorted((row["event_id"], row["filter_id"]) for row in told) == expected

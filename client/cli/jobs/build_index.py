@@ -11,6 +11,7 @@ import typer
 
 from contrada.client.cli.common import Exit, say, teller
 from contrada.client.cli.jobs.spark import AsJson, Master, PyEnv, Quiet, progress, spark_session
+from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.spatial.textual.registry import DEFAULT
 
@@ -62,6 +63,7 @@ def build_index(
         bool,
         typer.Option("--simplify/--no-simplify", help="Set filters aside that others of their interface cover."),
     ] = True,
+    crs: Annotated[str, typer.Option("--crs", help="What coordinates are: plane, or lonlat for degrees.")] = PLANE,
     roads: Annotated[
         Path | None, typer.Option("--roads", help="The road network that `similar` asks; the index will have it.")
     ] = None,
@@ -108,6 +110,7 @@ def build_index(
         density=density,
         halo=halo,
         simplify=simplify,
+        crs=crs,
         roads=roads,
         d_max=d_max,
         max_quarantined=max_quarantined / 100,

@@ -25,6 +25,7 @@ from contrada.forwarding.covering.simplify import split_redundant
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import Filter, Predicate, as_filters
+from contrada.forwarding.language.lonlat import LONLAT, PLANE, filter_in_degrees
 from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.segments.gate import anchor_of
@@ -66,8 +67,9 @@ class Parsed(NamedTuple):
 class _Rows:
     """Rows that are read one by one."""
 
-    def __init__(self, roads: bool = False) -> None:
+    def __init__(self, roads: bool = False, crs: str = PLANE) -> None:
         self._roads = roads
+        self._crs = crs
         self._good: list[tuple[Any, ...]] = []
         self._keys: list[tuple[list[int], list[int]]] = []
         self._bad: list[tuple[Any, ...]] = []
@@ -95,8 +97,10 @@ class _Rows:
         """Add a subscription; `ContradaError` says why not."""
         check_id(id, "id")
         check_id(interface, "interface")
-        filters = as_filters(_parse_often(expression) if isinstance(expression, str) else expression)
-        described = _described(filters, roads=self._roads)
+        filters = as_filters(_parse_often(expression, self._crs) if isinstance(expression, str) else expression)
+        if self._crs == LONLAT:
+            filters = tuple(map(filter_in_degrees, filters))
+        described = _described(filters, roads=self._roads, crs=self._crs)
         void = 0
         for each in filters:
             if len(each.names) < len(each.constraints):
@@ -124,14 +128,14 @@ class _Rows:
 
 
 @lru_cache(_REMEMBERED)
-def _parse_often(text: str) -> Filter | Predicate:
-    return parse(text)
+def _parse_often(text: str, crs: str) -> Filter | Predicate:
+    return parse(text, crs)
 
 
-def parse_batch(batch: pa.RecordBatch, form: str, *, roads: bool = False) -> Parsed:
+def parse_batch(batch: pa.RecordBatch, form: str, *, roads: bool = False, crs: str = PLANE) -> Parsed:
     """Parse rows as `sources.read_rows` gives them; `form` says what they are, `roads` whether `similar` is taken."""
     with no_collection():
-        return READERS[form](batch, roads)
+        return READERS[form](batch, roads, crs)
 
 
 def join(parts: Sequence[Parsed]) -> Parsed:
@@ -146,13 +150,13 @@ def join(parts: Sequence[Parsed]) -> Parsed:
     )
 
 
-def _described(filters: Sequence[Filter], *, roads: bool) -> tuple[Any, ...]:
+def _described(filters: Sequence[Filter], *, roads: bool, crs: str) -> tuple[Any, ...]:
     """The columns of STAGED, from `shape` to `uses`, of any filters."""
     constraints = [constraint for each in filters for constraint in each.constraints]
     if not roads and any(each.op in (Operator.SIMILAR, Operator.NOT_SIMILAR) for each in constraints):
         raise InvalidValue("similar needs a road network: name one with --roads, and the index has it")
-    if any(isinstance(each.value, Distance) and each.value.unit for each in constraints):
-        raise InvalidValue("a distance in metres, and indexes are built for the plane: give it without a unit")
+    if crs == PLANE and any(isinstance(each.value, Distance) and each.value.unit for each in constraints):
+        raise InvalidValue("a distance in metres, and this index is one of the plane: build it with --crs lonlat")
     anchor = anchor_of(filters[0])
     kind = segment_kind(filters)
     box = anchor.box if kind != "hash" and anchor.box else _NOWHERE
@@ -175,12 +179,12 @@ def _described(filters: Sequence[Filter], *, roads: bool) -> tuple[Any, ...]:
 # -- forms of rows ---------------------------------------------------------------------------------------
 
 
-def _read_columns(batch: pa.RecordBatch, roads: bool) -> Parsed:
+def _read_columns(batch: pa.RecordBatch, roads: bool, crs: str) -> Parsed:
     """Columns id, interface and filter, the last as text or as fields; or with a geometry."""
     if GEOMETRY in batch.schema.names:
-        return _read_places(batch, roads)
+        return _read_places(batch, roads, crs)
     filters = batch.column("filter")
-    rows = _Rows(roads)
+    rows = _Rows(roads, crs)
     if not pa.types.is_string(filters.type):
         _read_rows(batch, rows, filter_of_fields)
         return rows.parsed()
@@ -189,15 +193,23 @@ def _read_columns(batch: pa.RecordBatch, roads: bool) -> Parsed:
     sound = _may_name(batch.column("id")) & _may_name(batch.column("interface"))
     known = pc.is_valid(batch.column("filter")).to_numpy(zero_copy_only=False)
     quick, left = read_quickly(batch, sound & known)
+    if crs == LONLAT and _beyond_degrees(quick[0]):
+        quick, left = read_quickly(batch, np.zeros(batch.num_rows, np.bool_))
     if len(left):
         _read_rows(batch.take(pa.array(left)), rows, _given)
     rest = rows.parsed()
     return join([Parsed(*quick, rest.bad.slice(0, 0), 0, 0), rest])
 
 
-def _read_places(batch: pa.RecordBatch, roads: bool) -> Parsed:
+def _beyond_degrees(rows: pa.RecordBatch) -> bool:
+    """Whether a place is not among longitudes from -180 to 180 and latitudes from -90 to 90: moved, or refused."""
+    sides = (("x1", 180.0), ("x2", 180.0), ("y1", 90.0), ("y2", 90.0))
+    return any(bool((np.abs(rows.column(name).to_numpy()) > most).any()) for name, most in sides)
+
+
+def _read_places(batch: pa.RecordBatch, roads: bool, crs: str) -> Parsed:
     """Rows with a geometry, and what stands beside it: as features of GeoJSON."""
-    rows = _Rows(roads)
+    rows = _Rows(roads, crs)
     known = [name if name in batch.schema.names else None for name in BESIDE]
     empty = [None] * batch.num_rows
     columns = (batch.column(name).to_pylist() for name in ("source", "row", "id", "interface", "filter", GEOMETRY))
@@ -272,9 +284,9 @@ def _given(text: str | None) -> str:
     return text
 
 
-def _read_lines(batch: pa.RecordBatch, roads: bool) -> Parsed:
+def _read_lines(batch: pa.RecordBatch, roads: bool, crs: str) -> Parsed:
     """A JSON object per row: {"id", "interface", "filter"}, the filter as text or as `json_codec` writes one."""
-    rows = _Rows(roads)
+    rows = _Rows(roads, crs)
     texts: list[tuple[str, str, str, str, bytes]] = []
     for source, line in zip(batch.column("source").to_pylist(), batch.column("value").to_pylist(), strict=True):
         if not line.strip():
@@ -302,7 +314,7 @@ def _read_lines(batch: pa.RecordBatch, roads: bool) -> Parsed:
     numbers, raw = pa.nulls(len(texts), pa.int64()), pa.array(lines, pa.binary())
     names = ("source", "row", "id", "interface", "filter", "raw")
     columns = pa.RecordBatch.from_arrays([sources, numbers, ids, interfaces, filters, raw], names)
-    return join([_read_columns(columns, roads), rest])
+    return join([_read_columns(columns, roads, crs), rest])
 
 
 def _encodable(text: str) -> bool:
@@ -313,9 +325,9 @@ def _unencodable() -> Any:
     raise InvalidValue("a filter with a lone surrogate, which UTF-8 cannot encode")
 
 
-def _read_features(batch: pa.RecordBatch, roads: bool) -> Parsed:
+def _read_features(batch: pa.RecordBatch, roads: bool, crs: str) -> Parsed:
     """A GeoJSON Feature or FeatureCollection per row."""
-    rows = _Rows(roads)
+    rows = _Rows(roads, crs)
     for source, text in zip(batch.column("source").to_pylist(), batch.column("value").to_pylist(), strict=True):
         text = text.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n\x1e")  # RFC 8142 sets records off with 1E
         if not text:
@@ -353,7 +365,7 @@ def _text(value: object) -> str:
     return str(value) if type(value) is int else value  # type: ignore[return-value]  # check_id judges it
 
 
-READERS: Final[dict[str, Callable[[pa.RecordBatch, bool], Parsed]]] = {
+READERS: Final[dict[str, Callable[[pa.RecordBatch, bool, str], Parsed]]] = {
     "columns": _read_columns,
     "lines": _read_lines,
     "features": _read_features,
