@@ -50,7 +50,7 @@ def test_kernels_pack_and_unpack_by_name():
     """Tags, payloads and statuses are taken apart by `kernels/memory/bits.py`, not by shifts."""
     raw = re.compile(r"(?:>>|<<) 33\b|>> COUNTED|& INTERFACE\b|(?:O_TAG|F_STATE|F_ACCESS)\] (?:>> 8|& 255)")
     folder = ROOT / "forwarding" / "kernels"
-    elsewhere = {folder / "memory" / "bits.py", folder / "change" / "filing.py", folder / "memory" / "postings.py"}
+    elsewhere = {folder / "memory" / "bits.py", folder / "memory" / "postings.py"}
     found = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in sources("forwarding/kernels")

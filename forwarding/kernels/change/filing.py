@@ -22,7 +22,18 @@ from contrada.forwarding.kernels.change.counted import count_constraints, post_c
 from contrada.forwarding.kernels.change.listing import drop, drop_operand, payload_of, push_operand
 from contrada.forwarding.kernels.match.patterns import drop_pattern, keep_pattern, say
 from contrada.forwarding.kernels.match.thresholds import insert_threshold, remove_threshold
-from contrada.forwarding.kernels.memory.bits import LOW_HALF
+from contrada.forwarding.kernels.memory.bits import (
+    high_half,
+    low_half,
+    status_now,
+    status_of,
+    tag_kind,
+    tag_name,
+    tag_of,
+    word_of,
+    word_operand,
+    word_operator,
+)
 from contrada.forwarding.kernels.memory.interning import free_operand, intern_scalar, intern_text
 from contrada.forwarding.kernels.memory.keys import reversed_hash, text_hash, text_key
 from contrada.forwarding.kernels.memory.layout import (
@@ -97,31 +108,31 @@ def intern_constraint(
     """The word of a constraint, its operand interned and held once more. The key of NOT is the kind of its pattern."""
     fields = index.fields
     if op in (EXISTS, ABSENT):
-        operand = intern_scalar(index, name << 8 | ANY, 0, 0)
+        operand = intern_scalar(index, tag_of(name, ANY), 0, 0)
     elif PREFIX <= op <= CONTAINS and length == 0:
-        operand = intern_scalar(index, name << 8 | WHOLE_KIND, op, 0)  # the operator, to give it back as it came
+        operand = intern_scalar(index, tag_of(name, WHOLE_KIND), op, 0)  # the operator, to give it back as it came
         op = IS
     elif PREFIX <= op <= CONTAINS or op in (NOT, LIKE):
         pattern = key if op == NOT else PATTERN_LIKE if op == LIKE else PATTERN_PREFIX + op - PREFIX
         suffix = pattern == PATTERN_SUFFIX
         h = reversed_hash(text, start, length) if suffix else text_hash(text, start, length)
-        operand = intern_text(index, name << 8 | pattern, h, 0, text, start, length)
+        operand = intern_text(index, tag_of(name, pattern), h, 0, text, start, length)
         if index.operands[operand, O_REFS] == 0:
             keep_pattern(index, operand)
     elif kind == STRING:
         h = text_hash(text, start, length)
-        operand = intern_text(index, name << 8 | STRING, h, text_key(text, start, length), text, start, length)
+        operand = intern_text(index, tag_of(name, STRING), h, text_key(text, start, length), text, start, length)
     elif kind >= PLUGGED:
-        operand = intern_scalar(index, name << 8 | kind, key & LOW_HALF, 0)
-        if key >> 32 != 0:
-            index.operands[operand, O_LEN] = key >> 32
+        operand = intern_scalar(index, tag_of(name, kind), low_half(key), 0)
+        if high_half(key) != 0:
+            index.operands[operand, O_LEN] = high_half(key)
     else:
-        operand = intern_scalar(index, name << 8 | kind, key, low)
+        operand = intern_scalar(index, tag_of(name, kind), key, low)
     index.operands[operand, O_REFS] += 1
     fields[name * KINDS + kind, N_USES] += 1
     if kind != ANY:
         fields[name * KINDS, N_USES] += 1
-    return operand << 4 | op
+    return word_of(operand, op)
 
 
 @bare_kernel
@@ -129,8 +140,8 @@ def release_operand(index: Index, operand: int, events: Ints) -> None:
     """Hold an operand once less; the last hold frees it and perhaps its name."""
     operands, fields = index.operands, index.fields
     tag = operands[operand, O_TAG]
-    name = tag >> 8
-    kind = value_kind(tag & 255)
+    name = tag_name(tag)
+    kind = value_kind(tag_kind(tag))
     operands[operand, O_REFS] -= 1
     fields[name * KINDS + kind, N_USES] -= 1
     if kind != ANY:
@@ -174,7 +185,7 @@ def _back_in_order(index: Index, code: int, size: int) -> None:
     words = index.words
     first = word_span(words[code])
     at = code + first
-    while at < code + size and words[at] & 15 < words[code] & 15:
+    while at < code + size and word_operator(words[at]) < word_operator(words[code]):
         at += word_span(words[at])
     if at > code + first:
         _reverse(words, code, code + first)
@@ -196,12 +207,12 @@ def repost_filter(index: Index, f: int, events: Ints) -> bool:
     """Post a filter that is posted under one of several constraints under another, if that is clearly better."""
     filters = index.filters
     code = filters[f, F_CODE]
-    size = filters[f, F_SIZE] & LOW_HALF
+    size = low_half(filters[f, F_SIZE])
     if index.state[S_MATCHING] == COUNTING:
         return False
     late = late_share(index, code, size)
     best, fewest = best_access(index, code, size, late)
-    counted = filters[f, F_ACCESS] & 255 == POSTED_ALL
+    counted = status_now(filters[f, F_ACCESS]) == POSTED_ALL
     # Only by a factor: what is as good as before stays, or filters would go to and fro.
     if counted == is_counted(index, code, size, best, fewest) and (
         counted or best == code or access_cost(index, code, size, code, late) < _WORTH_MOVING * fewest
@@ -219,11 +230,11 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
     """Choose a filter's access and post it there."""
     words, filters, operands, fields = index.words, index.filters, index.operands, index.fields
     code = filters[f, F_CODE]
-    size = filters[f, F_SIZE] & LOW_HALF
+    size = low_half(filters[f, F_SIZE])
     best, fewest = code, 0.0
     if size != 0:
         best, fewest = best_access(index, code, size, late_share(index, code, size))
-    if size == 0 or words[best] & 15 == ABSENT:
+    if size == 0 or word_operator(words[best]) == ABSENT:
         filters[f, F_ACCESS] = POSTED_ALWAYS
         index.state[S_ALWAYS], filters[f, F_BACK] = push_posting(index, index.state[S_ALWAYS], 0, payload_of(index, f))
         return
@@ -231,53 +242,53 @@ def post_filter(index: Index, f: int, events: Ints) -> None:
         post_counted(index, f, count_constraints(index, code, size), events)
         return
     level, first, last = -1, 0, 0
-    if words[best] & 15 == GT or words[best] & 15 == GE:
+    if word_operator(words[best]) == GT or word_operator(words[best]) == GE:
         level, first, last = cells_of(index, code, size, best)
     _to_front(index, code, best)
-    op = words[code] & 15
-    operand = words[code + 1] >> 4 if op == IN else words[code] >> 4
+    op = word_operator(words[code])
+    operand = word_operand(words[code + 1]) if op == IN else word_operand(words[code])
     tag = operands[operand, O_TAG]
-    name = tag >> 8
-    kind = tag & 255
+    name = tag_name(tag)
+    kind = tag_kind(tag)
     if level >= 0:
         filters[f, F_ACCESS] = POSTED_SEVERAL
         back = take_words(index, 1 + 2 * (last - first + 1))
         words[back] = last - first + 1
         for i in range(last - first + 1):
-            cell = intern_scalar(index, name << 8 | CELL, first + i, level << 8 | kind)
+            cell = intern_scalar(index, tag_of(name, CELL), first + i, level << 8 | kind)
             operands[cell, O_REFS] += 1
             words[back + 1 + 2 * i] = cell
             words[back + 2 + 2 * i] = push_operand(index, f, cell, events)
         filters[f, F_BACK] = back
     elif op == IN:
-        count = words[code] >> 4
-        filters[f, F_ACCESS] = POSTED_SEVERAL | (1 + count) << 8
+        count = word_operand(words[code])
+        filters[f, F_ACCESS] = status_of(1 + count, POSTED_SEVERAL)
         back = take_words(index, 1 + 2 * count)
         words[back] = count
         filters[f, F_BACK] = back
         for i in range(count):
-            words[back + 1 + 2 * i] = words[code + 1 + i] >> 4
-            words[back + 2 + 2 * i] = push_operand(index, f, words[code + 1 + i] >> 4, events)
+            words[back + 1 + 2 * i] = word_operand(words[code + 1 + i])
+            words[back + 2 + 2 * i] = push_operand(index, f, word_operand(words[code + 1 + i]), events)
     elif LT <= op <= LE:
-        filters[f, F_ACCESS] = POSTED_BELOW | 1 << 8
+        filters[f, F_ACCESS] = status_of(1, POSTED_BELOW)
         field = name * KINDS + kind
         fields[field, N_BELOW] = insert_threshold(
             index, fields[field, N_BELOW], operand, op - LT, filters[f, F_MASK], payload_of(index, f)
         )
     elif GT <= op <= GE:
-        filters[f, F_ACCESS] = POSTED_ABOVE | 1 << 8
+        filters[f, F_ACCESS] = status_of(1, POSTED_ABOVE)
         field = name * KINDS + kind
         fields[field, N_ABOVE] = insert_threshold(
             index, fields[field, N_ABOVE], operand, GE - op, filters[f, F_MASK], payload_of(index, f)
         )
     elif op in (NE, IS, EXISTS, NOT, LIKE):
-        filters[f, F_ACCESS] = POSTED_WIDE | (1 if op in (IS, EXISTS) else 0) << 8
+        filters[f, F_ACCESS] = status_of(1 if op in (IS, EXISTS) else 0, POSTED_WIDE)
         field = name * KINDS + value_kind(kind)
         fields[field, N_WIDE], filters[f, F_BACK] = push_posting(
             index, fields[field, N_WIDE], filters[f, F_MASK], payload_of(index, f)
         )
     else:
-        filters[f, F_ACCESS] = POSTED_OPERAND | 1 << 8
+        filters[f, F_ACCESS] = status_of(1, POSTED_OPERAND)
         filters[f, F_BACK] = push_operand(index, f, operand, events)
 
 
@@ -286,7 +297,7 @@ def unpost_filter(index: Index, f: int, events: Ints) -> None:
     """Take a filter's postings away."""
     words, filters, operands, fields = index.words, index.filters, index.operands, index.fields
     code = filters[f, F_CODE]
-    access = filters[f, F_ACCESS] & 255
+    access = status_now(filters[f, F_ACCESS])
     payload = payload_of(index, f)
     back = filters[f, F_BACK]
     if access == POSTED_ALL:
@@ -295,7 +306,7 @@ def unpost_filter(index: Index, f: int, events: Ints) -> None:
         index.state[S_ALWAYS] = drop(index, index.state[S_ALWAYS], back, 0)
     elif access == POSTED_SEVERAL:
         count = words[back]
-        cells = words[code] & 15 != IN
+        cells = word_operator(words[code]) != IN
         for i in range(count):
             operand = words[back + 1 + 2 * i]
             drop_operand(index, operand, words[back + 2 + 2 * i], events)
@@ -306,10 +317,10 @@ def unpost_filter(index: Index, f: int, events: Ints) -> None:
                     free_operand(index, operand)
         give_words(index, back, 1 + 2 * count)
     else:
-        operand = words[code] >> 4
-        op = words[code] & 15
+        operand = word_operand(words[code])
+        op = word_operator(words[code])
         tag = operands[operand, O_TAG]
-        field = (tag >> 8) * KINDS + value_kind(tag & 255)
+        field = tag_name(tag) * KINDS + value_kind(tag_kind(tag))
         if access == POSTED_OPERAND:
             drop_operand(index, operand, back, events)
         elif access == POSTED_WIDE:
