@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import logging
 import re
 import tomllib
 from pathlib import Path
@@ -97,6 +98,16 @@ def test_the_version_is_written_once_and_has_its_notes():
     assert versions == sorted(versions, key=lambda text: [int(part) for part in text.split(".")], reverse=True)
     for version, rest in released:
         assert version == "Unreleased" or re.fullmatch(r" - \d{4}-\d\d-\d\d", rest), version
+
+
+def test_nothing_that_is_logged_takes_the_name_of_a_field_of_logging():
+    """`logging` raises KeyError for those, and only at a level that is shown."""
+    taken = {*vars(logging.makeLogRecord({})), "message", "asctime"}
+    for path in sources(*FOLDERS):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.keyword) and node.arg == "extra" and isinstance(node.value, ast.Dict):
+                names = {key.value for key in node.value.keys if isinstance(key, ast.Constant)}
+                assert not names & taken, f"{path}:{node.value.lineno}"
 
 
 def test_make_says_what_each_target_does():

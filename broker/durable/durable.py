@@ -121,7 +121,7 @@ class Durable:
             try:
                 self._install(subscription)
             except ContradaError as error:
-                log.error("durable subscription lost", extra={"name": subscription.name, "reason": str(error)})
+                log.error("durable subscription lost", extra={"subscription": subscription.name, "reason": str(error)})
                 del state.by_number[subscription.number]
         self._delivery.durable = self.publishing
         self._index.subscriptions.greet = Greeting(store, state, self._delivery).greet
@@ -433,7 +433,7 @@ class Durable:
             self._detach(subscription)
             said = f"the durable subscription {subscription.name!r} {reason}"
             self._sessions.answer(receiver.session, Error(receiver.request, Code.UNKNOWN, said))
-        log.info("durable subscription ended", extra={"name": subscription.name, "reason": reason})
+        log.info("durable subscription ended", extra={"subscription": subscription.name, "reason": reason})
         self.store.put([(Row.ENDED, subscription.number)])
         self._forget(subscription)
 

@@ -105,7 +105,7 @@ class Webhooks:
     async def _subscribe(self, hook: Hook) -> Any:
         return await self._gateway.subscriber.subscribe(
             hook.filter,
-            durable=f"gateway/webhook/{hook.name}",
+            durable=f"webhook/{hook.name}",
             ack="manual",
             timeout=self._gateway.settings.timeout,
         )
