@@ -119,7 +119,7 @@ def encode_block(
     return b"".join((MARK, checksum.to_bytes(4, "little"), covered, payload)), checksum
 
 
-def checksum_holds(covered: bytes, checksum: int) -> bool:
+def checksum_holds(covered: bytes | memoryview, checksum: int) -> bool:
     """Whether a block, from `COVERED_AT` on, is what was written."""
     return zlib.crc32(covered) == checksum
 

@@ -226,7 +226,7 @@ def _walk_file(
     ended = False
     file = disk.open(path)
     try:
-        for each in scan(disk, file, salt=found.salt):
+        for each in scan(disk, file, salt=found.salt, every=_INDEX_EVERY, until=after):
             if isinstance(each, Hole):
                 doubts.append(_Doubt(each, new.end, new.size, new.checksum))
                 continue

@@ -7,6 +7,9 @@ A block is handed on when the next one has confirmed it: one that was replaced b
 `before` of its successor. Behind a hole, the next block is searched by its mark; the salt keeps what clients wrote into
 payloads from being taken for one, so that the search costs a checksum for each block that a journal wrote, and no more.
 
+Who only wants to know that all is well asks for some blocks (`every`): the others are verified alike, by `_skip`,
+without being made.
+
 Memory: a window of a megabyte, or the longest block.
 """
 
@@ -75,11 +78,20 @@ def read_beginning(disk: Disk, file: int) -> Beginning:
 
 
 def scan(
-    disk: Disk, file: int, *, start: int = HEADER_BYTES, end: int | None = None, salt: int | None, first: int = 0
+    disk: Disk,
+    file: int,
+    *,
+    start: int = HEADER_BYTES,
+    end: int | None = None,
+    salt: int | None,
+    first: int = 0,
+    every: int = 0,
+    until: Block | None = None,
 ) -> Iterator[Block | Hole]:
     """What is in a file from `start`, where a block begins, to `end`; no block has a number below `first`.
 
-    Without a salt, that of the block at `start` is taken.
+    Without a salt, that of the block at `start` is taken. With `every`, of blocks that are whole and in order one in so
+    many bytes is told, and the first and last of them; and the one that `until`, of another file, follows.
     """
     end = disk.size(file) if end is None else end
     buffer, base, offset = b"", start, start
@@ -104,13 +116,46 @@ def scan(
             yield latest if follows(latest, block) else Hole(latest.offset, offset, "a block that others replaced")
         latest, salt, first = block, block.salt, block.first + block.numbers
         offset += HEAD.size + block.length
+        if every:
+            skipped = _skip(buffer, offset - base, block.offset - base + every, block, until)
+            if skipped > offset - base:
+                yield latest
+                offset = base + skipped  # the block there is looked at as any other, and confirms those before
+                latest = None
     if latest is not None:
         yield latest
 
 
+def _skip(buffer: bytes, at: int, limit: int, before: Block, until: Block | None) -> int:
+    """Go over whole blocks, each of which follows the one before, up to the first that begins at or behind `limit`.
+
+    Where the last that another one confirms begins, or `at` if there are too few.
+    """
+    view = memoryview(buffer)
+    unpack, head, size, salt = HEAD.unpack_from, HEAD.size, len(buffer), before.salt
+    checksum, first, confirmed, last = before.checksum, before.end, at, at
+    behind, final = (until.first, until.before) if until is not None else (1 << 64, -1)
+    while at + head <= size:
+        mark, own, length, named, block_salt, _, count, number, _, _ = unpack(buffer, at)
+        end = at + head + length
+        if mark != MARK or block_salt != salt or not first <= number < behind or end > size:
+            break
+        if not confirms(named, checksum) or not checksum_holds(view[at + COVERED_AT : end], own):
+            break
+        checksum, first, confirmed, last, at = own, number + count, last, at, end
+        if last >= limit or own == final:
+            break
+    return confirmed
+
+
 def follows(before: Block, block: Block) -> bool:
     """Whether a block was written behind another."""
-    return block.before == before.checksum
+    return confirms(block.before, before.checksum)
+
+
+def confirms(named: int, checksum: int) -> bool:
+    """Whether the checksum that a block names is that of the block before it."""
+    return named == checksum
 
 
 def _block_at(buffer: bytes, at: int, base: int, end: int, salt: int | None) -> Block | None:

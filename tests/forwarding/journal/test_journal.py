@@ -8,11 +8,14 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from contrada.errors import ContradaError, CorruptFile, InvalidValue, JournalFailed
-from contrada.forwarding.journal.blocks import LONGEST, MAGIC, MARK
-from contrada.forwarding.journal.disk import RealDisk
+from contrada.forwarding.journal.blocks import HEADER_BYTES, LONGEST, MAGIC, MARK, Block, encode_block
+from contrada.forwarding.journal.disk import REAL_DISK, RealDisk
 from contrada.forwarding.journal.journal import Journal
+from contrada.forwarding.journal.scan import Hole, read_beginning, scan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -332,3 +335,50 @@ def test_what_the_disk_cannot_read_is_damage_and_is_left_alone(tmp_path: Path, p
     with Journal.open(tmp_path) as journal:  # it may have been the cable
         assert numbers(journal) == list(range(1, 151))
         assert journal.recovery.damaged == []
+
+
+def test_a_block_that_another_replaced_is_damage_when_the_journal_is_opened(tmp_path: Path) -> None:
+    with Journal.open(tmp_path) as made:
+        for number in range(9):
+            made.append(1, b"entry %d" % number)
+            made.commit()
+    (path,) = tmp_path.glob("*.rec")
+    file = REAL_DISK.open(path)
+    block = [each for each in scan(REAL_DISK, file, salt=None) if isinstance(each, Block) and each.numbers][4]
+    REAL_DISK.close(file)
+    payload = block.payload.replace(b"entry", b"other")
+    facts = (block.before, block.salt, block.life, block.numbers, block.first, block.synced, block.time)
+    content = bytearray(path.read_bytes())
+    content[block.offset : block.end_offset], _ = encode_block(payload, *facts)
+    path.write_bytes(content)
+    with Journal.open(tmp_path) as opened:
+        (damage,) = opened.recovery.damaged
+        assert (damage.first, damage.last) == (5, 5)
+        assert [entry.payload for entry in opened.read()] == [b"entry %d" % n for n in range(9) if n != 4]
+
+
+@given(st.lists(st.integers(0, 90), min_size=1, max_size=60), st.integers(0, 700), st.data())
+def test_some_blocks_told_are_those_of_all(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], every: int, data: Any
+) -> None:
+    directory = tmp_path_factory.mktemp("some")
+    with Journal.open(directory) as made:
+        for size in sizes:
+            made.append(1, bytes(size))
+            made.commit()
+    (path,) = directory.glob("*.rec")
+    content = bytearray(path.read_bytes())
+    for at in data.draw(st.lists(st.integers(HEADER_BYTES, len(content) - 1), max_size=2)):
+        content[at] ^= 1
+    path.write_bytes(content)
+    file = REAL_DISK.open(path)
+    salt = read_beginning(REAL_DISK, file).salt
+    all_of_them = list(scan(REAL_DISK, file, salt=salt))
+    some = list(scan(REAL_DISK, file, salt=salt, every=every))
+    REAL_DISK.close(file)
+    assert [h for h in some if isinstance(h, Hole)] == [h for h in all_of_them if isinstance(h, Hole)]
+    assert {*some} <= {*all_of_them}
+    assert some[-1:] == all_of_them[-1:]
+    for at, each in enumerate(all_of_them):  # before and behind a hole, everything is told that counts
+        if isinstance(each, Hole) and at:
+            assert all_of_them[at - 1] in some
