@@ -21,6 +21,7 @@ from contrada.forwarding.kernels.change.adding import I_COUNT
 from contrada.forwarding.kernels.change.changing import MOVES, add_filters, choosers, remove_filter, repost_filters
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.lonlat import LONLAT, filter_in_degrees
+from contrada.forwarding.table.turning import Turning
 from contrada.forwarding.types.plugged import TYPES, make_type
 from contrada.spatial.relations.relate import EXACT
 
@@ -43,6 +44,7 @@ _REVIEW: Final = 32  # at a time at least
 AT_ONCE: Final = 64  # filters that are posted anew at a time, at most
 _FEW: Final = 4  # filters added at once, up to which it is estimated later, with others, how often they are hit
 _TURNED: Final = 256  # filters that are looked at between two matches, when they are to be posted in another way
+_PRESSING: Final = 256.0  # pairs left of a value after matching, on average
 _TOGETHER: Final = 4096  # filters of columns that are added at once
 
 
@@ -63,6 +65,7 @@ class Changer:
         self._due = 0  # filters to be reviewed
         self._unestimated: list[int] = []  # rows of filters that were added one by one, with whatever is there since
         self._hand = 1  # the next of them: it goes round and round
+        self._turning = Turning(state.memory, state.types)
         self.rows_to_turn = 0  # filters up to this row are to be looked at, see `turn`
         self._fresh: list[tuple[int, int]] = []  # handles made by the add under way
         self._waiting: dict[int, dict[int, None]] | None = None  # in bulk: handles to be posted, by kind
@@ -217,19 +220,20 @@ class Changer:
 
     def is_turning(self) -> bool:
         """Whether filters are to be counted, or to be no longer, for what matching has shown."""
-        matching = int(self._memory.state[layout.S_MATCHING])
-        if matching < layout.AUTO:
+        if self._memory.state[layout.S_MATCHING] < layout.AUTO:
             return False
-        return (
-            self.rows_to_turn > 0 or self._memory.matched.is_most(stopping := matching == layout.STOPPING) != stopping
-        )
+        return self.rows_to_turn > 0 or self._turning.is_due()
+
+    def is_pressing(self) -> bool:
+        """Whether that should not wait for single filters to be posted better."""
+        return self._memory.trying.late >= _PRESSING and self.is_turning()
 
     def turn(self) -> None:
-        """Post some filters anew, if there are any, after the share of interfaces that match has become another."""
+        """Post some filters anew, if there are any, after the way has become another (turning.py)."""
         state = self._memory.state
-        stopping = int(state[layout.S_MATCHING]) == layout.STOPPING
-        if self._memory.matched.is_most(stopping) != stopping:
-            state[layout.S_MATCHING] = layout.AUTO if stopping else layout.STOPPING
+        way = self._turning.choose()
+        if way != state[layout.S_MATCHING]:
+            state[layout.S_MATCHING] = way
             self.rows_to_turn = int(state[layout.S_FILTERS]) - 1
         first = max(self.rows_to_turn - _TURNED, 0)
         reached = self.reconsider(np.arange(first + 1, self.rows_to_turn + 1), AT_ONCE)[1]

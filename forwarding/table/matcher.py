@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from contrada.forwarding.types.trying import Given
 
     Types: TypeAlias = Mapping[int, PluggedType]
+    Bools: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 _T = TypeVar("_T")
 MATCH_AT_ONCE: Final = 1024  # notifications matched before others get their turn
-_MANY_LATE: Final = 512  # filters left to types that are decided at once
 _LOW_HALF: Final = (1 << 32) - 1
+_MANY_LATE: Final = 128  # filters left to types, above which no more are decided of an interface that has matched
 _NO_HITS: Final = np.zeros(0, np.int64)
 
 
@@ -137,6 +138,8 @@ def _run(
         if memory.state[layout.S_MATCHING] >= layout.AUTO and not by_filter:
             asked = count * int(memory.state[layout.S_INTERFACES])
             memory.matched.note(asked, int(scratch.cursor[C_FOUND]))
+        if values.values and not given.done.any():
+            memory.trying.note_late(int(scratch.cursor[C_PAIRS]), len(values.values))
         if types and scratch.cursor[C_SUSPECTS]:
             memory.suspects.note(scratch.suspects[: scratch.cursor[C_SUSPECTS]].tolist())
     except BaseException:
@@ -148,16 +151,33 @@ def _run(
 def _late(scratch: Scratch, values: Values, types: Types, memory: Memory, by_filter: bool) -> tuple[Ints, Ints]:
     """The notifications and filters that the types have decided for; unless `by_filter`, not all of an interface."""
     pending, pairs = scratch.pending[: scratch.cursor[C_PENDING]], scratch.pairs[: scratch.cursor[C_PAIRS]]
-    if len(pending) > _MANY_LATE and not by_filter:
-        owners = memory.index.filters[pending[:, 1], layout.F_INTERFACE]
+    held, failed = _decide_pending(pending, pairs, values, types, memory, by_filter)
+    if places := memory.late.chosen(len(pending)):
+        memory.suspects.note([int(pending[place, 1]) for place in places if failed[place]])
+    late = pending[held]
+    return late[:, 0].copy(), late[:, 1].copy()
+
+
+def _decide_pending(
+    pending: Ints, pairs: Ints, values: Values, types: Types, memory: Memory, by_filter: bool
+) -> tuple[Bools, Bools]:
+    """Which of the pending filters hold, and which fail: of an interface that has matched neither need be known."""
+    several = len(pending) > _MANY_LATE and not by_filter
+    owners = memory.index.filters[pending[:, 1], layout.F_INTERFACE]
+    kind = int(pairs[0, 1])
+    if len(types) == 1 or (pairs[:, 1] == kind).all():
+        if values.texts:
+            values.make(np.unique(pairs[:, 0]).tolist())
+        matched = np.zeros(len(memory.interfaces.array) if several else 0, np.int64)
+        verdicts = types[kind].decide_pending(pending, pairs, owners, matched, values.values)
+        if verdicts is not None:
+            return verdicts == 1, verdicts == 0
+    if several:
         held = decide_by_rounds(pending, pairs, owners, values, lambda some, all: _decide(some, all, types))
     else:
         starts = np.concatenate(([0], pending[:-1, 2]))
         held = np.logical_and.reduceat(_decide(pairs, values, types), starts)
-    if places := memory.late.chosen(len(pending)):
-        memory.suspects.note([int(pending[place, 1]) for place in places if not held[place]])
-    late = pending[held]
-    return late[:, 0].copy(), late[:, 1].copy()
+    return held, ~held
 
 
 def _search(batch: Batch, values: Values, types: Types, given: Given, memory: Memory) -> tuple[Ints, Ints]:
@@ -190,6 +210,7 @@ def _search(batch: Batch, values: Values, types: Types, given: Given, memory: Me
         handles = np.concatenate(some) if some else _NO_HITS
     if not len(handles):
         return _NO_HITS, ends
+    memory.trying.note_hits(len(handles), len(found))
     if len(types) == 1:
         return memory.posted.find(next(iter(types)), handles), ends
     operands = np.zeros_like(handles)
@@ -225,6 +246,7 @@ def _search_points(batch: Batch, values: Values, types: Types, memory: Memory) -
     if found is None:
         return None
     memory.trying.note_search(regions.decided - before, len(values.values))
+    memory.trying.note_hits(len(found[0]), len(values.values))
     return memory.posted.find(layout.REGION, found[0]), found[1]
 
 
@@ -238,7 +260,7 @@ def _coordinates(batch: Batch, values: Values) -> Floats:
     return xy
 
 
-def _decide(pairs: Ints, values: Values, types: Types) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def _decide(pairs: Ints, values: Values, types: Types) -> Bools:
     """Whether each pending (value, kind, handle) holds."""
     held = np.empty(len(pairs), np.bool_)
     if values.texts:

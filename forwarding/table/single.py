@@ -165,6 +165,8 @@ class Single:
         points = self._reading.points[: self._reading.cursor[T_POINTS]].tolist()
         trying = self._memory.trying
         trying.note_search(int(self._where[k.DECIDED, 0]), len(points))
+        trying.note_hits(int(self._hit_ends[len(points) - 1]), len(points))
+        trying.note_late(int(self._scratch.cursor[C_PAIRS]), len(points))
         if trying.searches_are_dear:
             self._left = _PATIENCE + _PAUSE  # filters may have to be tried first (types/trying.py)
         if self._where[k.POINTS_LEFT, 0] < 0:

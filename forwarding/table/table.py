@@ -443,7 +443,7 @@ class ForwardingTable(Generic[InterfaceT]):
     def _reconsider(self) -> None:
         """Reconsider the filters that were met in vain if they are many and nobody else matches."""
         suspects = self._memory.suspects
-        if suspects.noted >= suspects.enough and self._lock.try_write():
+        if suspects.noted >= suspects.enough and not self._changer.is_pressing() and self._lock.try_write():
             try:
                 rows = as_ints(suspects.take())
                 suspects.outcome(len(rows), self._changer.reconsider(rows)[0])

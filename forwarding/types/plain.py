@@ -108,6 +108,12 @@ class PlainType:
             held[i] = answer
         return held
 
+    def decide_pending(
+        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any]
+    ) -> NDArray[np.int8] | None:
+        """Nothing more than `holds` does."""
+        return None
+
     def shares(self, handles: Ints) -> Floats:
         """Guess the share of values that satisfy each constraint, put right by what happened."""
         shares = self._guesses(handles)

@@ -104,6 +104,16 @@ class PluggedType(Protocol):
         """For each pair, whether `values[number]` satisfies the constraint of the handle."""
         ...
 
+    def decide_pending(
+        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any]
+    ) -> NDArray[np.int8] | None:
+        """What becomes of filters, (notification, filter, end of its pairs), of which pairs of this type are left.
+
+        1 of one that holds, 0 of one that fails, 2 of one that need not be asked: where `matched` has room for all
+        `owners`, the interfaces, one filter of each is enough. None if the type does no better than by `holds`.
+        """
+        ...
+
     def shares(self, handles: Ints) -> Floats:
         """For each handle, the share of values under its name expected to satisfy it; 0 where that is not known.
 

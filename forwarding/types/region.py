@@ -11,27 +11,35 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import numpy as np
 
-from contrada.forwarding.batches.encode import PointColumn, as_ints
+from contrada.forwarding.batches.encode import as_ints
 from contrada.forwarding.batches.packed_columns import distinct, relation_texts
 from contrada.forwarding.covering.budget import OF_REGIONS
 from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.types.plain import PlainType, nested, numbered, within
 from contrada.forwarding.types.records import ALIVE, NAME_BITS, POSTED, Records
+from contrada.forwarding.types.relating import (
+    BLOCK,
+    EDGES,
+    EXACTLY,
+    HELD,
+    MASK,
+    NOT_ASKED,
+    SAMPLED,
+    SAMPLED_HALO,
+    placed,
+    relate_pairs,
+    relate_pending,
+)
 from contrada.spatial import allowance
-from contrada.spatial.cr_tree.edges import PER_EDGE
-from contrada.spatial.cr_tree.search import PER_PAIR
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry import ring_arena
-from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region, ring_of
-from contrada.spatial.geometry.ring_arena import in_one_part, ring_boxes, ring_xy
-from contrada.spatial.geometry.rings import IN, ON, locate
+from contrada.spatial.geometry.ring_arena import in_one_part, is_box, ring_boxes, ring_xy
 from contrada.spatial.relations.compound.relating import relate_regions
-from contrada.spatial.relations.exact import relate_rings
 from contrada.spatial.relations.mbr import POSSIBLE, POSSIBLE_OF_PARTS, relate_boxes
 from contrada.spatial.relations.rcc8 import COMPOSITION, covering_relations
-from contrada.spatial.relations.relate import EXACT, Uniform, pack
+from contrada.spatial.relations.relate import EXACT, Uniform
 from contrada.spatial.relations.relation import (
     ALL,
     CONTAINS,
@@ -43,7 +51,6 @@ from contrada.spatial.relations.relation import (
     MEETS,
     OVERLAPS,
 )
-from contrada.spatial.relations.uniform import relate_uniform, sampling_cost
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.storage.row_numbers import check_lengths, check_rows, check_shapes
 
@@ -60,19 +67,13 @@ if TYPE_CHECKING:
     from contrada.forwarding.types.shares import Traffic
     from contrada.spatial.relations.relate import Rings
 
-# Columns of a constraint's row.
-_BLOCK = 0
-_EDGES = 1
-_MASK = 2
 _SHAPES = {"heap": (np.int64, ()), "rows": (np.int64, (3,)), "rings": (np.int64, ())}
-_MEMO = 1024  # pairs remembered: filters that share a region ask about it one after another
 
 _BY_CHANCE: Final = 1 / 64  # how much rarer boundaries that touch are than the relation without that
 _IN: Final = 1 << INSIDE | 1 << COVERED_BY
 _AROUND: Final = 1 << CONTAINS | 1 << COVERS
 _SIDE_BY_SIDE: Final = ALL & ~(_IN | _AROUND | 1 << EQUALS)
 
-_NO_RINGS: Final = pack(())
 _NOTHING: Final = np.zeros(0, np.int64)
 
 
@@ -107,7 +108,7 @@ class RegionType(PlainType):
         self._heap.reserve(int(sum(2 * ring_arena.ring_size(n) * m for n, m in _tally(counts))) + 8)
         rows = self._rows.array
         _store_rings(relations.coords, relations.ends, self._heap.array.view(np.float64), self._rings, rows)
-        rows[: len(kept), _MASK] = relations.masks
+        rows[: len(kept), MASK] = relations.masks
         return handles
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -127,8 +128,8 @@ class RegionType(PlainType):
         check_lengths("regions", self._records.top, arrays["rows"])
         check_lengths("regions", ring_arena.STATE_SIZE, arrays["rings"])
         alive = arrays["rows"][self._records.marked(ALIVE)]
-        ring_arena.guard_rings(arrays["heap"].view(np.float64), arrays["rings"], alive[:, _BLOCK], alive[:, _EDGES])
-        check_rows("regions: relations", alive[:, _MASK], ALL + 1)
+        ring_arena.guard_rings(arrays["heap"].view(np.float64), arrays["rings"], alive[:, BLOCK], alive[:, EDGES])
+        check_rows("regions: relations", alive[:, MASK], ALL + 1)
         self._heap, self._rows = GrowableArray.over(arrays["heap"]), GrowableArray.over(arrays["rows"])
         self._rings = arrays["rings"]
         for name in numbered("tree", arrays):
@@ -271,27 +272,30 @@ class RegionType(PlainType):
 
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Relate the pairs in one call."""
-        places, rings = placed(values)
-        discretization = self.settings.discretization
-        sampled = isinstance(discretization, Uniform)
         held = np.empty(len(numbers), np.bool_)
-        _relate_pairs(
-            self._heap.array.view(np.float64),
-            self._rows.array,
-            places,
-            rings,
-            numbers,
-            handles,
-            sampled,
-            discretization.density if isinstance(discretization, Uniform) else 0.0,
-            isinstance(discretization, Uniform) and discretization.halo,
-            np.full((_MEMO, 2), -1, np.int64),
-            held,
-            left := allowance.left(),
-        )
+        relate_pairs(*self._operands_of_pairs(values), numbers, handles, held, left := allowance.left())
         allowance.check(left)
         self._learn_pairs(handles, held)
         return held
+
+    def decide_pending(
+        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any]
+    ) -> NDArray[np.int8] | None:
+        """As plugged.py says."""
+        verdicts, held = np.empty(len(pending), np.int8), np.empty(len(pairs), np.int8)
+        left = allowance.left()
+        relate_pending(*self._operands_of_pairs(values), pending, pairs, owners, matched, verdicts, held, left)
+        allowance.check(left)
+        known = held != NOT_ASKED
+        self._learn_pairs(pairs[known, 2], held[known] == HELD)
+        return verdicts
+
+    def _operands_of_pairs(self, values: Sequence[Any]) -> tuple[Floats, Ints, Floats, Rings, float, int]:
+        """What kernels that relate pairs take first."""
+        density, how, way = 0.0, EXACTLY, self.settings.discretization
+        if isinstance(way, Uniform):
+            density, how = way.density, SAMPLED_HALO if way.halo else SAMPLED
+        return self._heap.array.view(np.float64), self._rows.array, *placed(values), density, how
 
     def _learn_value(self, traffic: Traffic, value: Any, found: list[int]) -> None:
         if type(value) is Point:
@@ -311,12 +315,12 @@ class RegionType(PlainType):
             flags = self._records.flags[handles]
             for name in np.unique(flags[flags & ALIVE != 0] >> NAME_BITS).tolist():
                 mine = handles[(flags >> NAME_BITS == name) & (flags & ALIVE != 0)]
-                self._traffic_of(name).ask(self.boxes(mine), self._rows.array[mine, _EDGES])
+                self._traffic_of(name).ask(self.boxes(mine), self._rows.array[mine, EDGES])
 
     def _work(self, handles: Ints, traffic: Traffic) -> Floats:
         """A search relates the edges of one with those of the other, for all whose relation the MBRs leave open."""
-        edges: Floats = self._rows.array[handles, _EDGES].astype(np.float64)
-        masks, boxes = self._rows.array[handles, _MASK], self.boxes(handles)
+        edges: Floats = self._rows.array[handles, EDGES].astype(np.float64)
+        masks, boxes = self._rows.array[handles, MASK], self.boxes(handles)
         related = (masks & _IN != 0) * traffic.within(boxes)
         related += (masks & _AROUND != 0) * traffic.within(boxes, around=True)
         related = np.where(masks & _SIDE_BY_SIDE != 0, traffic.touching(boxes), related)
@@ -332,12 +336,12 @@ class RegionType(PlainType):
         """What touches a region touches the box around it, mostly; what is apart from it does not; and so on."""
         self._learn_constraints()
         boxes, names = self.boxes(handles), self._records.flags[handles] >> NAME_BITS
-        masks = self._rows.array[handles, _MASK]
+        masks = self._rows.array[handles, MASK]
         shares = np.empty(len(handles))
         for name in np.unique(names).tolist():
             mine = names == name
             traffic = self._traffic_of(name)
-            traffic.ask(boxes[mine], self._rows.array[handles[mine], _EDGES])
+            traffic.ask(boxes[mine], self._rows.array[handles[mine], EDGES])
             touching = traffic.touching(boxes[mine])
             within, around = traffic.within(boxes[mine]), traffic.within(boxes[mine], around=True)
             wanted = np.zeros(len(touching))
@@ -363,9 +367,9 @@ class RegionType(PlainType):
         if promise in (0.0, np.inf):
             return bool(promise)
         rows = self._rows.array
-        budget.spend(0, int(rows[first, _EDGES] + rows[second, _EDGES]))
+        budget.spend(0, int(rows[first, EDGES] + rows[second, EDGES]))
         code = _relate_rows(self._heap.array.view(np.float64), rows, second, first)
-        return bool(covering_relations(int(rows[first, _MASK]), int(rows[second, _MASK])) >> code & 1)
+        return bool(covering_relations(int(rows[first, MASK]), int(rows[second, MASK])) >> code & 1)
 
     def promise(self, handle: int, others: Ints, *, above: bool) -> NDArray[np.float64]:
         """What the MBRs say; where they leave it open, the more unlike the regions are in size, the likelier.
@@ -406,22 +410,6 @@ def _search_by_name(trees: Mapping[int, CRTree], names: Ints, xy: Floats) -> tup
     return found, ends
 
 
-def placed(values: Sequence[Any]) -> tuple[Floats, Rings]:
-    """Values as kernels that decide pairs have them: (-1, x, y) of a point, (k, 0, 0) of the k-th ring; the rings."""
-    places = np.zeros((len(values), 3))
-    if isinstance(values, PointColumn):
-        places[:, 0], places[:, 1:] = -1.0, values.xy
-        return places, _NO_RINGS
-    regions: list[Region] = []
-    for i, value in enumerate(values):
-        if type(value) is Point:
-            places[i] = -1.0, value.x, value.y
-        elif isinstance(value, Region):
-            places[i, 0] = len(regions)
-            regions.append(value)
-    return places, pack(regions) if regions else _NO_RINGS
-
-
 def _tally(counts: Ints) -> zip[tuple[int, int]]:
     numbers, times = np.unique(counts, return_counts=True)
     return zip(numbers.tolist(), times.tolist(), strict=True)
@@ -436,8 +424,8 @@ def _store_rings(coords: Floats, ends: Ints, heap: Floats, state: Ints, rows: In
         xy = np.empty((edges + 1, 2))
         xy[:-1] = coords[start : ends[i]]
         xy[edges] = coords[start]
-        rows[i, _BLOCK] = ring_arena.store(heap, state, xy)
-        rows[i, _EDGES] = edges
+        rows[i, BLOCK] = ring_arena.store(heap, state, xy)
+        rows[i, EDGES] = edges
         start = ends[i]
 
 
@@ -447,9 +435,9 @@ def _store_made(coords: Floats, new: Ints, heap: Floats, state: Ints, rows: Ints
     start = 0
     for i in range(new.shape[0]):
         handle, end = new[i, 0], start + new[i, 2]
-        rows[handle, _BLOCK] = ring_arena.store(heap, state, coords[start:end])
-        rows[handle, _EDGES] = new[i, 2] - 1
-        rows[handle, _MASK] = new[i, 1]
+        rows[handle, BLOCK] = ring_arena.store(heap, state, coords[start:end])
+        rows[handle, EDGES] = new[i, 2] - 1
+        rows[handle, MASK] = new[i, 1]
         start = end
 
 
@@ -457,7 +445,7 @@ def _store_made(coords: Floats, new: Ints, heap: Floats, state: Ints, rows: Ints
 def _ring_bounds(heap: Floats, rows: Ints, handles: Ints, boxes: Floats) -> None:
     """The boxes around stored rings: of the run boxes of each, the last."""
     for i in range(handles.shape[0]):
-        runs = ring_boxes(heap, rows[handles[i], _BLOCK], rows[handles[i], _EDGES])
+        runs = ring_boxes(heap, rows[handles[i], BLOCK], rows[handles[i], EDGES])
         for side in range(4):
             boxes[i, side] = runs[runs.shape[0] - 1, side]
 
@@ -465,21 +453,10 @@ def _ring_bounds(heap: Floats, rows: Ints, handles: Ints, boxes: Floats) -> None
 @kernel
 def _relate_rows(heap: Floats, rows: Ints, a: int, b: int) -> int:
     """The code of the relation of one constraint's region to another's."""
-    axy = ring_xy(heap, rows[a, _BLOCK], rows[a, _EDGES])
-    aboxes = ring_boxes(heap, rows[a, _BLOCK], rows[a, _EDGES])
-    bxy = ring_xy(heap, rows[b, _BLOCK], rows[b, _EDGES])
-    return relate_regions(axy, aboxes, bxy, ring_boxes(heap, rows[b, _BLOCK], rows[b, _EDGES]))
-
-
-@kernel
-def _is_box(heap: Floats, block: int, edges: int) -> bool:
-    """Whether a stored ring, canonical as it is, is an axis-parallel rectangle."""
-    return (
-        edges == 4
-        and heap[block + 1] == heap[block + 3]
-        and heap[block + 2] == heap[block + 4]
-        and (heap[block + 5] == heap[block + 7] and heap[block + 6] == heap[block])
-    )
+    axy = ring_xy(heap, rows[a, BLOCK], rows[a, EDGES])
+    aboxes = ring_boxes(heap, rows[a, BLOCK], rows[a, EDGES])
+    bxy = ring_xy(heap, rows[b, BLOCK], rows[b, EDGES])
+    return relate_regions(axy, aboxes, bxy, ring_boxes(heap, rows[b, BLOCK], rows[b, EDGES]))
 
 
 @kernel
@@ -487,25 +464,25 @@ def _promise(heap: Floats, rows: Ints, handle: int, others: Ints, above: bool, p
     """See `RegionType.promise`."""
     for i in range(others.shape[0]):
         a, b = (handle, others[i]) if above else (others[i], handle)  # whether b covers a
-        a_edges, b_edges = rows[a, _EDGES], rows[b, _EDGES]
-        a_box = rows[a, _BLOCK] + ring_arena.ring_size(a_edges) - 4  # the last of its boxes is the MBR
-        b_box = rows[b, _BLOCK] + ring_arena.ring_size(b_edges) - 4
+        a_edges, b_edges = rows[a, EDGES], rows[b, EDGES]
+        a_box = rows[a, BLOCK] + ring_arena.ring_size(a_edges) - 4  # the last of its boxes is the MBR
+        b_box = rows[b, BLOCK] + ring_arena.ring_size(b_edges) - 4
         ax1, ay1, ax2, ay2 = heap[a_box], heap[a_box + 1], heap[a_box + 2], heap[a_box + 3]
         bx1, by1, bx2, by2 = heap[b_box], heap[b_box + 1], heap[b_box + 2], heap[b_box + 3]
         code = relate_boxes(ax1, ay1, ax2, ay2, bx1, by1, bx2, by2)
         possible = POSSIBLE[code]
-        if not in_one_part(heap, rows[a, _BLOCK]) or not in_one_part(heap, rows[b, _BLOCK]):
+        if not in_one_part(heap, rows[a, BLOCK]) or not in_one_part(heap, rows[b, BLOCK]):
             possible = POSSIBLE_OF_PARTS[code]
-        if _is_box(heap, rows[a, _BLOCK], a_edges) and _is_box(heap, rows[b, _BLOCK], b_edges):
+        if is_box(heap, rows[a, BLOCK], a_edges) and is_box(heap, rows[b, BLOCK], b_edges):
             possible = 1 << code
         yes = no = False
         for k in range(8):
             if possible >> k & 1:
                 left = 0  # the relations to b's region that a's constraint leaves possible
                 for r in range(8):
-                    if rows[a, _MASK] >> r & 1:
+                    if rows[a, MASK] >> r & 1:
                         left |= COMPOSITION[r][k]
-                if left & ~rows[b, _MASK]:
+                if left & ~rows[b, MASK]:
                     no = True
                 else:
                     yes = True
@@ -518,59 +495,3 @@ def _promise(heap: Floats, rows: Ints, handle: int, others: Ints, above: bool, p
             least = min(a_area, b_area)
             # Areas of tiny boxes may be too small for a double, and those of huge ones too large.
             promises[i] = min(max(a_area, b_area) / least, 1e300) if 0.0 < least < np.inf else 1.0
-
-
-@kernel
-def _relate_pairs(
-    heap: Floats,
-    rows: Ints,
-    places: Floats,
-    rings: Rings,
-    numbers: Ints,
-    handles: Ints,
-    sampled: bool,
-    density: float,
-    halo: bool,
-    memo: Ints,
-    held: NDArray[np.bool_],
-    left: Ints,
-) -> None:
-    """Whether the value of each number is in a wanted relation to the region of each handle.
-
-    `places[number]` is (-1, x, y) of a point, or (k, 0, 0) of the k-th ring. Ends when nothing is
-    `left` (`allowance`).
-    """
-    for i in range(numbers.shape[0]):
-        number = numbers[i]
-        handle = handles[i]
-        known = memo[handle & (_MEMO - 1)]
-        if known[0] == number and known[1] >> 8 == handle:
-            code = known[1] & 255
-        else:
-            bxy = ring_xy(heap, rows[handle, _BLOCK], rows[handle, _EDGES])
-            bboxes = ring_boxes(heap, rows[handle, _BLOCK], rows[handle, _EDGES])
-            k = int(places[number, 0])
-            left[0] -= PER_PAIR + (rows[handle, _EDGES] >> 2)
-            if left[0] < 0:
-                return
-            if k < 0:
-                x, y = places[number, 1], places[number, 2]
-                where = locate(x, y, bxy, bboxes) if bxy[0, 0] != MARK else locate_in(x, y, bxy, bboxes)
-                code = INSIDE if where == IN else MEETS if where == ON else DISJOINT
-            else:
-                axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
-                aboxes = rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]]
-                left[0] -= PER_EDGE * (axy.shape[0] + bxy.shape[0])
-                if sampled:
-                    left[0] -= sampling_cost(axy, aboxes, bxy, bboxes, density)
-                if left[0] < 0:
-                    return
-                if sampled:
-                    code = relate_uniform(axy, aboxes, bxy, bboxes, density, halo)
-                elif axy[0, 0] != MARK and bxy[0, 0] != MARK:
-                    code = relate_rings(axy, aboxes, bxy, bboxes)
-                else:
-                    code = relate_regions(axy, aboxes, bxy, bboxes)
-            known[0] = number
-            known[1] = handle << 8 | code
-        held[i] = rows[handle, _MASK] >> code & 1 == 1

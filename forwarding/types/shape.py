@@ -26,7 +26,8 @@ from contrada.forwarding.language.lonlat import LONLAT, other_side
 from contrada.forwarding.types.paths import Paths, distance_of, locate_pairs
 from contrada.forwarding.types.plain import OBJECTS_COST, PlainType, nested, numbered, within
 from contrada.forwarding.types.records import FIRST_MARK
-from contrada.forwarding.types.region import RegionType, placed
+from contrada.forwarding.types.region import RegionType
+from contrada.forwarding.types.relating import placed
 from contrada.spatial import allowance
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.tree import CRTree
@@ -348,6 +349,15 @@ class ShapeType(RegionType):
         held[far] = mine
         self._learn_pairs(handles[far], mine)
         return held
+
+    def decide_pending(
+        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any]
+    ) -> NDArray[np.int8] | None:
+        """Those of relations of points and regions; if there are others, the caller asks `holds`."""
+        lines = not isinstance(values, PointColumn) and Line in {*map(type, values)}
+        if self._degrees or lines or (self._records.flags[pairs[:, 2]] & _FAR).any():
+            return None
+        return super().decide_pending(pending, pairs, owners, matched, values)
 
     def _relate(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Decide pairs of relations."""

@@ -82,6 +82,9 @@ class Trying:
         self.changes = 0  # of the table, counted by whoever changes it
         self._asked = 0  # notifications since filters were listed
         self.searched = 0.0  # constraints that a search decides one by one, on average
+        self.hits = 0.0  # constraints that it finds, likewise
+        self._noted = 0  # how often `late` was told, up to a point
+        self.late = 0.0  # pairs that are left to be decided after a search, on average
         self.tried = 0.0  # and pairs that tries decide
         self._until = 0  # notifications before the other way is looked at
 
@@ -93,16 +96,30 @@ class Trying:
         if self._until <= 0:
             self._until = _AGAIN
             return True
-        return self.tried < self.searched
+        return self.tried < self._without
 
     @property
     def searches_are_dear(self) -> bool:
         """Whether it may pay to try filters before searching."""
-        return self.searched >= WORTH
+        return self._without >= WORTH
+
+    @property
+    def _without(self) -> float:
+        """What a notification costs that is searched for."""
+        return self.searched + self.late
 
     def note_search(self, decided: int, values: int) -> None:
         """Be told how many constraints a search for so many values has decided one by one."""
         self.searched += (decided / values - self.searched) / 8
+
+    def note_hits(self, found: int, values: int) -> None:
+        """Be told how many constraints a search for so many values has found."""
+        self.hits += (found / values - self.hits) / 8
+
+    def note_late(self, pairs: int, values: int) -> None:
+        """Be told how many pairs were left to be decided after a search for so many values."""
+        self._noted = min(self._noted + 1, 8)
+        self.late += (pairs / values - self.late) / self._noted
 
     def first(self, batch: Batch, values: Values, widest: int, memory: Memory, decide: Decide) -> Given:
         """Try filters on the notifications of a batch that have values of plugged-in types."""
@@ -119,7 +136,7 @@ class Trying:
         for start in range(0, len(where), _TOGETHER):
             some = where[start : start + _TOGETHER]
             places, owners, left, decided = _rounds(
-                some, listed, self.searched * len(some), batch, values, widest, memory, decide
+                some, listed, self._without * len(some), batch, values, widest, memory, decide
             )
             pairs += decided
             found.append((places, listed.owners[owners]))

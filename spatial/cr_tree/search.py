@@ -9,7 +9,8 @@ locating one corner tells which. So a child is
 - *outside*, no edge touching it and its corner outside: the same;
 - *inside*, no edge touching it and its corner inside: every relation below is contains, that list is copied;
 - otherwise descended into. In a leaf, the MBRs rule relations out (`mbr`, the corrected Table 2) and an entry
-  whose constraints each want none, or all, of those left is decided there. What remains is evaluated, by the edges
+  whose constraints each want none, or all, of those left is decided there. Boxes are their MBRs: for those, and for
+  points in them, that is the end. What remains is evaluated, by the edges
   at hand, or when these are very many by `relate_regions`, which looks at runs of them and stops at a crossing.
 
 So the cost follows the query's boundary and the size of the answer, not its area. Beyond [SIENA-2D], section 4.1: the
@@ -38,7 +39,7 @@ from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.edges import PER_EDGE, keep_touching, relate_by_edges
 from contrada.spatial.cr_tree.lists import list_copy
 from contrada.spatial.geometry.compound.rows import MARK, edge_count, edge_rows, locate_in, part_count
-from contrada.spatial.geometry.ring_arena import in_one_part, ring_boxes, ring_xy
+from contrada.spatial.geometry.ring_arena import in_one_part, is_box, ring_boxes, ring_xy
 from contrada.spatial.geometry.rings import IN, ON, locate
 from contrada.spatial.relations.compound.relating import relate_regions
 from contrada.spatial.relations.mbr import POSSIBLE, POSSIBLE_OF_PARTS, boxes_cross, relate_boxes
@@ -125,6 +126,7 @@ def search_ring(
     slack = 0.0 if mode == EXACTLY else _ROUNDING * max(max(abs(ax1), abs(ax2)), max(abs(ay1), abs(ay2)))
     total = edge_count(axy)
     several = part_count(axy) > 1
+    boxed = mode == EXACTLY and is_box(axy.reshape(-1), 0, axy.shape[0] - 1)
     root = t.state[c.ROOT]
     depth = node_of[root, c.LEVEL] + 1
     some_disjoint = node_of[root, c.SIZE + c.LIST * c.WHEN_DISJOINT] > 0  # else what is missed needs no looking at
@@ -166,6 +168,10 @@ def search_ring(
                 continue
             if _decided(entry_of, constraint_of, child, allowed):
                 count = _emit(entry_of, constraint_of, child, allowed, out, count)
+                continue
+            if boxed and is_box(heap, entry_of[child, c.BLOCK], entry_of[child, c.EDGES]):
+                relation = relate_boxes(ax1, ay1, ax2, ay2, x1, y1, x2, y2)
+                count = _emit(entry_of, constraint_of, child, 1 << relation, out, count)
                 continue
             if mode == EXACTLY and bounds[top + 1] - bounds[top] > _MANY:
                 block, ring = entry_of[child, c.BLOCK], entry_of[child, c.EDGES]
@@ -260,6 +266,10 @@ def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints, left: Ints
                     count = _emit(entry_of, constraint_of, child, _D, out, count)
             elif union & (_D | _M | _I):
                 block, edges = entry_of[child, c.BLOCK], entry_of[child, c.EDGES]
+                if is_box(heap, block, edges):
+                    inside = x1 < x < x2 and y1 < y < y2
+                    count = _emit(entry_of, constraint_of, child, _I if inside else _M, out, count)
+                    continue
                 bxy, bboxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
                 spare -= PER_PAIR + (edges >> 2)
                 place = locate(x, y, bxy, bboxes) if heap[block] != MARK else locate_in(x, y, bxy, bboxes)

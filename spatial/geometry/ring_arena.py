@@ -130,6 +130,17 @@ def ring_boxes(heap: Floats, block: int, edges: int) -> Floats:
 
 
 @kernel
+def is_box(heap: Floats, block: int, edges: int) -> bool:
+    """Whether a stored ring, canonical as it is, is an axis-parallel rectangle."""
+    return (
+        edges == 4
+        and heap[block + 1] == heap[block + 3]
+        and heap[block + 2] == heap[block + 4]
+        and (heap[block + 5] == heap[block + 7] and heap[block + 6] == heap[block])
+    )
+
+
+@kernel
 def ring_hash(numbers: Floats, start: int, edges: int) -> np.int64:
     """Return a hash of the closed ring whose coordinates are numbers[start:], the same for rings that compare equal."""
     h = np.uint64(0)

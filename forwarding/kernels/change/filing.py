@@ -42,6 +42,7 @@ from contrada.forwarding.kernels.memory.layout import (
     CELL,
     CONTAINS,
     COUNTING,
+    EQ,
     EVENT_HANDLE_FREE,
     EVENT_NAME_FREE,
     EXISTS,
@@ -73,6 +74,7 @@ from contrada.forwarding.kernels.memory.layout import (
     PATTERN_LIKE,
     PATTERN_PREFIX,
     PATTERN_SUFFIX,
+    PLUG,
     PLUGGED,
     POSTED_ABOVE,
     POSTED_ALL,
@@ -85,6 +87,7 @@ from contrada.forwarding.kernels.memory.layout import (
     PREFIX,
     S_ALWAYS,
     S_MATCHING,
+    SEARCHING,
     SELECTIVE,
     STOPPING,
     STRING,
@@ -199,6 +202,8 @@ def is_counted(index: Index, code: int, size: int, best: int, fewest: float) -> 
     matching = index.state[S_MATCHING]
     if matching in (SELECTIVE, STOPPING) or not 1 < count_constraints(index, code, size) < MOST_COUNTED:
         return False
+    if matching == SEARCHING and late_share(index, code, size) >= 0.0 and index.words[best] & 15 not in (EQ, IN, PLUG):
+        return True
     return matching == COUNTING or counting_pays(index, code, size, best, fewest)
 
 

@@ -208,7 +208,7 @@ def guard_sums(index: Index, marks: m.Marks) -> int:
         and sums[m.M_ENTRIES] == state[layout.S_POSTING_COUNT]
         and sums[m.M_CLAIMS] == sums[m.M_ENTRIES]
         and 0 <= state[layout.S_LARGEST] <= state[layout.S_WORDS]
-        and layout.SELECTIVE <= state[layout.S_MATCHING] <= layout.STOPPING
+        and layout.SELECTIVE <= state[layout.S_MATCHING] <= layout.SEARCHING
         and sums[m.M_COUNTED] == state[layout.S_COUNTED]
         and sums[m.M_INTERFACES] == state[layout.S_INTERFACES]
         and sums[m.M_CROSSED] == state[layout.S_THRESHOLD_COUNT]

@@ -139,6 +139,7 @@ SELECTIVE: Final = 0  # under the one that makes the least work
 COUNTING: Final = 1  # under all
 AUTO: Final = 2  # whichever of these is expected to make less, for each
 STOPPING: Final = 3  # auto, where most interfaces match most notifications: as SELECTIVE, which finds that out sooner
+SEARCHING: Final = 4  # auto, where much is left to plugged-in types: filters with their constraints are COUNTING
 MOST_COUNTED: Final = 1 << 20  # constraints of a filter that is counted: fewer
 
 # Columns of `fields`, row name * KINDS + kind.

@@ -12,17 +12,18 @@ from hypothesis import strategies as st
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.kernels.match.verifying import C_MET, C_VERIFIED
 from contrada.forwarding.kernels.memory import layout
+from contrada.forwarding.language.constraint import Constraint
+from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, MATCHING
 from contrada.forwarding.table.table import ForwardingTable
+from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box
 from tests.forwarding.strategies import filters, notifications
 from tests.naive.table import NaiveTable
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from contrada.forwarding.language.filter import Filter
 
 
 def counting(**settings: Any) -> ForwardingTable[str]:
@@ -183,3 +184,30 @@ def test_auto_turns_round_when_most_interfaces_match() -> None:
     assert table.stats().counted >= before
     assert table.stats().matching == "auto"
     table._check()
+
+
+def test_auto_counts_filters_of_regions_where_much_is_left_after_matching() -> None:
+    """A box that many points are in, and a threshold: as much is left to be decided as a search would find."""
+    rng = np.random.default_rng(2)
+    corners = (rng.random((1500, 2)) * 500).tolist()
+    made = [
+        Filter([Constraint("area", "intersects", Box(x, y, x + 500, y + 500)), Constraint(f"n{i % 8}", "<", i % 90)])
+        for i, (x, y) in enumerate(corners)
+    ]
+    table = ForwardingTable[int](simplify=False)
+    table.add_many(enumerate(made))
+    asked = [
+        {"area": Point(*(rng.random(2) * 1000).tolist()), **{f"n{k}": int(rng.integers(100)) for k in range(8)}}
+        for _ in range(40)
+    ]
+    expected = [{i for i, each in enumerate(made) if each.matches(notification)} for notification in asked]
+    assert table.stats().counted == 0
+    for _ in range(45):
+        assert table.match_many(asked) == expected
+    assert table._memory.state[layout.S_MATCHING] == layout.SEARCHING
+    assert table.stats().counted == len(made)
+    assert table.stats().matching == "auto"
+    table._check()
+    for id in range(1, 1500, 2):
+        table.remove(id)
+    assert table.match_many(asked) == [{i for i in each if i % 2} for each in expected]
