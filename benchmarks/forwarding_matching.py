@@ -97,7 +97,7 @@ def areas(rng: np.random.Generator, constraints: int, share: float) -> Iterator[
         yield Filter([Constraint("area", Operator.INTERSECTS, Box(x, y, x + side, y + side)), *next(rest).constraints])
 
 
-SEGMENT_KINDS = {"thresholds": thresholds, "values": values, "a region and thresholds": areas}
+WORKLOADS = {"thresholds": thresholds, "values": values, "a region and thresholds": areas}
 
 
 def ask(rng: np.random.Generator, kind: str, share: float) -> Notification:
@@ -114,7 +114,7 @@ def the_map(report: Report, quick: bool) -> None:
     """All cells of the map."""
     filters = 5_000 if quick else 20_000
     rows = []
-    for kind, source in SEGMENT_KINDS.items():
+    for kind, source in WORKLOADS.items():
         for each in (1, 100):
             for constraints in (2, 3, 5):
                 for share in (0.5, 0.1, 0.01):

@@ -51,6 +51,7 @@ def test_pending_filters_are_decided_as_their_pairs_are(
     shapes = ShapeType(Settings(way, "scan", None))
     constraints = [Constraint("a", op, region) for op, region in wanted]
     handles = [shapes.handle(1, each) for each in constraints]
+    shapes.store_made()
     pending, pairs, owners = [], [], []
     for n, value in enumerate(values):
         for _ in range(data.draw(st.integers(0, 4))):
@@ -82,6 +83,7 @@ def test_what_is_more_than_relations_of_regions_is_left(value: Line | Point) -> 
     shapes = ShapeType(Settings(EXACT, "scan", None))
     asked = "a within 2 of POINT(0 0)" if type(value) is Point else "a intersects BOX(0 0, 1 1)"
     handle = shapes.handle(1, parse(asked).filters[0].constraints[0])
+    shapes.store_made()
     one = np.array([[0, 1, 1]], np.int64)
     pair, nobody = np.array([[0, 6, handle]], np.int64), np.zeros(1, np.int64)
     assert shapes.decide_pending(one, pair, nobody, nobody[:0], [value]) is None
