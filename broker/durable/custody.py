@@ -196,7 +196,9 @@ class Custody:
         """A neighbour is there: it gets what waits for it."""
         self._left_at.pop(link.id, None)
         cursor = self._state.links.get(link.id)
-        if cursor is not None and link.custody:
+        if cursor is not None and not link.custody:  # it has no disk any more: what matches is forwarded as to anybody
+            self._overlay.forget_durable(link.id)
+        elif cursor is not None:
             cursor.receiver = DurableReceiver(link.session, 0, cursor, EVERYTHING, 0)
             cursor.plain_interface = link.interface
             cursor.left = None

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from contrada.broker.durable.custody import Custody
-from contrada.broker.protocol.messages import Error, Hello, Keep, Link, Store
+from contrada.broker.protocol.messages import Error, Hello, Keep, Link, Store, SubscribeDurable
 from contrada.broker.protocol.peer_frames import encode_peer
 from contrada.broker.protocol.peer_messages import Carried, Carry, Decline, Known, Run
 from contrada.broker.protocol.wire import Code, Full
 from contrada.client.engine.kept_requests import Stage
-from contrada.forwarding.codec.msgpack import encode_notification
+from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
+from contrada.forwarding.language.filter import as_filters
+from contrada.forwarding.language.text.parse import parse
 from tests.broker.durable.fake_journal import FakeJournal
 from tests.broker.durable.linked_simulation import SUBSCRIBERS, LinkedWorld
 from tests.broker.overlay.linked_cores import Overlay
@@ -284,3 +286,24 @@ def test_who_was_linked_a_moment_ago_is_waited_for_a_little(returns):
             assert len(world.hosts["a"].core.durable.state.links["b"].wanted) == 4
     finally:
         del SUBSCRIBERS["s9"]
+
+
+def test_a_neighbour_that_has_no_disk_any_more_is_forwarded_to():
+    overlay = overlay_of(True, True)
+    encoded = tuple(encode_filter(f) for f in as_filters(parse("x > 0")))
+    overlay.say("b", b"client", SubscribeDurable(9, 9, "desk", encoded, "", 100, None, Keep()))
+    overlay.run()
+    kept = overlay.cores["a"].durable.state.links["b"]
+    assert kept.wanted
+    overlay.kill("b")
+    overlay.say("a", b"client", Store(5, (encode_notification({"x": 1}),), "", ""))
+    assert len(kept.queue) == 1
+    overlay.add("b", "a", first_sequence=10**9)
+    overlay.client("b")
+    overlay.subscribe("b", "x > 0")
+    overlay.run(20.0)
+    assert not kept.wanted
+    overlay.delivered("b")
+    overlay.say("a", b"client", Store(6, (encode_notification({"x": 2}),), "", ""))
+    assert overlay.delivered("b") == [2]
+    assert len(kept.queue) == 1  # for the day when it has its disk again
