@@ -317,8 +317,12 @@ class Core:
             self.leftovers.work()
             self.turns.leave("leftovers")
         self.matching.match_some()
+        self.turns.enter()
         self.delivery.drain()
+        self.turns.leave("queues")
+        self.turns.enter()
         self.durable.turn()
+        self.turns.leave("durable")
 
     def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
         """Hand over what is ready. A connection that is full keeps the rest; one that is gone loses its session."""

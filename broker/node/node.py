@@ -261,10 +261,15 @@ class Node:
         """Another thread has something for this one."""
         with suppress(BlockingIOError):
             self._wake_read.recv(4096)
+        turns = self.core.turns
+        turns.enter()
         for worker in (self._files, self._readers, self._matcher):
             worker.collect()
+        turns.leave("other threads")
         if self._disk is not None:
+            turns.enter()
             self._disk.collect()
+            turns.leave("disk")
 
     def _flush(self) -> None:
         """Send what is ready, once what led to it is recorded."""
