@@ -93,7 +93,7 @@ web:
 	cd web && npm ci --no-audit --no-fund --ignore-scripts && node build.mjs
 
 live: $(RUNS)
-	@test -f client/gateway/page/map.js || $(MAKE) web || echo 'make live: going on without the page; the API is there' >&2
+	@test -f client/gateway/page/painter.js || $(MAKE) web || echo 'make live: going on without the page; the API is there' >&2
 	$(PIP) --editable '.[gateway]'
 	$(BIN)/contrada live $(ARGS)
 

@@ -64,3 +64,7 @@ def attributes_of(encoded: bytes) -> dict[str, Any] | None:
 def dump_flat(values: Mapping[str, Any]) -> bytes | None:
     """Attributes as JSON; None if they are not all numbers, texts and booleans."""
     return orjson.dumps(values) if _PLAIN.issuperset(map(type, values.values())) else None
+
+
+dump_plain = orjson.dumps
+"""Attributes that are known to be numbers, texts and booleans as JSON."""

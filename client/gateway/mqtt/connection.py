@@ -31,7 +31,7 @@ from contrada.client.gateway.mqtt.session import (
     subscribed,
 )
 from contrada.client.gateway.mqtt.sessions import KeptSession, durable_name
-from contrada.client.gateway.mqtt.topics import ATTRIBUTES, Message, message_of_notification
+from contrada.client.gateway.mqtt.topics import ATTRIBUTES, Message, message_of_notification, plain_message
 from contrada.client.gateway.problems import Problem, problem_of
 from contrada.client.gateway.streaming.stream import Wish
 from contrada.errors import ContradaError, ProtocolError, Refused
@@ -357,6 +357,9 @@ class MqttConnection:
     def _plain(self, notification: Notification) -> bytes:
         """A message of quality 0 that was not retained."""
         version = self._incoming.version
+        plain = plain_message(notification.encoded)
+        if plain is not None:
+            return publish_bytes(*plain, version)
         topic, payload, attributes = message_of_notification(notification, version)
         if attributes:
             properties = [(ATTRIBUTES, attributes)]

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contrada.client.gateway.forms.attributes import notification_of
-from contrada.client.gateway.forms.flat import attributes_of, load_flat
+from contrada.client.gateway.forms.flat import attributes_of, dump_plain, load_flat
 from contrada.client.gateway.forms.rendering import attributes_bytes, attributes_text, payload_text
 from contrada.client.gateway.problems import Problem
 from contrada.client.notification import Draft
@@ -181,6 +181,16 @@ def message_of_notification(notification: Notification, version: int) -> Message
     if version == 5 and len(text.encode()) <= _LONGEST:
         return Message(topic, data, text)
     return Message(topic, f"{text[:-1]}{payload_text(payload)}}}".encode())
+
+
+def plain_message(encoded: bytes) -> tuple[bytes, bytes] | None:
+    """The topic and payload of an encoded notification of several plain attributes, which most are; or None."""
+    flat = attributes_of(encoded)
+    if flat is None:
+        return None
+    given = flat.pop("topic", None)
+    topic = _topic_bytes(given) if type(given) is str else None
+    return None if topic is None or len(flat) < 2 else (topic, dump_plain(flat))
 
 
 def message_of_values(values: Mapping[str, Any]) -> Message:

@@ -59,7 +59,7 @@ def node() -> str:
 def page(node: str) -> Path:
     """The page, built if it is older than what it is made of."""
     made_of = [*WEB.glob("src/*"), WEB / "build.mjs", WEB / "package-lock.json"]
-    if not (FOLDER / "map.js").is_file() or (FOLDER / "map.js").stat().st_mtime < max(
+    if not (FOLDER / "painter.js").is_file() or (FOLDER / "map.js").stat().st_mtime < max(
         each.stat().st_mtime for each in made_of
     ):
         built = command(node, "build.mjs", cwd=WEB)

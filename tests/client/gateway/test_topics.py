@@ -19,6 +19,7 @@ from contrada.client.gateway.mqtt.topics import (
     message_of_notification,
     message_of_values,
     notification_of_message,
+    plain_message,
     topic_query,
 )
 from contrada.client.gateway.problems import Problem
@@ -81,6 +82,14 @@ def test_texts_and_numbers_come_out_as_they_went_in(payload):
     assert message_of_values(notification_of_message("a/b", payload.encode()))[:2] == (b"a/b", payload.encode())
 
 
+def test_most_messages_are_written_quickly_and_as_any_other():
+    for values in ({"topic": "a", "x": 1, "y": "z"}, {"topic": "a", "x": True, "payload": 1.5}):
+        body = encode_notification(values)
+        assert plain_message(body) == message_of_values(values)[:2]
+    for values in ({"topic": "a", "payload": "x"}, {"topic": "a/+", "x": 1, "y": 1}, {"x": 1, "y": 2}, {"topic": "a"}):
+        assert plain_message(encode_notification(values)) is None
+
+
 def test_objects_are_attributes():
     got = notification_of_message("a/b", b'{"wind": {"speed": 3}, "x": null}')
     assert got == {"wind.speed": 3, "topic": "a/b"}
@@ -121,5 +130,6 @@ def test_any_message_is_a_notification_or_refused(topic, payload):
         return
     message = message_of_notification(arrived(notification), 5)
     assert message.topic == topic.encode()
+    assert plain_message(arrived(notification).encoded) in (None, message[:2])
     if isinstance(notification, Draft):
         assert message.payload == payload
