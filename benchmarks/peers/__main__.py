@@ -1,6 +1,6 @@
 """`make bench-peers`: fences by many engines and brokers end to end, in one table, with the same answers.
 
-    python -m benchmarks.peers [--data DIR] [--only fences|batch|scalars|brokers] [--sff PROGRAM] [--quick]
+    python -m benchmarks.peers [--data DIR] [--only fences|batch|large|scalars|brokers] [--sff PROGRAM] [--quick]
 
 A peer that is not installed is named with what it needs. `pip install '.[peers]'` has those that are Python packages.
 """
@@ -24,6 +24,7 @@ from benchmarks.harness import Report, data_directory
 from benchmarks.peers import node, postgis
 from benchmarks.peers.end_to_end import rate
 from benchmarks.peers.fences import S2, ContradaEngine, Fences, SedonaJoin, StrTree
+from benchmarks.peers.large import large_answers
 from benchmarks.peers.sff import WORKLOADS, run_beside
 from contrada import ForwardingTable
 from contrada.forwarding.warm import compile_kernels
@@ -70,7 +71,7 @@ def _fences(report: Report, name: str, work: Fences, *, asked: bool) -> None:
     rows.append(_row(*_built(lambda: StrTree(work)), work, truth))
     if find_spec("s2geometry"):
         # Its edges are geodesics: some answers near an edge are others.
-        rows.append(_row(*_built(lambda: S2(work)), work.first(500), truth[:500], alike=0.99))
+        rows.append(_row(*_built(lambda: S2(work)), work.first(500), truth[:500], alike=0.95))
     else:
         report.console.print("s2geometry was not measured: pip install '.[peers]'")
     rows += _postgis(report, work, truth)
@@ -80,8 +81,9 @@ def _fences(report: Report, name: str, work: Fences, *, asked: bool) -> None:
         if isinstance(measured, str):
             report.console.print(f"{package} was not measured: {measured}")
         else:
-            _check(package, measured.answers, truth[:SLOW])
-            rows.append(_shown(package, measured.built, measured.times, measured.replaced, measured.memory))
+            # Koncorde's points near an edge are on the other side of it now and then.
+            alike = _check(package, measured.answers, truth[:SLOW], 0.95 if package == "koncorde" else 1.0)
+            rows.append(_shown(package, alike, measured.built, measured.times, measured.replaced, measured.memory))
     _report(report, f"{len(work.rings):,} fences ({name}) of a kind and a polygon, a point at a time", rows, asked)
 
 
@@ -119,6 +121,12 @@ def batch(report: Report, data: Path | None, quick: bool) -> None:
     for row in rows:
         row["ahead"] = "" if row["engine"].startswith("Contrada") else _ahead(row["µs a point"], rows[0], row["engine"])
     report.table(f"{len(work.points):,} points in {len(work.rings):,} polygons at once", rows)
+
+
+def large(report: Report, data: Path | None, quick: bool) -> None:
+    """A region that thousands of filters match."""
+    count = 10_000 if quick else 85_550
+    large_answers(report, Fences.crowded(count, 1) if data is None else Fences.blocks(count, 1, data))
 
 
 def _ahead(theirs: float, ours: dict[str, Any], engine: str) -> str:
@@ -180,7 +188,13 @@ def brokers(report: Report, _data: Path | None, quick: bool) -> None:
         report.target("end to end over nats-server and nats-py", ratio, 1.0)
 
 
-PARTS: dict[str, Callable[..., None]] = {"fences": fences, "batch": batch, "scalars": scalars, "brokers": brokers}
+PARTS: dict[str, Callable[..., None]] = {
+    "fences": fences,
+    "batch": batch,
+    "large": large,
+    "scalars": scalars,
+    "brokers": brokers,
+}
 
 
 def _timed(make: Callable[[], Any]) -> tuple[Any, float]:
@@ -216,21 +230,26 @@ def _row(
         found = engine.match(*event)
         times.append(time.perf_counter() - began)
         answers.append(found)
-    _check(engine.name, answers, truth, alike)
+    alike = _check(engine.name, answers, truth, alike)
     replaced = [_seconds(partial(engine.replace, n)) for n in range(20)]
-    _check(engine.name, [engine.match(*event) for event in events[:50]], truth[:50], alike)
-    return _shown(engine.name, built, times, replaced, memory)
+    _check(engine.name, [engine.match(*event) for event in events[:50]], answers[:50])
+    return _shown(engine.name, alike, built, times, replaced, memory)
 
 
-def _check(name: str, answers: list[set[int]], truth: list[set[int]], alike: float = 1.0) -> None:
+def _check(name: str, answers: list[set[int]], truth: list[set[int]], alike: float = 1.0) -> float:
+    """How many of the answers are the same, which must be so large a share at least."""
     same = np.mean([mine == theirs for mine, theirs in zip(answers, truth, strict=True)])
     if same < alike:
         raise SystemExit(f"{name} answers as Contrada does for {same:.1%} of the events only")
+    return float(same)
 
 
-def _shown(name: str, built: float, times: Sequence[float], replaced: Sequence[float], memory: float) -> dict[str, Any]:
+def _shown(
+    name: str, alike: float, built: float, times: Sequence[float], replaced: Sequence[float], memory: float
+) -> dict[str, Any]:
     return {
         "engine": name,
+        "same answers": f"{alike:.1%}",
         "built, s": built,
         "median, µs": float(np.median(times)) * 1e6,
         "p99, µs": float(np.quantile(times, 0.99)) * 1e6,

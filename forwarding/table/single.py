@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 import numpy as np
@@ -23,6 +23,7 @@ from contrada.forwarding.kernels.match.reading import LONGEST, MOST, PADDING, T_
 from contrada.forwarding.kernels.match.verifying import C_PAIRS, C_PENDING, C_SUSPECTS
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.kernels.memory.addresses import address_of
+from contrada.forwarding.types.trying import EACH
 from contrada.spatial.cr_tree.layout import CHUNK
 from contrada.spatial.geometry.point import Point
 
@@ -40,7 +41,8 @@ _EXT: Final = msgpack.ExtType
 _ROWS: Final = 2 * MOST  # attributes, each with its folded twin
 _FEW: Final = 16  # notifications between two looks at whether filters are posted well
 _POINTS: Final = 64  # points of which one is looked at, and
-_PENDING: Final = 256  # filters decided late of which one is
+_PENDING: Final = 32  # notifications with filters decided late, of which one is
+_SUSPECTED: Final = 8  # of those filters: one that may be noted as a suspect
 _PATIENCE: Final = 8  # notifications that may be left, one after another, before
 _PAUSE: Final = 56  # so many go the long way at once
 UNPACKABLE: Final = (TypeError, ValueError, OverflowError, UnicodeEncodeError)  # the long way says what is wrong
@@ -61,15 +63,12 @@ def new_packer() -> Callable[[object], bytes]:
 
 def packed(notifications: Sequence[Mapping[str, object]]) -> list[bytes] | None:
     """Notifications as bytes; None if one has what is not packed here."""
-    pack = new_packer()
+    if any(type(each) is not dict or "" in each for each in notifications):
+        return None
     try:
-        return [pack(each) for each in notifications if (type(each) is dict and "" not in each) or _refuse()]
+        return [*map(new_packer(), notifications)]
     except UNPACKABLE:
         return None
-
-
-def _refuse() -> NoReturn:
-    raise TypeError
 
 
 class Single:
@@ -146,9 +145,9 @@ class Single:
             assert self._regions is not None, "only regions are decided here"
             pairs = scratch.pairs[: scratch.cursor[C_PAIRS]]
             self._regions.note_pairs(pairs[:, 2], pairs[:, 1] != 0)
-            holds, row, _ = scratch.pending[self._random.randrange(int(scratch.cursor[C_PENDING]))].tolist()
-            if not holds:
-                memory.suspects.note([row])
+            count = int(scratch.cursor[C_PENDING])
+            some = scratch.pending[[self._random.randrange(count) for _ in range(1 + count // _SUSPECTED)]]
+            memory.suspects.note(some[some[:, 0] == 0, 1].tolist())
         if answer & k.HAS_SUSPECTS and self._types:
             memory.suspects.note(scratch.suspects[: scratch.cursor[C_SUSPECTS]].tolist())
         if self._asked == _FEW:
@@ -167,7 +166,8 @@ class Single:
         trying.note_search(int(self._where[k.DECIDED, 0]), len(points))
         trying.note_hits(int(self._hit_ends[len(points) - 1]), len(points))
         trying.note_late(int(self._scratch.cursor[C_PAIRS]), len(points))
-        if trying.searches_are_dear:
+        state = self._memory.state
+        if trying.searches_are_dear and state[layout.S_FILTER_COUNT] >= EACH * state[layout.S_INTERFACES]:
             self._left = _PATIENCE + _PAUSE  # filters may have to be tried first (types/trying.py)
         if self._where[k.POINTS_LEFT, 0] < 0:
             self._where[k.POINTS_LEFT, 0] = self._gap(_POINTS)

@@ -74,6 +74,7 @@ _IN: Final = 1 << INSIDE | 1 << COVERED_BY
 _AROUND: Final = 1 << CONTAINS | 1 << COVERS
 _SIDE_BY_SIDE: Final = ALL & ~(_IN | _AROUND | 1 << EQUALS)
 
+_PACKED: Final = 1024  # regions of a new tree from which on it is packed
 _NOTHING: Final = np.zeros(0, np.int64)
 
 
@@ -191,6 +192,11 @@ class RegionType(PlainType):
         for name in np.unique(names).tolist():
             mine = others[names == name]
             self._records.flags[mine] |= POSTED
+            if name not in self._trees and len(mine) > _PACKED:
+                regions = [cast("Region", self._records.get(handle)[2]) for handle in mine.tolist()]
+                masks = self._rows.array[mine, _MASK]
+                self._trees[name] = CRTree.bulk(mine, regions, masks, self.settings.discretization)
+                continue
             rows = np.empty((len(mine), 4), np.int64)
             rows[:, 0] = mine
             rows[:, (2, 3, 1)] = self._rows.array[mine]

@@ -92,7 +92,7 @@ from contrada.forwarding.kernels.memory.layout import (
 )
 from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
-_AHEAD = 8  # candidates that are fetched ahead of the one at hand
+_AHEAD = 8  # candidates, and operands, that are fetched ahead of the one at hand
 _ENOUGH = 256  # candidates that are examined before more are collected
 _SORTED = 64  # attributes that are put in order, at most
 
@@ -321,6 +321,8 @@ def _match_one(
             cursor[C_FULL] = 1
             return
         for i in range(hit):
+            if i + _AHEAD < hit:
+                prefetch(index.operands, operands[i + _AHEAD])
             operands[i] = index.operands[operands[i], O_POSTED]
         taken = cursor[C_CANDIDATES] + cursor[C_FOUND]
         walk(postings, operands, hit, missing, by_filter, index.filters, stamps, found, candidates, cursor)

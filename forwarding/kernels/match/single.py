@@ -10,7 +10,8 @@ whose rows are numbered here; `forwarding/table/single.py` fills them in.
                        RINGS: heap, rows and marks of region constraints (types/region.py, types/records.py)
                        TREES: of the attributes that have one: name and 0, then the arrays of the CR-tree and its tally
                        and single numbers: HOW_MANY trees, the mark of constraints that are NOT_HERE but left to others,
-                       how many POINTS_LEFT and PENDING_LEFT there are until the caller should learn from them
+                       how many POINTS_LEFT there are, and notifications with something pending (PENDING_LEFT),
+                       until the caller should learn from them
 
 What it does not know it leaves, and so leaves all of it: the caller goes the long way. So it does with what takes long,
 for which the caller may be allowed so much and no more (spatial/allowance.py).
@@ -56,7 +57,7 @@ from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.layout import Tree
 from contrada.spatial.cr_tree.search import EVALUATED, PER_PAIR, TALLY_SIZE, search_point
 from contrada.spatial.geometry.compound.rows import MARK, locate_in
-from contrada.spatial.geometry.ring_arena import ring_boxes, ring_xy
+from contrada.spatial.geometry.ring_arena import ring_boxes, ring_size, ring_xy
 from contrada.spatial.geometry.rings import IN, ON, locate
 from contrada.spatial.relations.relation import DISJOINT, INSIDE, MEETS
 from contrada.spatial.storage.jit import kernel
@@ -202,9 +203,13 @@ def _decide(where: Ints, reading: Reading, index: Index, scratch: Scratch) -> in
             cursor[C_SPARE] -= PER_PAIR + (row[1] >> 2)
             if cursor[C_SPARE] < 0:
                 return LEFT
-            xy, boxes = ring_xy(heap, row[0], row[1]), ring_boxes(heap, row[0], row[1])
-            place = locate(x, y, xy, boxes) if xy[0, 0] != MARK else locate_in(x, y, xy, boxes)
-            pairs[i, 1] = row[2] >> (INSIDE if place == IN else MEETS if place == ON else DISJOINT) & 1
+            around = row[0] + ring_size(row[1]) - 4  # the last of its boxes is the MBR
+            relation = DISJOINT
+            if heap[around] <= x <= heap[around + 2] and heap[around + 1] <= y <= heap[around + 3]:
+                xy, boxes = ring_xy(heap, row[0], row[1]), ring_boxes(heap, row[0], row[1])
+                place = locate(x, y, xy, boxes) if xy[0, 0] != MARK else locate_in(x, y, xy, boxes)
+                relation = INSIDE if place == IN else MEETS if place == ON else DISJOINT
+            pairs[i, 1] = row[2] >> relation & 1
             holds &= pairs[i, 1]
         first = pending[n, 2]
         pending[n, 0] = holds
@@ -256,7 +261,7 @@ def match_single(where: Ints, size: int) -> int:
         status = _decide(where, reading, index, scratch)
         if status != 0:
             return status
-        where[PENDING_LEFT, 0] -= scratch.cursor[C_PENDING]
+        where[PENDING_LEFT, 0] -= 1
         if where[PENDING_LEFT, 0] < 0:
             answer |= HAS_PENDING
     if scratch.cursor[C_SUSPECTS] != 0:

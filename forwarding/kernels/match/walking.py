@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from contrada.forwarding.kernels.match.prefetching import prefetch
 from contrada.forwarding.kernels.match.verifying import (
     C_CANDIDATES,
     C_COUNTERS,
@@ -37,6 +38,8 @@ from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Ints
+
+_AHEAD = 8  # lists that are fetched ahead of the one at hand
 
 
 @bare_inline_kernel
@@ -103,6 +106,8 @@ def walk(
 ) -> None:
     """Meet every posting of so many lists, until all interfaces have matched."""
     for i in range(lists):
+        if i + _AHEAD < lists:
+            prefetch(postings, heads[i + _AHEAD])
         head = heads[i]
         while head != 0 and cursor[C_LEFT] != 0:
             count = postings[head, 1] & COUNT
