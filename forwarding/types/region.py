@@ -194,7 +194,7 @@ class RegionType(PlainType):
             self._records.flags[mine] |= POSTED
             if name not in self._trees and len(mine) > _PACKED:
                 regions = [cast("Region", self._records.get(handle)[2]) for handle in mine.tolist()]
-                masks = self._rows.array[mine, _MASK]
+                masks = self._rows.array[mine, MASK]
                 self._trees[name] = CRTree.bulk(mine, regions, masks, self.settings.discretization)
                 continue
             rows = np.empty((len(mine), 4), np.int64)
