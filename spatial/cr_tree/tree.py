@@ -129,8 +129,12 @@ class CRTree:
             raise InvalidValue(f"{shown(relations)} is not a set of relations: a bit mask from 1 to {ALL}")
         if not _is_integer(id) or not -_ID_LIMIT <= id < _ID_LIMIT:
             raise InvalidValue(f"id {shown(id)} is not an integer that fits 64 bits")
+        id, mask = int(id), int(mask)  # kernels are compiled for each type of integer that they are called with
         xy = _ring(region)
-        self.insert_stored(id, mask, 0, len(xy) - 1, xy.reshape(-1))
+        while (status := cr_change.insert(self._tree, id, mask, xy)) != 0:
+            if status == cr_change.UNKNOWN:
+                raise InvalidValue(f"id {id} is in the tree already")
+            self._tree = cr_rows.grow(self._tree, cr_change.GROW - status, len(xy))
 
     def insert_stored(self, id: int, mask: int, block: int, edges: int, heap: NDArray[np.float64]) -> None:
         """As `insert` of a valid ring in a heap (`ring_arena`), nothing else being looked at."""

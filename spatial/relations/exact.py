@@ -36,6 +36,7 @@ from contrada.spatial.relations.contacts import (
     AGAINST,
     ALONG,
     B_IN_A,
+    B_OUT_OF_A,
     CONTACT,
     contact_witnesses,
     proves_overlap,
@@ -46,6 +47,7 @@ from contrada.spatial.storage.jit import inline_kernel, kernel
 if TYPE_CHECKING:
     from contrada.spatial.geometry.rings import Floats
 
+_SIDES: Final = A_IN_B | A_OUT_OF_B | B_IN_A | B_OUT_OF_A
 # A run looked into counts as its edges, a pair of edges compared as as many: twice what dense real boundaries need.
 WORK_PER_EDGE: Final = 512
 
@@ -133,7 +135,7 @@ def contacts_between(
                     witnesses = contact_witnesses(axy, i, bxy, j)
                     if witnesses < 0:
                         return -1, budget
-                    if careful and witnesses != 0 and (_among(special, axy[i]) or _among(special, bxy[j])):
+                    if careful and witnesses & _SIDES != 0 and (_among(special, axy[i]) or _among(special, bxy[j])):
                         witnesses &= CONTACT | ALONG | AGAINST
                         if not (_leave(left, axy[i]) and _leave(left, bxy[j])):
                             return found, -1
