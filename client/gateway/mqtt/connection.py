@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import mqtt5
 
@@ -14,6 +13,7 @@ from contrada.broker.protocol.messages import Keep
 from contrada.broker.protocol.wire import Code, Full
 from contrada.client.gateway.mqtt.codec import PlainPublish, Reader, TooLarge, publish_bytes, write
 from contrada.client.gateway.mqtt.outgoing import Outgoing
+from contrada.client.gateway.mqtt.publishing import Publishing
 from contrada.client.gateway.mqtt.session import (
     ALWAYS,
     IF_NEW,
@@ -37,9 +37,8 @@ from contrada.client.gateway.streaming.stream import Wish
 from contrada.errors import ContradaError, ProtocolError, Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Sequence
 
-    from contrada.broker.protocol.messages import NotificationId
     from contrada.client.gateway.mqtt.server import MqttDoor
     from contrada.client.gateway.mqtt.session import Action
     from contrada.client.gateway.streaming.stream import Stream
@@ -50,12 +49,9 @@ READ: Final = 1 << 17
 _FIRST: Final = 10.0  # seconds for CONNECT
 _LARGE: Final = 1 << 15  # bytes of a payload that another thread reads
 _CHUNK: Final = 256  # packets that are read before others get a turn
-_TOGETHER: Final = 256  # notifications published together
-_OUTSTANDING: Final = 4  # publications of quality 0 on their way to the broker; reading waits for room
 _WINDOW: Final = 1000  # notifications of one subscription on their way to it, of quality 0,
 _AT_LEAST_ONCE: Final = 20  # and of quality 1: each that is on its way when the connection breaks was an attempt
 _KEEP: Final = Keep(when_notifications=Full.DROP_OLDEST, when_bytes=Full.DROP_OLDEST)  # who is away refuses nobody
-_OWN: Final = 10_000  # ids of what it published, for subscriptions that are not to get it
 
 
 class MqttConnection:
@@ -82,10 +78,7 @@ class MqttConnection:
         self._kept: KeptSession | None = None
         self._outgoing = Outgoing({}, 1)
         self._largest: int | None = None
-        self._waiting: list[dict[str, Any]] = []  # of quality 0, to be published together
-        self._publishing = asyncio.Lock()  # of quality 1
-        self._outstanding: deque[asyncio.Task[None]] = deque()  # publications that the broker has not answered
-        self._own: dict[NotificationId, None] | None = None  # what it published, if a subscription asks not to get that
+        self._publishing = Publishing(gateway, lambda why: self.leave(why, Done.UNSPECIFIED_ERROR), stores=stores)
         self._streams: dict[str, tuple[Stream, asyncio.Task[None]]] = {}
         self._closing = False
         self.over = asyncio.Event()
@@ -131,9 +124,8 @@ class MqttConnection:
             if type(message) is PlainPublish and len(message.payload) <= _LARGE:
                 notification = self._session.plain_notification(message)
                 if notification is not None:  # nearly always: without an action each
-                    self._waiting.append(notification)
-                    if len(self._waiting) >= _TOGETHER:
-                        await self._flush()
+                    if self._publishing.add(notification):
+                        await self._publishing.flush()
                         if self._closing:
                             return
                     continue
@@ -143,15 +135,14 @@ class MqttConnection:
                 if type(action) is Publish and action.number is None and not (action.retain and self._stores):
                     if action.retain:
                         self._gateway.metrics.retain_ignored.inc()  # which version 3.1.1 cannot say
-                    self._waiting.append(action.notification)
-                    if len(self._waiting) >= _TOGETHER:
-                        await self._flush()
+                    if self._publishing.add(action.notification):
+                        await self._publishing.flush()
                     continue
-                await self._flush()
+                await self._publishing.flush()
                 await self._perform(action)
                 if self._closing:
                     return
-        await self._flush()
+        await self._publishing.flush()
         await self._writer.drain()
 
     async def _perform(self, action: Action) -> None:
@@ -189,19 +180,9 @@ class MqttConnection:
                 self._fault(f"the session cannot be taken up: {error}", Done.UNSPECIFIED_ERROR)
                 return
 
-    # ------------------------------------------------------------------ publishing
-
     async def _publish(self, action: Publish) -> None:
         try:
-            async with self._publishing:
-                if action.retain and self._stores and not action.empty:
-                    ids = [await self._gateway.retain(action.notification, _retained_key(action.notification))]
-                else:
-                    ids = await self._gateway.publish([action.notification], durable=self._stores)
-                self._remember(ids)
-            if action.retain and self._stores and action.empty:
-                timeout = self._gateway.settings.timeout
-                await self._gateway.publisher.forget(_retained_key(action.notification), timeout=timeout)
+            await self._publishing.publish(action)
             if action.number is not None:
                 self._send(mqtt5.PubAckPacket(action.number))
         except (ContradaError, TimeoutError) as error:
@@ -209,33 +190,6 @@ class MqttConnection:
                 self._fault(str(error), Done.UNSPECIFIED_ERROR)
             else:
                 self._send(refused_publish(action.number, problem_of(error)))
-
-    async def _flush(self) -> None:
-        """Publish what waits, of quality 0. What is refused ends the connection, which is how MQTT says it."""
-        waiting, self._waiting = self._waiting, []
-        if not waiting:
-            return
-        try:
-            publishing = await self._gateway.begin_publishing(waiting)
-        except (ContradaError, TimeoutError) as error:
-            self._fault(str(error), Done.UNSPECIFIED_ERROR)
-            return
-        self._outstanding.append(asyncio.create_task(self._answered(publishing)))
-        while len(self._outstanding) > _OUTSTANDING or (self._outstanding and self._outstanding[0].done()):
-            await self._outstanding.popleft()
-
-    async def _answered(self, publishing: asyncio.Task[list[NotificationId]]) -> None:
-        """Wait for what the broker says of a publication of quality 0."""
-        try:
-            self._remember(await publishing)
-        except (ContradaError, TimeoutError) as error:
-            self.leave(str(error), Done.UNSPECIFIED_ERROR)
-
-    def _remember(self, ids: Iterable[NotificationId]) -> None:
-        if self._own is not None:
-            self._own.update(dict.fromkeys(ids))
-            while len(self._own) > _OWN:
-                del self._own[next(iter(self._own))]
 
     # ------------------------------------------------------------------ subscriptions
 
@@ -263,8 +217,8 @@ class MqttConnection:
     async def _open(self, asked: Asked, *, with_retained: bool) -> None:
         assert self._kept is not None
         gateway, visitor = self._gateway, self._session.visitor
-        if asked.no_local and self._own is None:
-            self._own = {}
+        if asked.no_local:
+            self._publishing.watch()
         if asked.quality:
             window = min(_AT_LEAST_ONCE, gateway.settings.window)
             name = durable_name(self._kept.key, asked)
@@ -325,7 +279,7 @@ class MqttConnection:
                     self._writer.write(b"".join([self._plain(each) for each in batch]))
                     await self._writer.drain()
                     continue
-                own = await self._published_here() if asked.no_local else ()
+                own = await self._publishing.own() if asked.no_local else ()
                 data: list[bytes] = []
                 for each in batch:
                     retained = stream.subscription.is_last_value(each)
@@ -366,13 +320,6 @@ class MqttConnection:
             return write(mqtt5.PublishPacket(topic.decode(), payload, user_properties=properties), version)
         return publish_bytes(topic, payload, version)
 
-    async def _published_here(self) -> Container[NotificationId]:
-        """What this client published: also what is on its way to the broker now, when that has answered."""
-        for each in list(self._outstanding):
-            await asyncio.wait((each,))
-        async with self._publishing:
-            return self._own or ()
-
     def _written(self, message: Message, asked: Asked, number: int | None, *, retained: bool, again: bool) -> bytes:
         version, subscription = self._incoming.version, asked.subscription_id
         topic, payload, attributes = message
@@ -406,8 +353,7 @@ class MqttConnection:
 
     async def _end(self) -> None:
         try:
-            if self._outstanding:
-                await asyncio.wait(self._outstanding, timeout=self._gateway.settings.shutdown_timeout)
+            await self._publishing.finish()
             if (kept := self._kept) is not None:
                 for pattern in list(self._streams):
                     await self._close_stream(pattern)
@@ -416,10 +362,6 @@ class MqttConnection:
         finally:  # only now: until then, who comes with the same id waits for this
             if self._door.by_key.get(self._key) is self:
                 del self._door.by_key[self._key]
-
-
-def _retained_key(notification: dict[str, Any]) -> str:
-    return f"mqtt/{notification['topic']}"
 
 
 def _durable_part(asked: Asked) -> tuple[int, str]:
