@@ -17,7 +17,7 @@ from contrada.spark_jobs.common.index_cache import IndexFiles, opened
 from contrada.spark_jobs.replaying import matching
 from contrada.spark_jobs.replaying.logs.decoding import Form, Format
 from contrada.spark_jobs.replaying.matching import Match, MatchTask
-from contrada.spark_jobs.replaying.routing import match_routed, route
+from contrada.spark_jobs.replaying.routing import match_routed, read_routed, route, write_routed
 from contrada.spark_jobs.replaying.storing import TaskFiles
 
 if TYPE_CHECKING:
@@ -74,7 +74,15 @@ def test_routed_through_a_worker_that_holds_one_segment(index: Path, batches: An
     match = Match(IndexFiles.of(index, budget=1), FORMAT)
     routed = sorted(route(match, batches), key=lambda message: message.segment)
     assert [message.segment for message in routed] == [1, 2, 3, 4]  # nothing is near the far one
-    done = match_routed(routed, match, str(tmp_path / "files"))
+    (file,) = write_routed(iter(routed), str(tmp_path / "files"))
+    assert list(write_routed(iter(()), str(tmp_path / "files"))) == []
+    again = [
+        each for segment, numbers in file.batches.items() for each in read_routed(segment, [(file.address, numbers)])
+    ]
+    assert [(each.segment, each.rows, each.home.tolist()) for each in again] == [
+        (each.segment, each.rows, each.home.tolist()) for each in routed
+    ]
+    done = match_routed(again, match, str(tmp_path / "files"))
     assert len(opened(match.index)._segments) == 1
     assert [len(paths) for paths in done.written] == [1, 0, 1]
     (path,) = done.written.deliveries

@@ -327,7 +327,7 @@ def test_a_packed_log_that_is_cut_is_set_aside_by_name(spark: SparkSession, tmp_
         ({"id": ["e"], "time": [START]}, "no column of attributes"),
         ({"id": ["e"], "time": [START.replace(tzinfo=None)], "a": [1]}, "--timezone"),
         ({"id": ["e"], "time": [17], "a": [1]}, "not timestamps"),
-        ({"id": ["e"], "time": [START], "a": [[1]]}, "attribute 'a'"),
+        ({"id": ["e"], "time": [START], "a": [[True]]}, "attribute 'a'"),
         ({"id": ["e"], "time": [START], "attributes": [5]}, "attributes are a struct"),
     ],
 )
