@@ -98,7 +98,7 @@ def soak_brokers(wanted: int, seed: int, workers: int) -> int:
 def soak_frames(frames: int, seed: int) -> int:
     """Send so many frames that are no messages, beside a publisher and a subscriber; whether that failed."""
     directory = tempfile.TemporaryDirectory(prefix="contrada-frames-")
-    with directory as name, World(Path(name), 1000, brokers=3) as world:
+    with directory as name, World(Path(name), 200, brokers=3) as world:
         world.frames, world.starts = frames, seed
         world.start("vandal")
         world.finish()

@@ -137,6 +137,7 @@ def vandal(url: str, frames: str, seed: str) -> None:
                 with contextlib.suppress(zmq.Again):
                     dealer.send_multipart([bytes(frame)] * random.randrange(1, 3), zmq.NOBLOCK)
                 left -= 1
+            dealer.poll(1000)  # it is heard, or ignored, before the next ones come
             dealer.close(linger=100)
     context.destroy(linger=100)
     print("done", flush=True)
