@@ -114,7 +114,7 @@ class Delivery:
             start = end
             if publication.bodies:
                 for batch, interfaces in self._accept(publication, matched):
-                    self._offer(batch, interfaces, publication)
+                    self.offer(batch, interfaces, publication)
                 if not publication.waiting:
                     publication.source.acknowledge(publication)
 
@@ -139,7 +139,7 @@ class Delivery:
         source = publications[0].source
         whole = Publication(source, 0, bodies, sum([each.size for each in publications]))
         for batch, interfaces in self._accept(whole, matches):
-            self._offer(batch, interfaces, whole)
+            self.offer(batch, interfaces, whole)
         sequence = whole.sequence
         for publication in publications:
             publication.sequence = sequence
@@ -162,7 +162,7 @@ class Delivery:
             for batch, interfaces in batches:
                 all_of_them = tuple(interfaces)
                 for start in range(0, len(all_of_them), _STEP):
-                    self._offer(batch, all_of_them[start : start + _STEP], publication)
+                    self.offer(batch, all_of_them[start : start + _STEP], publication)
                     yield
         finally:
             publication.waiting -= 1
@@ -204,7 +204,7 @@ class Delivery:
         for sequence, body, matched in zip(sequences, bodies, matches, strict=True):  # some went another way
             recording.accepted(broker, sequence, publisher, (body,), (matched,))
 
-    def _offer(self, batch: Batch, interfaces: Collection[int], publication: Publication) -> None:
+    def offer(self, batch: Batch, interfaces: Collection[int], publication: Publication) -> None:
         """Give notifications to every receiver that they matched."""
         receivers = self.receivers
         count = len(batch.bodies)
@@ -233,7 +233,7 @@ class Delivery:
             assert receiver.session.source is not None
             nobody = Publication(receiver.session.source, 0, (), 0)
             nobody.settled = True
-            self._offer(batch, (receiver.interface,), nobody)
+            self.offer(batch, (receiver.interface,), nobody)
 
     def _queue(self, batch: Batch, receiver: Receiver, publication: Publication) -> None:
         """Deliver a single notification if there is credit, and queue it if there is none."""

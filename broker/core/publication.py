@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.core.delivery import Delivery
     from contrada.broker.durable.publishing import Storing
+    from contrada.broker.sessions.batch import Batch
     from contrada.broker.sessions.session import Session
     from contrada.broker.sessions.sessions import Sessions
     from contrada.errors import ContradaError
@@ -56,7 +57,7 @@ class Publication:
     does not have it yet. A PUBLISH has its `sequence` once it is matched.
     """
 
-    __slots__ = ("bodies", "request", "run", "sequence", "settled", "size", "source", "storing", "waiting")
+    __slots__ = ("bodies", "onward", "request", "run", "sequence", "settled", "size", "source", "storing", "waiting")
 
     def __init__(
         self,
@@ -74,6 +75,7 @@ class Publication:
         self.size = size
         self.waiting = 0
         self.settled = False  # acknowledged or refused
+        self.onward: list[tuple[Batch, AbstractSet[int]]] = []  # what neighbours get when it is on disk
         self.run = run  # what a neighbour said of where they came from
         self.storing = storing  # what is to be kept with them on disk; None unless they are published durably
 

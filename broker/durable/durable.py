@@ -150,6 +150,8 @@ class Durable:
         )
         self.publishing.cursors = custody.cursors
         self.publishing.unseen = router.unseen
+        self.publishing.offer = self._delivery.offer
+        self.publishing.neighbours = lambda: {link.interface for link in overlay.neighbours.values()}
         overlay.custody = custody
 
     def _install(self, subscription: DurableSubscription) -> None:

@@ -7,7 +7,9 @@ A publication that only matches a durable subscription is stored too, and its AC
 down publishers, and no memory grows. If the disk fails, it counts as dropped for these subscriptions.
 
 Subscribers without a durable subscription, and neighbours, get everything when it is matched, as ever; but what was
-published durably goes to a neighbour that wants it durably from the disk, in custody (`custody.py`), and only so.
+published durably goes to a neighbour that wants it durably from the disk, in custody (`custody.py`), and only so; and
+to one that does not, when it is on disk: a durable subscription far away must not get under one id what a crash unmakes
+here, and its publisher publishes again.
 """
 
 from __future__ import annotations
@@ -19,13 +21,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from contrada.broker.core.ports import Refusal
 from contrada.broker.protocol.messages import Ack, Acked, Error, NotificationId
 from contrada.broker.protocol.wire import Code
+from contrada.broker.sessions.batch import Batch
 from contrada.broker.stored.retained import LastValue
 from contrada.broker.stored.rows import Row
 from contrada.broker.stored.state import waiting_bytes
 from contrada.errors import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from contrada.broker.core.matching import Matched
@@ -107,6 +110,8 @@ class Publishing:
         self._state = state
         self.cursors: Mapping[int, LinkCursor] = {}
         self.unseen: Callable[[str, Sequence[int]], list[int] | None] = lambda _broker, _sequences: None
+        self.neighbours: Callable[[], AbstractSet[int]] = frozenset  # the interfaces of links,
+        self.offer: Callable[[Batch, Collection[int], Publication], None]  # and how they are given something
         self._interfaces = interfaces
         self._arrived = arrived
         self._sessions = sessions
@@ -211,12 +216,33 @@ class Publishing:
             lane = storing.lane if storing is not None else None
             self._store.put(rows, partial(self._stored, publication, rows, wanted), marked=retains, lane=lane)
         others = self._others(matches)
+        if storing is not None and (links := self.neighbours()):
+            onward = [matched & links - {publication.source.interface} for matched in others]
+            publication.onward = self._later(publication, broker, publisher, sequences, onward, matches)
+            others = [matched - links for matched in others]
         if storing is not None and self.cursors:
             others = [left - self._in_custody(matched) for matched, left in zip(matches, others, strict=True)]
         if storing is not None and storing.hops and (fresh := self.unseen(broker, sequences)) is not None:
             here = {*fresh}  # the rest was forwarded here before, without custody
             others = [matched if place in here else _NOBODY for place, matched in enumerate(others)]
         return others
+
+    def _later(
+        self,
+        publication: Publication,
+        broker: str,
+        publisher: str,
+        sequences: Sequence[int],
+        onward: Matched,
+        matches: Matched,
+    ) -> list[tuple[Batch, AbstractSet[int]]]:
+        """What neighbours get without custody, once it is on disk."""
+        hops = publication.storing.hops if publication.storing is not None else 0
+        made = []
+        for sequence, body, links, matched in zip(sequences, publication.bodies, onward, matches, strict=True):
+            if wanted := links - self._in_custody(matched):
+                made.append((Batch(broker, (sequence,), publisher, (body,), hops), wanted))
+        return made
 
     def _in_custody(self, matched: AbstractSet[int]) -> set[int]:
         """The interfaces of neighbours that get from the disk what they would be forwarded."""
@@ -277,6 +303,9 @@ class Publishing:
                 elif self._is_here(subscription):
                     subscription.arrive_together(positions, sizes, commit.time // 1_000_000)
                     self._arrived(subscription)
+        onward, publication.onward = publication.onward, []
+        for batch, links in onward if failure is None else ():
+            self.offer(batch, links, publication)
         publication.waiting -= 1
         if failure is not None:
             self._retry_at = self._clock.now + _RETRY_AFTER
