@@ -63,10 +63,14 @@ _SPATIAL: Final = (
     "route crosses BOX(0 0, 5 5) or route intersects LINESTRING(0 0, 3 4) or route contains POINT(1 1)",
     "route inside BOX(0 0, 9 9)",
     "route within 3 of LINESTRING(0 0, 3 4) or x >= 0 and route within 3 of LINESTRING(0 0, 3 4)",
+    "route crosses LINESTRING(0 0, 3 4) or route inside LINESTRING(0 0, 3 4) or place inside LINESTRING(0 0, 2 2)",
     "x >= 0 and route meets BOX(0 0, 5 5) or x >= 0 and route disjoint LINESTRING(0 0, 3 4)",
 )
 _TEXTUAL: Final = (
     'post matches {"ipad", "sale"} within BOX(0 0, 5 5) or post matches {"ipad"} within POLYGON((0 0, 3 0, 3 3))',
+    'post matches {"sale"}',
+    'post matches {"rain"} or not post matches {"ice"}',
+    'post matches {"snow"} within BOX(0 0, 1 1)',
 )
 # Posted alone, the second of a name one by one, and beside another that it is posted under.
 _SIMILAR: Final = (

@@ -65,6 +65,7 @@ texts = [
     'x > 3 and s like "a%b_" or s ~= "ABC" or not s contains "x" or not x exists or true',
     'tags has "ice" or not tags has "x" or tags has any [1, 2] or x in [1, 2] and s prefix "a"',
     "a crosses BOX(0 0, 5 5) or a intersects LINESTRING(0 0, 3 4) or a within 3 of LINESTRING(0 0, 3 4)",
+    "a crosses LINESTRING(0 0, 3 4) or a inside LINESTRING(0 0, 3 4)",
     "a within 2 of POINT(1 1) or a within 1 of POINT(1 1) or a beyond 1 of BOX(0 0, 5 5) or a contains POINT(1 1)",
     'p matches {"a"} within BOX(0 0, 5 5) or not p matches {"b"} within BOX(0 0, 5 5) or p matches {"a"}',
 ]
