@@ -23,6 +23,7 @@ from contrada.spatial.geometry.ring_arena import is_box, ring_boxes, ring_size, 
 from contrada.spatial.geometry.rings import IN, ON, locate
 from contrada.spatial.relations.compound.relating import relate_regions
 from contrada.spatial.relations.exact import relate_rings
+from contrada.spatial.relations.mbr import relate_boxes
 from contrada.spatial.relations.relate import pack
 from contrada.spatial.relations.relation import DISJOINT, INSIDE, MEETS
 from contrada.spatial.relations.uniform import relate_uniform, sampling_cost
@@ -91,6 +92,18 @@ def _of_ring(heap: Floats, block: int, edges: int, rings: Rings, k: int, density
     bxy, bboxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
     axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
     aboxes = rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]]
+    if how == EXACTLY and is_box(axy.reshape(-1), 0, axy.shape[0] - 1) and is_box(heap, block, edges):
+        a, b = aboxes.shape[0] - 1, bboxes.shape[0] - 1
+        return relate_boxes(
+            aboxes[a, 0],
+            aboxes[a, 1],
+            aboxes[a, 2],
+            aboxes[a, 3],
+            bboxes[b, 0],
+            bboxes[b, 1],
+            bboxes[b, 2],
+            bboxes[b, 3],
+        )
     left[0] -= PER_EDGE * (axy.shape[0] + bxy.shape[0])
     if how != EXACTLY:
         left[0] -= sampling_cost(axy, aboxes, bxy, bboxes, density)
