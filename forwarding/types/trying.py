@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from contrada.forwarding.kernels.match.batch import FLOAT
 from contrada.forwarding.kernels.match.trying import plugged_filters, try_filters
 from contrada.forwarding.kernels.match.verifying import C_PAIRS, EXAMINED
 from contrada.forwarding.kernels.memory import layout
@@ -51,13 +52,19 @@ class Given(NamedTuple):
 
     def of_values(self, batch: Batch) -> list[bool]:
         """By the number of a plugged-in value, whether its notification is done."""
-        kinds = batch.rows[:, 0] & 15
-        plugged = np.flatnonzero((kinds >= layout.POINT) & (kinds <= layout.GEOTEXT))
-        numbers = np.where(kinds[plugged] == layout.POINT, batch.rows[plugged, 1] >> 32, batch.rows[plugged, 1])
+        plugged, kinds = _plugged_rows(batch)
+        numbers = np.where(kinds == layout.POINT, batch.rows[plugged, 1] >> 32, batch.rows[plugged, 1])
         found = np.zeros(int(numbers.max()) + 1, np.bool_)
         found[numbers] = self.done[np.searchsorted(batch.ends, plugged, side="right")]
         answer: list[bool] = found.tolist()
         return answer
+
+
+def _plugged_rows(batch: Batch) -> tuple[Ints, Ints]:
+    """The rows of values that plugged-in types are asked about, and their kinds."""
+    kinds = batch.rows[:, 0] & 15
+    rows = np.flatnonzero((kinds >= layout.POINT) & (kinds < FLOAT))
+    return rows, kinds[rows]
 
 
 _NONE: Final = np.zeros(0, np.int64)
@@ -126,8 +133,7 @@ class Trying:
         listed = self._list(memory, len(batch.ends))
         if not 0 < EACH * len(listed.owners) <= len(listed.rows):
             return NOTHING
-        kinds = batch.rows[:, 0] & 15
-        plugged = np.flatnonzero((kinds >= layout.POINT) & (kinds <= layout.GEOTEXT))
+        plugged, _kinds = _plugged_rows(batch)
         where = np.unique(np.searchsorted(batch.ends, plugged, side="right"))
         done = np.zeros(len(batch.ends), np.bool_)
         current = listed.changes == self.changes and not memory.state[layout.S_GHOSTS]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contrada.forwarding.language.attr import attr
+from contrada.forwarding.language.set_value import SetValue
 from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.state.matching import MATCHING
 from contrada.forwarding.table import matcher
@@ -96,3 +97,13 @@ def test_nothing_is_tried_where_searches_are_cheap() -> None:
     for i in range(300):
         assert table.match({"a": Point(i + 0.5, i + 0.5)}) == {i % 2}
     assert table._memory.trying.tried == 0.0
+
+
+def test_sets_of_notifications_that_are_done_are_not_looked_up() -> None:
+    table, batch, naive = crowd(1200, 2)
+    wanted = parse('tags has "ice"')
+    naive.add(2, wanted, table.add(2, wanted))
+    tagged = [{**each, "tags": SetValue(["ice"] if i % 2 else ["rain"])} for i, each in enumerate(batch)]
+    for _ in range(4):
+        assert table.match_many(tagged) == [naive.match(each) for each in tagged]
+    assert table._memory.trying.tried > 0
