@@ -249,8 +249,7 @@ def _record(kind: int, sequence: int, time: int, fields: Sequence[Any], base: in
         (id,) = fields
         return Removed(sequence, time, id, restated)
     if kind == Kind.STARTED:
-        (broker,) = fields
-        return Started(sequence, time, broker)
+        return Started(sequence, time, *fields)
     if kind == Kind.STOPPED:
         return Stopped(sequence, time, *fields)
     raise ValueError(f"no record is of kind {kind!r}")

@@ -9,11 +9,13 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
+from contrada.forwarding.language.lonlat import PLANE
+
 
 class Kind(IntEnum):
     """The first field of a record; behind it come those named here."""
 
-    STARTED = 1  # broker: the subscriptions of the life before have ended
+    STARTED = 1  # broker, crs: the subscriptions of the life before have ended
     STOPPED = 2  # a clean shutdown
     SUBSCRIBED = 3  # interface, client, session, subscription, [filter, …] as the codec encodes them
     UNSUBSCRIBED = 4  # interface
@@ -32,6 +34,7 @@ class Started(NamedTuple):
     sequence: int
     time: int  # µs since 1970, UTC, here and below
     broker: str
+    crs: str = PLANE  # what coordinates are
 
 
 class Stopped(NamedTuple):

@@ -19,6 +19,7 @@ import msgpack  # type: ignore[import-untyped]  # it ships no types
 from contrada.errors import ContradaError, JournalFailed
 from contrada.forwarding.journal.disk import REAL_DISK
 from contrada.forwarding.journal.journal import Journal
+from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.recording.records import Kind
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class RecordingWriter:
         directory: str | os.PathLike[str],
         broker: str,
         *,
+        crs: str = PLANE,
         file_bytes: int = 256 << 20,
         file_seconds: float = 3600.0,
         total_bytes: int = 0,
@@ -72,7 +74,7 @@ class RecordingWriter:
             self._journal = Journal.open(
                 self.directory, disk=disk, file_bytes=file_bytes, clock=clock, restates=True, lenient=True
             )
-            self._note((Kind.STARTED, broker))
+            self._note((Kind.STARTED, broker, crs))
             self.commit()
         except JournalFailed as error:
             raise ContradaError(f"cannot record in {self.directory}: {error.reason}") from error

@@ -23,8 +23,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from contrada.errors import InvalidValue
+from contrada.forwarding.codec.in_degrees import decode_filter_in_degrees
 from contrada.forwarding.codec.msgpack import decode_filter
 from contrada.forwarding.language.filter import Predicate, as_filters
+from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.recording.reader import (
     Accepted,
     Added,
@@ -65,11 +68,12 @@ class Lived:
     removed: int = FOREVER
     interface: int | None = None  # its number in the recording; standing ones are recorded under their interface
 
-    def predicate(self) -> Predicate:
-        """Its filters."""
+    def predicate(self, crs: str) -> Predicate:
+        """Its filters, of a broker with this crs."""
+        decode = decode_filter if crs == PLANE else decode_filter_in_degrees
         every: list[Filter] = []
         for encoded in self.filters:
-            every += as_filters(decode_filter(encoded))
+            every += as_filters(decode(encoded))
         return Predicate(every)
 
 
@@ -93,6 +97,7 @@ class History:
     periods: list[Period] = field(default_factory=list)
     standing: dict[int, str] = field(default_factory=dict)  # names of standing interfaces
     problems: list[Problem] = field(default_factory=list)
+    crs: str = PLANE
 
 
 def read_history(address: str | os.PathLike[str]) -> History:
@@ -145,6 +150,9 @@ class _Reader:
             if record.interface in self._clients:  # else it is an attachment, which is nothing to match
                 self._clients.pop(record.interface).removed = record.sequence
         elif type(record) is Started:
+            if self.history.lived and record.crs != self.history.crs:
+                raise InvalidValue(f"the broker's crs became {record.crs}: replay the recording of each crs by itself")
+            self.history.crs = record.crs
             self._end(self._clients, record.sequence)
             self._end_index(record.sequence)
         elif type(record) is Gap:
@@ -185,7 +193,7 @@ class _Reader:
 
 def write_history(path: Path, history: History) -> None:
     """Write the index of all that ever lived, and beside it when each did."""
-    write_index(path, _rows(history.lived))
+    write_index(path, _rows(history.lived, history.crs), crs=history.crs)
     table = {
         "filter_id": pa.array([each.id for each in history.lived], pa.string()),
         "added": pa.array([each.added for each in history.lived], pa.int64()),
@@ -194,6 +202,6 @@ def write_history(path: Path, history: History) -> None:
     pq.write_table(pa.table(table), path / INTERVALS)
 
 
-def _rows(lived: Iterable[Lived]) -> Iterator[tuple[str, str, Predicate]]:
+def _rows(lived: Iterable[Lived], crs: str) -> Iterator[tuple[str, str, Predicate]]:
     for each in lived:
-        yield each.id, each.owner, each.predicate()
+        yield each.id, each.owner, each.predicate(crs)

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.values import from_microseconds
 from contrada.forwarding.segments.manifest import MANIFEST, read_manifest
+from contrada.forwarding.segments.stored_index import roads_of
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import address_of, folder_of, is_url, join, name_of, shown
 from contrada.spark_jobs.build.build_index import build_index
@@ -172,7 +173,7 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
         if planned.what_if is not None:
             say("trying out the new filters")
             with meter.stage("try out"):
-                tried = _try_out(spark, logs, planned, planned.what_if, stage)
+                tried = _try_out(spark, logs, planned, outcomes[0].source.index.path, stage)
         say("drawing")
         counts = write_counts(staging / "subscriptions", counted, TOP, geometry=job.geoparquet)
         first, last = (from_microseconds(each).isoformat() for each in tally.ends) if tally.ends else (None, None)
@@ -287,16 +288,24 @@ def _problems(unread: Sequence[tuple[str, str]], history: History | None) -> lis
     return found + [str(problem) for problem in (history.problems if history is not None else ())]
 
 
-def _try_out(spark: SparkSession, logs: Sequence[Log], planned: Planned, what_if: str, stage: Staging) -> TriedOut:
-    """Replay the same events against filters that nobody has subscribed to yet."""
+def _try_out(spark: SparkSession, logs: Sequence[Log], planned: Planned, replayed: str, stage: Staging) -> TriedOut:
+    """Replay the same events against filters that nobody has subscribed to yet, as the replayed index has its own."""
     home = stage.here / "what_if"
-    index, rejected = what_if, 0
+    assert planned.what_if is not None
+    index, rejected = planned.what_if, 0
     if not is_index(index):
+        like = read_manifest(replayed)
         index = join(stage.shared, ".what-if-index")
         built = build_index(
-            what_if,
+            planned.what_if,
             index,
             session=spark,
+            geotext_index=like.geotext_index,
+            matching=like.matching,
+            discretization=like.discretization,
+            simplify=like.simplify,
+            roads=roads_of(replayed, like),
+            crs=like.crs,
             quarantine=home / "quarantine",
             max_quarantined=1,
             allow_empty=True,

@@ -209,3 +209,6 @@ def test_longitudes_and_latitudes_in_bulk(spark: SparkSession, tmp_path: Path) -
         assert (done.events, done.rejected) == (len(PLACES) - 1, 1)
         told = pq.read_table(out / "deliveries").to_pylist()
         assert sorted((row["event_id"], row["filter_id"]) for row in told) == expected
+    done = spark_jobs.replay(events, tmp_path / "index", tmp_path / "tried", what_if=tmp_path / "filters.parquet")
+    assert done.what_if is not None
+    assert (done.what_if.deliveries, done.what_if.rejected_filters) == (len(expected), 2)

@@ -47,6 +47,7 @@ class Recorder:
         self.writer = RecordingWriter(
             settings.record,
             broker,
+            crs=settings.crs,
             file_bytes=settings.record_file_bytes,
             file_seconds=settings.record_file_seconds,
             total_bytes=settings.record_total_bytes,

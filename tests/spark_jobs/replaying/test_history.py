@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contrada.errors import InvalidValue
 from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
 from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.recording.reader import Accepted, Gap, Indexed, Started, Subscribed
 from contrada.forwarding.recording.writer import RecordingWriter
-from contrada.spark_jobs.replaying.history import FOREVER, history_of, read_history
+from contrada.forwarding.segments.manifest import read_manifest
+from contrada.spark_jobs.replaying.history import FOREVER, history_of, read_history, write_history
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,10 +140,21 @@ def test_an_index_stands_until_the_next_one_and_may_change() -> None:
 
 def test_client_names_that_no_interface_may_have(tmp_path: Path) -> None:
     from contrada.forwarding.segments.segmented_table import SegmentedTable
-    from contrada.spark_jobs.replaying.history import write_history
 
     with RecordingWriter(tmp_path / "recording", "b") as writer:
         writer.subscribed(1, "", 1, 1, [FILTER])
         writer.subscribed(2, "東" * 1000, 1, 1, [FILTER])
     write_history(tmp_path / "index", read_history(tmp_path / "recording"))
     assert len(SegmentedTable.open(tmp_path / "index")) == 2
+
+
+def test_a_recording_says_what_coordinates_are(tmp_path: Path) -> None:
+    filter = encode_filter(parse("bus within 3 km of POINT(12.5 41.9)"))
+    with RecordingWriter(tmp_path / "log", "b", crs="lonlat") as writer:
+        writer.subscribed(1, "client", 1, 1, [filter])
+    write_history(tmp_path / "index", read_history(tmp_path / "log"))
+    manifest = read_manifest(tmp_path / "index")
+    assert (manifest.crs, manifest.subscriptions) == ("lonlat", 1)
+    RecordingWriter(tmp_path / "log", "b").close()
+    with pytest.raises(InvalidValue, match="crs became plane"):
+        read_history(tmp_path / "log")
