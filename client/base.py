@@ -72,7 +72,7 @@ _TURN = 64  # messages read before others get a turn
 
 
 class BaseClient(ABC):
-    """A core, its transport, and the operations of a client as operations."""
+    """A core, its transport, and what a client is asked to do as operations."""
 
     _lock: AbstractContextManager[Any]  # held wherever the core is used
 

@@ -363,7 +363,7 @@ class Core:
     # -- messages ----------------------------------------------------------------------------------------
 
     def store(self, session: Session, message: Store) -> None:
-        """STORE: the same, and acknowledged when it is on disk."""
+        """STORE: as `submit`, and acknowledged when it is on disk."""
         storing = self.durable.publish(session, message)
         if storing is not None:
             self.submit(session, message, storing)

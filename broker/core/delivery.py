@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
-    from contrada.broker.core.matching import Matched, Refused
+    from contrada.broker.core.matching import Faults, Matched
     from contrada.broker.core.ports import Recording
     from contrada.broker.core.receiver import Receiver
     from contrada.broker.durable.publishing import Publishing
@@ -83,7 +83,7 @@ class Delivery:
     # -- handing out -------------------------------------------------------------------------------------
 
     def hand_out(
-        self, publications: Sequence[Publication], bodies: Sequence[bytes], matches: Matched, refused: Refused
+        self, publications: Sequence[Publication], bodies: Sequence[bytes], matches: Matched, refused: Faults
     ) -> None:
         """Hand out publications, in order, and acknowledge or refuse each."""
         self._ended.clear()
@@ -102,13 +102,13 @@ class Delivery:
             start = end
 
     def _hand_out_each(
-        self, publications: Sequence[Publication], start: int, matches: Matched, refused: Refused
+        self, publications: Sequence[Publication], start: int, matches: Matched, refused: Faults
     ) -> None:
         """Hand out publications whose notifications begin at `start` among those matched, one after another."""
         for publication in publications:
             end = start + len(publication.bodies)
             matched = matches[start:end]
-            wrong: Refused = {at - start: refused[at] for at in range(start, end) if at in refused} if refused else {}
+            wrong: Faults = {at - start: refused[at] for at in range(start, end) if at in refused} if refused else {}
             if wrong or (publication.storing is not None and (wrong := self._over_limits(publication, matched))):
                 matched = publication.source.refuse(publication, wrong, matched)
             start = end
@@ -118,7 +118,7 @@ class Delivery:
                 if not publication.waiting:
                     publication.source.acknowledge(publication)
 
-    def _over_limits(self, publication: Publication, matches: Matched) -> Refused:
+    def _over_limits(self, publication: Publication, matches: Matched) -> Faults:
         """Why notifications that are published durably cannot be kept for everybody, by their places."""
         assert self.durable is not None
         return self.durable.over_limits(publication, matches)
@@ -146,7 +146,7 @@ class Delivery:
             sequence += len(publication.bodies)
             source.acknowledge(publication)
 
-    def hand_out_by_steps(self, publication: Publication, matches: Matched, refused: Refused) -> Iterator[None]:
+    def hand_out_by_steps(self, publication: Publication, matches: Matched, refused: Faults) -> Iterator[None]:
         """Accept a publication that very many receive, or refuse it, now; hand it out to a few at each step."""
         if self._ended_meanwhile:
             matches = [matched - self._ended_meanwhile for matched in matches]

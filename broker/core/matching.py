@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from contrada.broker.protocol.wire import Code
 from contrada.broker.turn.mishaps import Mishap
-from contrada.errors import Refused as RefusedError
+from contrada.errors import Refused
 from contrada.spatial.allowance import MILLISECOND, Exhausted, allowed
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from contrada.errors import ContradaError
 
     Matched = Sequence[AbstractSet[int]]
-    Refused = Mapping[int, ContradaError]
+    Faults = Mapping[int, ContradaError]
 
 SLICE: Final = 2048  # notifications, and
 SLICE_WORK: Final = 8 * MILLISECOND  # of them
@@ -50,7 +50,7 @@ BESIDE_BYTES: Final = 1 << 14  # of a notification that another thread matches
 SLICE_BYTES: Final = 1 << 17  # bytes, that are matched at once: less if that turns out to take long
 MANY: Final = 20_000  # receivers of notifications, counted for each, beyond which these are handed out over turns
 _TOO_MUCH: Final = "matching it would take too long: its shapes, or those of filters, have too many vertices"
-_EXPLOSIVE: Final = 1 << 19  # the same, if each notification went to everybody: then begin with fewer of them
+_EXPLOSIVE: Final = 1 << 19  # receivers, if each notification went to everybody: then begin with fewer of them
 _CAREFUL: Final = 1 / 64  # of a slice
 _SMALLEST: Final = 1 / SLICE
 _WARY: Final = 16
@@ -226,7 +226,7 @@ class Matching:
         finally:
             self.turns.leave("matching", largest.source.session.number)
 
-    def _find(self, bodies: Sequence[bytes]) -> tuple[Matched, Refused]:
+    def _find(self, bodies: Sequence[bytes]) -> tuple[Matched, Faults]:
         """Find the interfaces of each notification, and what is wrong with those that cannot be read, or `Exhausted`.
 
         What makes that raise is found by halves, and refused alone.
@@ -236,7 +236,7 @@ class Matching:
         with allowed(SLICE_WORK):
             return self._find_all(bodies)
 
-    def _find_all(self, bodies: Sequence[bytes]) -> tuple[Matched, Refused]:
+    def _find_all(self, bodies: Sequence[bytes]) -> tuple[Matched, Faults]:
         try:
             found, refused = self._table.match_bodies(bodies)
             return self._complete(found, [each.find(bodies) for each in self.matchers]), refused
@@ -271,7 +271,7 @@ class Matching:
         else:
             self._took_too_much(count)
 
-    def _hand_out_later(self, publications: Sequence[Publication], matches: Matched, refused: Refused) -> None:
+    def _hand_out_later(self, publications: Sequence[Publication], matches: Matched, refused: Faults) -> None:
         """Accept publications that are matched, and have them handed out before what came after them."""
         start = 0
         begun: list[Publication] = []
@@ -354,7 +354,7 @@ class Matching:
             return
         assert self.beside is not None
         publication, progress, body = self._waiting_beside.popleft()
-        answer: list[tuple[Matched, Refused, list[Any]]] = []
+        answer: list[tuple[Matched, Faults, list[Any]]] = []
         failure: list[ContradaError] = []
 
         def job() -> None:
@@ -363,7 +363,7 @@ class Matching:
                     found, refused = self._table.match_lent(body)
                     answer.append((found, refused, [each.find((body,)) for each in self.matchers]))
             except Exhausted:
-                failure.append(RefusedError(_TOO_MUCH, code=Code.LIMIT))
+                failure.append(Refused(_TOO_MUCH, code=Code.LIMIT))
             except Exception as error:
                 self._mishaps.note("matching", error)
                 failure.append(Mishap(error))
@@ -385,7 +385,7 @@ class Matching:
         self._table.lend()
         self.beside(job, done)
 
-    def _matched(self, publication: Publication, progress: _Progress, found: Matched, wrong: Refused) -> None:
+    def _matched(self, publication: Publication, progress: _Progress, found: Matched, wrong: Faults) -> None:
         """More of a publication is matched; when all of it is, it is accepted."""
         start = len(progress.matches)
         progress.matches += found

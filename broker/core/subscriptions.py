@@ -4,7 +4,7 @@ Owns what clients asked for: their filters in the table, under one interface eac
 of `Delivery`, and tells the `Interest` which filters are wanted, with their bytes as they came, and no more. A
 subscription that has ended gets nothing from that moment; its filters leave the table when there is time for it.
 
-An attachment to an index (`standing_index.py`) is a subscription too, whose `part` is the index instead of this.
+An attachment to an index (`standing_index.py`) is a subscription too, whose `owner` is the index instead of this.
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
+    from contrada.broker.core.matching import Faults as Faults
     from contrada.broker.core.matching import Matched
-    from contrada.broker.core.matching import Refused as Wrong
     from contrada.broker.core.publication import Publication
     from contrada.broker.protocol.messages import Store as StoreMessage
     from contrada.broker.sessions.session import Session
@@ -150,7 +150,7 @@ class Publishing:
         if storing.key:
             self._state.keys.finish(storing.scope, storing.key, 0, error)
 
-    def over_limits(self, publication: Publication, matches: Matched) -> Wrong:
+    def over_limits(self, publication: Publication, matches: Matched) -> Faults:
         """Why notifications cannot be stored for everybody who is to get them, by their places."""
         wrong: dict[int, ContradaError] = {}
         if publication.source.declined:

@@ -1,4 +1,4 @@
-"""One link of the overlay: what this broker wants from the neighbour, and what the neighbour wants from it.
+"""One flow of one link of the overlay: what this broker wants from the neighbour, and what the neighbour wants from it.
 
 For each flow (subscriptions, advertisements, durable) a link holds two sets.
 

@@ -50,7 +50,7 @@ CONSTRAINTS: Final = 256  # of filters that are compared in one look
 
 
 class LinkInterests:
-    """One link: both its flows, and what comparing subscriptions with its advertisements may cost."""
+    """One link: its flows, and what comparing subscriptions with its advertisements may cost."""
 
     def __init__(self, *, sampled: bool = False) -> None:
         self.up = False

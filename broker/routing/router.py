@@ -3,7 +3,7 @@
 The broker tells the router of its links (`link_up`, `link_down`), of what neighbours say (`receive`), of its own
 clients' filters (`subscribe`, `unsubscribe`, `advertise`, `unadvertise`) and of time passing (`tick`). The router
 answers with actions: messages to send, and the neighbours' filters to install in the forwarding table, one interface
-per neighbour. A notification that the table matched for some neighbours goes to those that `next_hops` keeps.
+per neighbour. A notification that the table matched for some neighbours goes to those that the tree joins to us.
 
 What is told to whom is the matter of `interests`, by steps: while the router is `busy`, another `go_on` says more.
 """
@@ -150,12 +150,8 @@ class Router:
     # Notifications
 
     def unseen(self, origin: str, sequences: Sequence[int]) -> list[int] | None:
-        """Of notifications of one origin, the places of those not handled here before, or None if all are."""
+        """Of notifications of one origin, the places of those not handled here before, or None if none was."""
         return self._seen.unseen(origin, sequences)
-
-    def next_hops(self, matched: Iterable[str], arrived_from: str | None) -> list[str]:
-        """Of the neighbours whose filters a notification matched, those to send it to."""
-        return sorted(other for other in matched if other in self.tree_links and other != arrived_from)
 
     # What operators and tests look at
 
@@ -170,7 +166,7 @@ class Router:
         return {neighbour: link.up for neighbour, link in self.interests.links.items()}
 
     def flow_state(self, neighbour: str, flow: Flow = Flow.SUBSCRIPTIONS) -> FlowState:
-        """One flow of one link: what is wanted, shown, sent and held."""
+        """One flow of one link: what is wanted, sent and asked."""
         return self.interests.links[neighbour].flows[flow]
 
     # Link states and the tree

@@ -26,13 +26,12 @@ from contrada.forwarding.kernels.match.reading import (
 from contrada.forwarding.kernels.memory.names import R_TWIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from contrada.forwarding.kernels.memory.names import Names
     from contrada.forwarding.language.values import Value
 
 _PADDING: Final = bytes(PADDING)
-SLICE_BYTES: Final = 1 << 17  # a region of the most vertices that clients may send is one and a quarter times this
 
 
 def read_plain(bodies: Sequence[bytes], names: Names) -> tuple[Batch, Values, int, list[int]]:
@@ -63,21 +62,6 @@ def read_plain(bodies: Sequence[bytes], names: Names) -> tuple[Batch, Values, in
     if len(points):
         values = Values(PointColumn(floats[points[:, 1:] + (0, 1)]), points[:, 0].tolist())
     return batch, values, cursor[T_WIDEST], out.left[: count - cursor[T_READ]].tolist()
-
-
-def slices(bodies: Sequence[bytes], most: int = SLICE_BYTES) -> Iterator[slice]:
-    """Cut bodies into runs that are matched without a pause: of at most so many bytes, or of one body.
-
-    What a body costs to read and match is in proportion to its size, for a given table.
-    """
-    start, size = 0, 0
-    for place, body in enumerate(bodies):
-        if place > start and size + len(body) > most:
-            yield slice(start, place)
-            start, size = place, 0
-        size += len(body)
-    if start < len(bodies):
-        yield slice(start, len(bodies))
 
 
 def decode_some(bodies: Sequence[bytes], places: Iterable[int]) -> tuple[list[dict[str, Value]], dict[int, CodecError]]:

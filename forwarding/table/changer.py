@@ -64,7 +64,7 @@ class Changer:
         self._crowds = Crowds()
         self._due = 0  # filters to be reviewed
         self._unestimated: list[int] = []  # rows of filters that were added one by one, with whatever is there since
-        self._hand = 1  # the next of them: it goes round and round
+        self._hand = 1  # the row of the next to be reviewed: it goes round and round
         self._turning = Turning(state.memory, state.types)
         self.rows_to_turn = 0  # filters up to this row are to be looked at, see `turn`
         self._fresh: list[tuple[int, int]] = []  # handles made by the add under way

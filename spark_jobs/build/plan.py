@@ -78,7 +78,7 @@ def plan_build(
 ) -> Build:
     """Look at the paths and options of a build; `InvalidValue` says what is wrong, and nothing was begun.
 
-    No source is a DataFrame.
+    `None` as a source stands for a DataFrame.
     """
     place = address_of(out, "OUT")
     rejected = None if quarantine is None else local_path(quarantine, "--quarantine")

@@ -285,7 +285,7 @@ def _given(text: str | None) -> str:
 
 
 def _read_lines(batch: pa.RecordBatch, roads: bool, crs: str) -> Parsed:
-    """A JSON object per row: {"id", "interface", "filter"}, the filter as text or as `json_codec` writes one."""
+    """A JSON object per row: {"id", "interface", "filter"}, the filter as text or as `codec/json.py` writes."""
     rows = _Rows(roads, crs)
     texts: list[tuple[str, str, str, str, bytes]] = []
     for source, line in zip(batch.column("source").to_pylist(), batch.column("value").to_pylist(), strict=True):

@@ -115,7 +115,7 @@ _TABLE: Final = Found("the DataFrame", "parquet", (), {}, ())
 def find_subscriptions(path: str | None, format: str | None = None) -> Found:
     """Look at a file, a directory of files, a pattern or a URL; `InvalidValue` says what is wrong with it.
 
-    No path is a DataFrame, which `read_table` looks at.
+    `None` as a path stands for a DataFrame, which `read_table` looks at.
     """
     if path is None:
         return _TABLE

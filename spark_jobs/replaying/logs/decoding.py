@@ -1,7 +1,8 @@
 """Event logs at the border: Arrow batches into notifications that can be matched, and what is wrong with the others.
 
 A row of a log is an event: an id, a time, and attributes. Where the attributes are typed columns they stay columns
-(columns.py) and no object is made per event; where they are text or msgpack they are decoded one by one.
+(`forwarding/batches/columns.py`) and no object is made per event; where they are text or msgpack they are decoded one
+by one.
 
     form       columns of a batch                         where from
     TYPED      event_id, time, attributes: struct         Parquet with an attributes struct, or one column per attribute

@@ -271,7 +271,7 @@ class Simulator:
             for other, filters in broker.interests.items()
             if any(self._matches(f, notification, memory) for f in filters.values())
         ]
-        for other in broker.router.next_hops(matched, source):
+        for other in sorted(each for each in matched if each in broker.router.tree_links and each != source):
             self.crossings[sent] += 1
             self._send(name, other, "Forward", lambda to: self._handle(to, sent, hops + 1, notification, name, memory))
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada.forwarding.batches.bodies import slices
 from contrada.forwarding.codec.msgpack import costly, decode_filter, encode_filter, prepare_filters
 from contrada.forwarding.covering import budget as covering_budget
 from contrada.forwarding.covering.budget import CoveringBudget, OutOfBudget
@@ -166,14 +165,6 @@ def test_a_predicate_is_added_in_pieces():
     assert max(map(len, pieces)) <= PIECE
     assert all(len(piece) <= 5 for piece in pieces[3:])
     assert table.match({"x": 149}) == {"one"}
-
-
-@given(st.lists(st.binary(max_size=40), max_size=12), st.integers(1, 60))
-def test_slices_are_all_bodies_in_order(bodies, most):
-    cut = [bodies[each] for each in slices(bodies, most)]
-    assert [body for piece in cut for body in piece] == bodies
-    assert all(len(piece) == 1 or sum(map(len, piece)) <= most for piece in cut)
-    assert all(cut)
 
 
 def test_prepared_filters_are_the_decoded_ones():
