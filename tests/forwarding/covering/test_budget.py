@@ -140,6 +140,7 @@ def test_a_promise_is_kept(a, b, first, second):
     """Zero and infinity are what composition says of the exact relation."""
     kept = RegionType(Settings(EXACT, "scan", None))
     one, two = (kept.handle(0, Constraint("x", op, region)) for op, region in ((first, a), (second, b)))
+    kept.store_made()
     (above,) = kept.promise(two, np.array([one]), above=True).tolist()
     (beneath,) = kept.promise(one, np.array([two]), above=False).tolist()
     truth = rcc8.covers(first.mask, a, second.mask, b)
