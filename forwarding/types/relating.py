@@ -27,7 +27,7 @@ from contrada.spatial.relations.mbr import relate_boxes
 from contrada.spatial.relations.relate import pack
 from contrada.spatial.relations.relation import DISJOINT, INSIDE, MEETS
 from contrada.spatial.relations.uniform import relate_uniform, sampling_cost
-from contrada.spatial.storage.jit import kernel
+from contrada.spatial.storage.jit import bare_inline_kernel, kernel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,24 +86,33 @@ def _at_point(heap: Floats, block: int, edges: int, x: float, y: float) -> int:
     return INSIDE if where == IN else MEETS if where == ON else DISJOINT
 
 
+@bare_inline_kernel
+def _by_corners(
+    heap: Floats, block: int, edges: int, xy: Floats, starts: Ints, boxes: Floats, box_starts: Ints, k: int, how: int
+) -> int:
+    """The code of the relation of the k-th ring to a stored region if their MBRs tell; below 0 if they do not.
+
+    Those that are apart tell it of all regions, and any two MBRs of boxes. `Rings` come as its arrays, and no rows of
+    either are taken out, so that no references are counted.
+    """
+    mbr, last = block + ring_size(edges) - 4, box_starts[k + 1] - 1
+    x1, y1, x2, y2 = boxes[last, 0], boxes[last, 1], boxes[last, 2], boxes[last, 3]
+    code = relate_boxes(x1, y1, x2, y2, heap[mbr], heap[mbr + 1], heap[mbr + 2], heap[mbr + 3])
+    if code == DISJOINT:
+        return code
+    at = starts[k]
+    if how != EXACTLY or starts[k + 1] - at != 5 or not is_box(heap, block, edges):
+        return -1
+    low = xy[at, 1] == xy[at + 1, 1] and xy[at + 1, 0] == xy[at + 2, 0]
+    return code if low and xy[at + 2, 1] == xy[at + 3, 1] and xy[at + 3, 0] == xy[at, 0] else -1
+
+
 @kernel
 def _of_ring(heap: Floats, block: int, edges: int, rings: Rings, k: int, density: float, how: int, left: Ints) -> int:
     """The code of the relation of the k-th ring to a stored region; none, below 0, if that is more than is left."""
     bxy, bboxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
     axy = rings.xy[rings.starts[k] : rings.starts[k + 1]]
     aboxes = rings.boxes[rings.box_starts[k] : rings.box_starts[k + 1]]
-    if how == EXACTLY and is_box(axy.reshape(-1), 0, axy.shape[0] - 1) and is_box(heap, block, edges):
-        a, b = aboxes.shape[0] - 1, bboxes.shape[0] - 1
-        return relate_boxes(
-            aboxes[a, 0],
-            aboxes[a, 1],
-            aboxes[a, 2],
-            aboxes[a, 3],
-            bboxes[b, 0],
-            bboxes[b, 1],
-            bboxes[b, 2],
-            bboxes[b, 3],
-        )
     left[0] -= PER_EDGE * (axy.shape[0] + bxy.shape[0])
     if how != EXACTLY:
         left[0] -= sampling_cost(axy, aboxes, bxy, bboxes, density)
@@ -158,6 +167,7 @@ def relate_pairs(
     Ends when nothing is `left` (`allowance`).
     """
     memo = np.full((_MEMO, 2), -1, np.int64)
+    xy, starts, boxes, box_starts = rings
     for i in range(numbers.shape[0]):
         number, handle = numbers[i], handles[i]
         k = int(places[number, 0])
@@ -165,7 +175,10 @@ def relate_pairs(
             x, y = places[number, 1], places[number, 2]
             code = _at_point(heap, rows[handle, BLOCK], rows[handle, EDGES], x, y)
         else:
-            code = _remembered(heap, rows, rings, k, density, how, number, handle, memo, left)
+            block, edges = rows[handle, BLOCK], rows[handle, EDGES]
+            code = _by_corners(heap, block, edges, xy, starts, boxes, box_starts, k, how)
+            if code < 0:
+                code = _remembered(heap, rows, rings, k, density, how, number, handle, memo, left)
         left[0] -= PER_PAIR + (rows[handle, EDGES] >> 2)
         if left[0] < 0:
             return
@@ -194,6 +207,7 @@ def relate_pending(
     enough, and is empty where all are asked for. Ends when nothing is `left` (`allowance`).
     """
     memo = np.full((_MEMO, 2), -1, np.int64)
+    xy, starts, boxes, box_starts = rings
     start = 0
     for i in range(pending.shape[0]):
         end = pending[i, 2]
@@ -208,7 +222,10 @@ def relate_pending(
                     x, y = places[number, 1], places[number, 2]
                     code = _at_point(heap, rows[handle, BLOCK], rows[handle, EDGES], x, y)
                 else:
-                    code = _remembered(heap, rows, rings, k, density, how, number, handle, memo, left)
+                    block, edges = rows[handle, BLOCK], rows[handle, EDGES]
+                    code = _by_corners(heap, block, edges, xy, starts, boxes, box_starts, k, how)
+                    if code < 0:
+                        code = _remembered(heap, rows, rings, k, density, how, number, handle, memo, left)
                 left[0] -= PER_PAIR + (rows[handle, EDGES] >> 2)
                 if left[0] < 0:
                     return

@@ -17,6 +17,7 @@ The rows of a region of one ring are its closed vertices (`rings`), those of oth
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -111,10 +112,8 @@ def relate_codes(
 def pack(regions: Iterable[Region]) -> Rings:
     """Lay the rings of many regions out in one place."""
     rings = [ring_of(region) for region in only_regions(regions)]
-    starts = np.zeros(len(rings) + 1, np.int64)
-    box_starts = np.zeros(len(rings) + 1, np.int64)
-    np.cumsum([len(xy) for xy, _ in rings], out=starts[1:])
-    np.cumsum([len(boxes) for _, boxes in rings], out=box_starts[1:])
+    starts = np.array([0, *accumulate([len(xy) for xy, _ in rings])])
+    box_starts = np.array([0, *accumulate([len(boxes) for _, boxes in rings])])
     xy = np.concatenate([xy for xy, _ in rings]) if rings else np.empty((0, 2))
     boxes = np.concatenate([boxes for _, boxes in rings]) if rings else np.empty((0, 4))
     return Rings(xy, starts, boxes, box_starts)
