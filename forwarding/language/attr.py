@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from contrada.spatial.geometry.region import Region
     from contrada.spatial.relations.relation import Relation
 
-_RELATIONS: Final = {op.value: op for op in Operator if op.mask}
+_RELATIONS: Final = {op.value: op for op in Operator if op.mask} | {"crosses": Operator.OVERLAPS}
 
 
 class Attribute:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
-from contrada.forwarding.language.lonlat import holds_in_degrees
+from contrada.forwarding.language.lonlat import holds_in_degrees, other_side
 from contrada.forwarding.language.operands import Negated
 from contrada.forwarding.language.values import Kind, check_notification, kind_of
-from contrada.spatial.relations.relation import RELATIONS
+from contrada.spatial.relations.relation import RELATIONS, Relation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,7 +104,10 @@ def _verdict(
         from contrada.spatial.relations.relate import relate
 
         shape, region = cast("Point | Line | Region", value), cast("Region", constraint.value)
-        found, why = relate(shape, region, discretization), decided_by(shape, region, discretization)
+        found = relate(shape, region, discretization)
+        if degrees and found is Relation.DISJOINT and (other := other_side(shape)) is not None:
+            shape, found = other, relate(other, region, discretization)
+        why = decided_by(shape, region, discretization)
         return Verdict(constraint, held, f"the relation of the {_word(kind)} is {found.value}{why and ': ' + why}")
     if constraint.op in (Operator.SIMILAR, Operator.NOT_SIMILAR) and roads is not None:
         wanted_text = constraint.value.operand if isinstance(constraint.value, Negated) else constraint.value

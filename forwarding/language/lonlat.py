@@ -78,7 +78,9 @@ def box_in_degrees(x1: float, y1: float, x2: float, y2: float) -> Box:
     """The box of two corners, the short way around: from 170 to -170 it is 20 degrees wide."""
     from contrada.spatial.geometry.region import Box
 
-    return Box(x1, y1, x2 + _AROUND if x1 > x2 and x2 >= -180 and x1 <= 180 else x2, y2)
+    if 180 >= x1 > x2 >= -180:  # and no longitude that results is beyond 360
+        x1, x2 = (x1, x2 + _AROUND) if x2 <= 0 else (x1 - _AROUND, x2)
+    return Box(x1, y1, x2, y2)
 
 
 def region_in_degrees(region: Region) -> Region:
@@ -95,6 +97,8 @@ def region_in_degrees(region: Region) -> Region:
     from contrada.spatial.geometry.region import Region
 
     kept = [each for each in _cut(region) if isinstance(each, shapely.Polygon) and each.area > 0]
+    if x2 - x1 == _AROUND:  # where it begins and ends, pieces may lie along one another
+        kept = shapely.get_parts(shapely.union_all(kept)).tolist()
     return Region.of(kept[0] if len(kept) == 1 else shapely.MultiPolygon(kept))
 
 
@@ -125,6 +129,8 @@ def _cut(shape: Line | Region) -> list[Any]:
         west, east = -180 - turn, 180 - turn
         if x1 < east and x2 > west:
             cut = whole if west <= x1 and x2 <= east else shapely.clip_by_rect(whole, west, -90, east, 90)
+            if not shapely.is_valid(cut):  # a hole that touched the shell, opened: the ring around it touches itself
+                cut = shapely.intersection(whole, shapely.box(west, -90, east, 90))
             parts += shapely.get_parts(affinity.translate(cut, turn)).tolist()
     return parts
 
@@ -193,7 +199,8 @@ def _operand_in_degrees(constraint: Constraint) -> Any:
         if not value.unit and value.length:
             raise InvalidValue("a distance in degrees means nothing: give it a unit, as in within 500 m of")
         of = value_in_degrees(value.of)
-        return value if of is value.of else Distance(value.length, of, value.unit)
+        unit = "m" if other_side(of) is not None else value.unit  # what ends on its other side has it, too
+        return value if of is value.of and unit == value.unit else Distance(value.length, of, unit)
     if isinstance(value, Point | Line | Region):
         return value_in_degrees(value)
     if isinstance(value, ValueSet) and any(isinstance(each, Point) for each in value):
@@ -218,6 +225,8 @@ def holds_in_degrees(constraint: Constraint, value: Any, **how: Any) -> bool:
     Relations without `disjoint` hold if they do on one side, those with it if they do on both, as `not` asks.
     """
     held = constraint.holds(value, **how)
+    if constraint.at_point and (place := other_side(constraint.value)) is not None:
+        return held or type(constraint)(constraint.name, constraint.op, place).holds(value, **how)
     other = other_side(value) if constraint.mask else None
     if other is None:
         return held

@@ -8,12 +8,13 @@ A relation to a point or line is one at no distance from it, for which there is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.language.lonlat import other_side
 from contrada.forwarding.state.growable import GrowableArray
 from contrada.spatial.distance import searching
 from contrada.spatial.distance.near import path_of
@@ -41,8 +42,10 @@ _SHAPES: Final = {
 }
 
 
-def distance_of(value: object) -> Distance | None:
+def distance_of(value: object, degrees: bool) -> Distance | None:
     """The distance that a constraint of this operand asks for at least; None of relations to regions."""
+    if degrees and other_side(value) is not None:
+        return Distance(0.0, cast("Point", value), "m")
     if isinstance(value, Point | Line):
         return Distance(0.0, value)
     return value if isinstance(value, Distance) else None

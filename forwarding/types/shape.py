@@ -22,7 +22,7 @@ from contrada.errors import InvalidValue
 from contrada.forwarding.batches.encode import PointColumn
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
-from contrada.forwarding.language.lonlat import LONLAT, other_side
+from contrada.forwarding.language.lonlat import LONLAT, holds_in_degrees, other_side
 from contrada.forwarding.types.paths import Paths, distance_of, locate_pairs
 from contrada.forwarding.types.plain import OBJECTS_COST, PlainType, nested, numbered, within
 from contrada.forwarding.types.records import FIRST_MARK
@@ -87,7 +87,7 @@ class ShapeType(RegionType):
         return handle
 
     def _made(self, handle: int, constraint: Constraint) -> None:
-        value = None if type(constraint.value) in _REGIONS else distance_of(constraint.value)
+        value = None if type(constraint.value) in _REGIONS else distance_of(constraint.value, self._degrees)
         if value is None:
             super()._made(handle, constraint)
             return
@@ -297,7 +297,7 @@ class ShapeType(RegionType):
 
     def _related(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Whether the value of each number is in its relation to the point or line of each handle."""
-        lines = [Line in (type(values[n]), type(self._records.get(h)[2])) for n, h in _pairs(numbers, handles)]
+        lines = [self._one_by_one(values[n], self._records.get(h)[2]) for n, h in _pairs(numbers, handles)]
         if any(lines):
             one_by_one = np.array(lines)
             held = np.empty(len(numbers), np.bool_)
@@ -311,6 +311,16 @@ class ShapeType(RegionType):
         heap = self._paths.heap
         locate_pairs(heap, self._paths.rows[handles, searching.BLOCK], places, rings, numbers, wanted, held)
         return held
+
+    def _one_by_one(self, value: Any, operand: object) -> bool:
+        """Whether lines are concerned, or a point on the 180th meridian that may be on both sides of a region."""
+        return Line in (type(value), type(operand)) or (self._degrees and other_side(operand) is not None)
+
+    def _holds(self, handle: int, value: Any) -> bool:
+        if not self._degrees:
+            return super()._holds(handle, value)
+        allowance.spend(self._cost(handle, value))
+        return holds_in_degrees(self.constraint(handle, "x"), value, discretization=self.settings.discretization)
 
     def _search_earth(self, tree: Tree, value: Any, out: Ints) -> Ints:
         from contrada.spatial.distance.searching_earth import search_near_on_earth  # compiled where it is needed
@@ -405,7 +415,7 @@ class ShapeType(RegionType):
         assert {name: set(reach.tree.ids.tolist()) for name, reach in self._reaches.items()} == posted
         for handle in far:
             _, op, value = self._records.get(handle)
-            self._paths._check(handle, op, cast("Distance", distance_of(value)))
+            self._paths._check(handle, op, cast("Distance", distance_of(value, self._degrees)))
         for reach in self._reaches.values():
             reach.tree._check()
 

@@ -44,7 +44,11 @@ def _position_near_edges(lon: float, lat: float, xy: Floats, boxes: Floats, leng
         x1, x2 = lon + 360.0 * turn - east, lon + 360.0 * turn + east
         i = next_edge(xy, boxes, 0, x1, y1, x2, y2)
         while i < edges:
-            if position_near_edge(lon, lat, xy[i, 0], xy[i, 1], xy[i + 1, 0], xy[i + 1, 1], length):
+            p, q, lat1, lat2 = xy[i, 0], xy[i + 1, 0], xy[i, 1], xy[i + 1, 1]
+            here = lon + 360.0 * turn
+            if position_near_edge(lon, lat, p, lat1, q, lat2, length) or edges_touch(
+                here, lat, here, lat, p, lat1, q, lat2
+            ):
                 return True
             i = next_edge(xy, boxes, i + 1, x1, y1, x2, y2)
     return False

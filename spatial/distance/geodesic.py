@@ -124,6 +124,8 @@ def positions_within(lon1: float, lat1: float, lon2: float, lat2: float, length:
         length - _SLACK
     ):
         return True
+    if lat1 == lat2 and abs(lat1) == 90.0:
+        return True  # one pole, whatever the longitudes
     return geodesic_length(lon1, lat1, lon2, lat2) <= length
 
 

@@ -72,6 +72,8 @@ class Region:
         if loose and holes is _NO_HOLES:  # the commonest, which is to be quick
             self._take_in_ring(shape)
             return
+        if not isinstance(holes, Iterable):
+            raise InvalidRegion(f"holes are a list of rings, not a {type(holes).__name__}")
         holes = list(holes)
         if holes and not (loose or isinstance(shape, Iterable)):
             raise InvalidRegion(f"holes go with the coordinates of a shell, not with a {type(shape).__name__}")

@@ -79,6 +79,8 @@ def relate(a: Region | Point | Line, b: Region | Point | Line, discretization: D
         from contrada.spatial.lines.relating import relate_to_line
 
         return RELATIONS[relate_to_line(a, b)]
+    if isinstance(a, Line) and isinstance(b, Point):
+        raise InvalidValue("a line has no relation to a point; the point has one to the line: relate(point, line)")
     wrong = b if isinstance(a, (Region, Point, Line)) else a
     raise InvalidValue(f"a {type(wrong).__name__} has no relations; make it a Region (Region.of) or a Point")
 

@@ -34,7 +34,7 @@ from contrada.errors import FilterSyntaxError, InvalidValue
 from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
 from contrada.forwarding.language.distance import UNITS, Distance
 from contrada.forwarding.language.filter import Filter, Predicate
-from contrada.forwarding.language.lonlat import LONLAT, PLANE, box_in_degrees
+from contrada.forwarding.language.lonlat import LONLAT, PLANE, box_in_degrees, check_crs
 from contrada.forwarding.language.negation import all_of, negate_constraint
 from contrada.forwarding.language.operands import Similar, TextMatch
 from contrada.forwarding.language.operators import relations_to_point
@@ -74,6 +74,7 @@ def parse(text: str, crs: str = PLANE) -> Filter | Predicate:
         raise FilterSyntaxError(f"a filter's text is a string, not {type(text).__name__}")
     if crs == PLANE and (usual := read_usual(text)) is not None:
         return usual
+    check_crs(crs)
     try:
         return _Parser(text, tokens.ORDINARY, crs).parse()
     except (_Unusual, tokens.Unreadable):

@@ -196,3 +196,8 @@ def test_lines_on_the_earth():
     assert table.match({"pos": Line([(5, 1), (5, 0.05)])}) == {"near"}
     assert table.match({"pos": Line([(5, 1), (5, -1)])}) == {"near", "touched"}
     assert table.match({"pos": Line([(178, 5), (182, 5)])}) == {"across"}
+
+
+def test_crosses_is_a_word_among_relations():
+    area = Box(0, 0, 4, 4)
+    assert attr("route").relates("inside", "crosses", to=area) == parse("route inside or crosses BOX(0 0, 4 4)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contrada import Box, ForwardingTable, GeoText, Point, Region, attr, parse
+from contrada import Box, ForwardingTable, GeoText, Line, Point, Region, attr, parse
 from contrada.broker.protocol import wire
 from contrada.errors import ContradaError, CorruptFile, InvalidValue
 from contrada.forwarding.codec.json import filter_from_json, filter_to_json
@@ -202,6 +202,68 @@ def test_regions_with_holes_are_near_on_the_earth():
     assert made.match({"pos": Point(1, 1)}) == made.match({"pos": Point(-0.5, 4)}) == {"0", "1"}
     assert made.match({"pos": Box(4.4, 4.4, 4.6, 4.6)}) == {"1"}
     assert made.match({"pos": Region.of(ring)}) == {"0", "1"}
+
+
+def holding(text, *values):
+    """Whether a filter's table matches each value, which all its ways of matching say alike."""
+    one = ForwardingTable(crs="lonlat")
+    (id,) = one.add(0, text)
+    packed = ForwardingTable.packed([(0, each) for each in parse(text, crs="lonlat").filters], crs="lonlat")
+    notifications = [{"a": value} for value in values]
+    answers = [[bool(way.match(each)) for each in notifications] for way in (one, packed)]
+    answers.append([bool(each) for each in one.match_many(notifications)])
+    answers.append([place in set(one.match_pairs(notifications)[0].tolist()) for place in range(len(values))])
+    answers.append([one.explain(each, id).matches for each in notifications])
+    assert all(each == answers[0] for each in answers), answers
+    return answers[0]
+
+
+def test_a_point_on_the_180th_meridian_is_asked_for_on_both_sides():
+    west, east, away = Box(170, 0, 180, 10), Box(-180, 0, -170, 10), Box(-180, 2, -170, 10)
+    for at in ("POINT(180 1)", "POINT(-180 1)"):
+        assert holding(f"a intersects {at}", west, east, away, Point(180, 1), Point(-180, 1)) == [1, 1, 0, 1, 1]
+        assert holding(f"a disjoint {at}", west, east, away, Point(180, 1), Point(-180, 1)) == [0, 0, 1, 0, 0]
+        assert holding(f"a meets {at}", west, east, away, Point(180, 1)) == [1, 1, 0, 0]
+        assert holding(f"a contains {at}", west, east, away, Box(170, 0, 190, 10)) == [0, 0, 0, 0]
+        lines = [[(180, -3), (180, 7.7)], [(-180, -3), (-180, 7.7)], [(170, 0), (190, 2)], [(-180, 1), (-170, 7)]]
+        assert holding(f"a intersects {at}", *map(Line, lines)) == [1, 1, 1, 1]
+
+
+def test_what_lies_on_an_edge_is_at_no_distance():
+    places = [Point(3 * k, k) for k in range(1, 11)]
+    assert holding("a within 0 m of LINESTRING(-3 -1, 33 11)", *places, Point(3, 1.0000001)) == [1] * 10 + [0]
+
+
+def test_a_pole_is_one_position():
+    shapes = Point(-180, 90), Box(20, 80, 30, 90), Line([(0, 80), (0, 90)]), Point(10, -90), Point(10, 89.99999)
+    assert holding("a within 0 m of POINT(10 90)", *shapes) == [1, 1, 1, 0, 0]
+
+
+def test_boxes_around_the_earth():
+    assert holding("a inside BOX(50 10, 40 20)", *(Point(x, 15) for x in (45, 55, -179, 39, 41))) == [0, 1, 1, 1, 0]
+    assert holding("a inside BOX(0 0, 360 10)", Point(0, 5), Point(45, 5), Point(-45, 5), Point(1, 11)) == [1, 1, 1, 0]
+
+
+def test_a_cut_opens_holes_that_touch_their_shell():
+    shell = [(178, 1), (180.5, 1), (180.5, 2), (182, 2), (182, 4), (178, 4)]
+    lake = Region(shell, holes=[[(179.5, 2), (180.5, 2), (180.5, 3), (179.5, 3)]])
+    one = ForwardingTable(crs="lonlat")
+    one.add("a", attr("a").inside(lake))
+    places = (179, 1.5), (-179.75, 2.5), (179.75, 2.5), (-179, 2.5), (-179.75, 1.5), (-179, 1.5)
+    assert [bool(one.match({"a": Point(*place)})) for place in places] == [1, 0, 0, 1, 1, 0]
+
+
+def test_explain_tells_the_side_that_decides():
+    one = ForwardingTable(crs="lonlat")
+    (id,) = one.add("a", "a meets BOX(-180 0, -170 10)")
+    (verdict,) = one.explain({"a": Point(180, 5)}, id).verdicts
+    assert verdict.held
+    assert "is meets" in verdict.why
+
+
+def test_an_unknown_crs_of_a_text_is_refused():
+    with pytest.raises(InvalidValue, match="mars"):
+        parse("a inside BOX(0 0, 1 1)", crs="mars")
 
 
 def test_a_forged_crs_is_refused(tmp_path):

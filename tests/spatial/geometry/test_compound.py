@@ -12,7 +12,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada import InvalidRegion, InvalidValue, Line, Point, Region, Relation, relate
+from contrada import Box, InvalidRegion, InvalidValue, Line, Point, Region, Relation, relate
 from contrada.spatial.geometry.compound.rows import part_count, ring_count, ring_mbrs, ring_role, touch_points
 from contrada.spatial.geometry.region import MAX_VERTICES, ring_of
 from tests import strategies
@@ -243,3 +243,9 @@ def test_parts_without_points_are_left_out():
     assert Region.of("MULTIPOLYGON(EMPTY, ((0 0, 1 0, 1 1)), empty)") == triangle
     assert Region.of({"type": "MultiPolygon", "coordinates": [[], [[(0, 0), (1, 0), (1, 1)]]]}) == triangle
     assert Line("MULTILINESTRING(EMPTY, (0 0, 1 1))") == Line([(0, 0), (1, 1)])
+
+
+@pytest.mark.parametrize("holes", [None, 5, Box(1, 1, 2, 2)])
+def test_holes_that_are_no_list_are_refused(holes):
+    with pytest.raises(InvalidRegion, match="holes are a list of rings"):
+        Region([(0, 0), (8, 0), (8, 8)], holes=holes)

@@ -11,7 +11,7 @@ import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contrada import EXACT, Box, InvalidValue, Point, Region, Relation, Uniform, relate, relate_many
+from contrada import EXACT, Box, InvalidValue, Line, Point, Region, Relation, Uniform, relate, relate_many
 from contrada.spatial.relations.relate import pack, relate_codes
 from contrada.spatial.relations.relation import RELATIONS
 from tests import strategies
@@ -195,3 +195,8 @@ def test_what_is_no_shape_is_refused(wrong):
 def test_many_regions_are_a_list_of_them(wrong):
     with pytest.raises(InvalidValue, match="no list of regions"):
         relate_many(SQUARE, wrong)
+
+
+def test_a_line_and_a_point_are_related_the_other_way_around():
+    with pytest.raises(InvalidValue, match=r"relate\(point, line\)"):
+        relate(Line([(0, 0), (1, 1)]), Point(0, 0))
