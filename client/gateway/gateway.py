@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from contrada.broker.protocol.messages import Keep
 from contrada.broker.protocol.wire import Policy
 from contrada.client.async_client import AsyncClient
+from contrada.client.gateway.forms.attributes import notification_of
 from contrada.client.gateway.forms.rendering import Renderer
 from contrada.client.gateway.forms.shapes import shapes_of
 from contrada.client.gateway.metrics import GatewayMetrics
@@ -19,6 +20,7 @@ from contrada.client.gateway.recordings import Recordings
 from contrada.client.gateway.streaming.stream import Stream
 from contrada.client.gateway.tokens import ANYBODY, STRANGER, TokenDirectory
 from contrada.errors import ContradaError, Disconnected, Refused
+from contrada.forwarding.codec.msgpack import encode_notification
 from contrada.forwarding.language.text.parse import parse
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ class Gateway:
         try:
             await self.subscriber
             await self.publisher
+            await asyncio.to_thread(_warm)
             if self.settings.http is not None:
                 from contrada.client.gateway.http.server import HttpDoor
 
@@ -271,6 +274,12 @@ class Gateway:
         if not (self.subscriber.connected and self.publisher.connected):
             return f"the broker {self.subscriber.url} is not there"
         return ""
+
+
+def _warm() -> None:
+    """Read a polygon, as visitors send them: the first one loads compiled code, which takes most of a second."""
+    corners = [[0, 0], [4, 0], [4, 3], [1, 5], [0, 0]]
+    encode_notification(notification_of({"area": {"type": "Polygon", "coordinates": [corners]}}))
 
 
 def _add_shapes(subscriptions: list[dict[str, Any]]) -> None:

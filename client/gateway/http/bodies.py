@@ -20,12 +20,13 @@ from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.codec.json import load_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from contrada.client.gateway.forms.attributes import Attributes
 
 NOTIFICATION: Final = "Contrada-Notification"
 """The header that has the attributes, where the body is the payload."""
+_TOGETHER: Final = 256  # lines that are read before others get a turn
 
 
 class Form(Enum):
@@ -52,6 +53,8 @@ MEDIA_TYPES: Final[Mapping[str, Form]] = {
 
 def form_of(media_type: str, headers: Mapping[str, str]) -> Form:
     """Which form a request's headers announce."""
+    if (coding := headers.get("Content-Encoding", "identity").strip().lower()) not in ("", "identity"):
+        raise Problem("media-type", f"Content-Encoding {coding!r:.80}: bodies are not unpacked here, send it plain")
     form = MEDIA_TYPES.get(media_type.lower())
     if NOTIFICATION in headers:
         return Form.PAYLOAD
@@ -102,23 +105,29 @@ class LineReader:
         self._size = 0
         self.line = 0  # the number of the last line read, counted from 1
 
-    def feed(self, data: bytes) -> Iterator[Attributes]:
-        """Take in the next bytes; yield what is whole. A `Problem` names the line."""
+    def feed(self, data: bytes) -> Iterator[list[bytes]]:
+        """Take in the next bytes; yield the lines that are whole, some at a time, to be `read` at once."""
         first, *others = data.split(b"\n")
         self._begun.append(first)
         self._size += len(first)
         if others:
-            *lines, begun = b"".join(self._begun), *others
+            line, begun = b"".join(self._begun), others.pop()
             self._begun, self._size = [begun], len(begun)
-            for line in lines:
-                yield from self._read(line)
+            yield [line]  # alone: it may have begun long ago, and be long
+            for at in range(0, len(others), _TOGETHER):
+                yield others[at : at + _TOGETHER]
         if self._size > self._limit:
             raise Problem("too-large", f"a line of more than {self._limit} bytes", {"line": self.line + 1})
 
-    def end(self) -> Iterator[Attributes]:
-        """Yield what the last line has, if it does not end with a line feed."""
+    def end(self) -> list[bytes]:
+        """The last line, if it does not end with a line feed."""
         line, self._begun = b"".join(self._begun), []
-        yield from self._read(line)
+        return [line]
+
+    def read(self, lines: Iterable[bytes]) -> Iterator[Attributes]:
+        """Yield the notifications of lines that `feed` gave. A `Problem` names the line."""
+        for line in lines:
+            yield from self._read(line)
 
     def _read(self, line: bytes) -> Iterator[Attributes]:
         self.line += 1

@@ -21,6 +21,7 @@ Messages are JSON objects with a `type`. `ref`, any string or number, comes back
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from contrada.broker.protocol.wire import ASKED_AT_ONCE, Role
@@ -140,9 +141,9 @@ class Conversation:
             if type(message) is not dict:
                 raise Problem("bad-request", "a message is a JSON object with a type")
             ref = message.get("ref")
-            if type(ref) not in (str, int, float, bool, type(None)):
+            if type(ref) not in (str, int, float, bool, type(None)) or ref in (inf, -inf):
                 ref = None
-                raise Problem("bad-request", "ref is a string or a number")
+                raise Problem("bad-request", "ref is a string or a finite number")
             kind = message.get("type")
             handler = self._HANDLERS.get(kind) if type(kind) is str else None
             if handler is None:

@@ -19,6 +19,7 @@ from contrada.client.gateway.problems import MEDIA_TYPE, Problem, problem_of
 from contrada.client.gateway.settings import host_and_port
 from contrada.client.gateway.streaming.resuming import Resuming
 from contrada.client.gateway.streaming.stream import Wish
+from contrada.client.gateway.tokens import STRANGER
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 _CHUNK: Final = 256  # notifications published together, and read before others get a turn
 _OUTSTANDING: Final = 8  # of these on their way to the broker; reading waits for room
 _LARGE: Final = 1 << 15  # bytes that another thread reads, so that nobody waits for it
+_STRANGERS: Final = 10  # one of so many connections may be a conversation in which no token was said
+_SILENCE: Final = 75.0  # seconds that a connection may be open without a request
 
 
 class HttpDoor:
@@ -41,6 +44,7 @@ class HttpDoor:
         self._gateway = gateway
         self._runner: web.AppRunner | None = None
         self._sockets: set[WebSocketConnection] = set()
+        self._most_strangers = max(1, gateway.settings.connections // _STRANGERS)
 
     async def open(self, address: str) -> str:
         """Listen at HOST:PORT; the address of the gateway."""
@@ -55,7 +59,14 @@ class HttpDoor:
                 *page.routes(),
             ]
         )
-        self._runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        self._runner = web.AppRunner(
+            application,
+            access_log=None,
+            handle_signals=False,
+            shutdown_timeout=1.0,
+            keepalive_timeout=_SILENCE,
+            auto_decompress=False,  # a few bytes must not become many: see `form_of`
+        )
         await self._runner.setup()
         context = self._gateway.tls()
         try:
@@ -113,13 +124,15 @@ class HttpDoor:
             lines = LineReader(geometry, self._gateway.settings.line_bytes, envelope=envelope)
             try:
                 async for data in request.content.iter_any():
-                    await published.all(lines.feed(data))
-                await published.all(lines.end())
+                    for some in lines.feed(data):
+                        await published.all(await _read_lines(lines, some))
+                        await asyncio.sleep(0)  # others get a turn, also when all of them are empty
+                await published.all(await _read_lines(lines, lines.end()))
                 await published.flush()
             except (ContradaError, TimeoutError) as error:
                 raise problem_of(error, published=published.count) from None
         else:
-            body = await request.read()
+            body = await _read_whole(request)
             read = read_body(form, body, request.headers, geometry, envelope=envelope)
             await published.checked(await asyncio.to_thread(list, read) if len(body) > _LARGE else read)
         return web.json_response(published.answer(request.query.get("ids") != "false"))
@@ -178,13 +191,29 @@ class HttpDoor:
             stopping.cancel()
 
     async def _socket(self, request: web.Request) -> web.StreamResponse:
+        visitor = visitor_of(request)
+        if visitor is STRANGER and sum(each.is_stranger for each in self._sockets) >= self._most_strangers:
+            raise Problem("limit", f"{self._most_strangers} conversations wait for a token: send it as a header")
         async with self._gateway.connection():
-            connection = WebSocketConnection(self._gateway, visitor_of(request))
+            connection = WebSocketConnection(self._gateway, visitor)
             self._sockets.add(connection)
             try:
                 return await connection.serve(request)
             finally:
                 self._sockets.discard(connection)
+
+
+async def _read_whole(request: web.Request) -> bytes:
+    try:
+        async with asyncio.timeout(_SILENCE):
+            return await request.read()
+    except TimeoutError:
+        raise Problem("bad-request", f"a document that was not whole after {_SILENCE:.0f} s") from None
+
+
+async def _read_lines(lines: LineReader, some: list[bytes]) -> Iterable[Mapping[str, object]]:
+    read = lines.read(some)
+    return await asyncio.to_thread(list, read) if len(some) == 1 and len(some[0]) > _LARGE else read
 
 
 class _Published:

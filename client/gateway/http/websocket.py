@@ -23,6 +23,7 @@ from contrada.client.gateway.http.conversation import (
 )
 from contrada.client.gateway.problems import Problem, problem_of
 from contrada.client.gateway.streaming.unacknowledged import Unacknowledged
+from contrada.client.gateway.tokens import STRANGER
 from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _LARGE: Final = 1 << 15  # bytes of a message that another thread reads
 _AGAIN: Final = ',"redelivered":true'
+_TURN: Final = 64  # messages that are read before others get a turn
 _OUTSTANDING: Final = 16  # publications on their way to the broker; reading waits for room
 
 
@@ -55,8 +57,12 @@ class WebSocketConnection:
     async def serve(self, request: web.Request) -> web.WebSocketResponse:
         """Talk until either side leaves."""
         await self._socket.prepare(request)
+        count = 0
         try:
             async for message in self._socket:
+                count += 1
+                if count % _TURN == 0:
+                    await asyncio.sleep(0)  # others get a turn: a full queue of messages waits for nothing
                 if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
                     break
                 try:
@@ -70,6 +76,11 @@ class WebSocketConnection:
         finally:
             await asyncio.shield(self._end())
         return self._socket
+
+    @property
+    def is_stranger(self) -> bool:
+        """Whether no token was said, where there are tokens."""
+        return self._conversation.visitor is STRANGER
 
     async def leave(self) -> None:
         """Say that the gateway is going away."""
@@ -191,4 +202,5 @@ class WebSocketConnection:
             await asyncio.wait(self._publishing, timeout=self._gateway.settings.shutdown_timeout)
 
     async def _say(self, document: dict[str, Any]) -> None:
-        await self._socket.send_str(json.dumps(document, ensure_ascii=False, default=str))
+        """Send a message, as ASCII: a page may choose half a character as an id."""
+        await self._socket.send_str(json.dumps(document, default=str))

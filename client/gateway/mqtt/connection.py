@@ -39,6 +39,7 @@ from contrada.errors import ContradaError, ProtocolError, Refused
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from contrada.client.gateway.mqtt.codec import Incoming
     from contrada.client.gateway.mqtt.server import MqttDoor
     from contrada.client.gateway.mqtt.session import Action
     from contrada.client.gateway.streaming.stream import Stream
@@ -48,6 +49,7 @@ log = logging.getLogger("contrada.gateway")
 READ: Final = 1 << 17
 _FIRST: Final = 10.0  # seconds for CONNECT
 _LARGE: Final = 1 << 15  # bytes of a payload that another thread reads
+_LARGE_FILTERS: Final = 1 << 13  # characters of filters, read for each topic filter, likewise
 _CHUNK: Final = 256  # packets that are read before others get a turn
 _WINDOW: Final = 1000  # notifications of one subscription on their way to it, of quality 0,
 _AT_LEAST_ONCE: Final = 20  # and of quality 1: each that is on its way when the connection breaks was an attempt
@@ -129,9 +131,8 @@ class MqttConnection:
                         if self._closing:
                             return
                     continue
-            large = isinstance(message, (PlainPublish, mqtt5.PublishPacket)) and len(message.payload) > _LARGE
             receive = self._session.receive
-            for action in await asyncio.to_thread(receive, message) if large else receive(message):
+            for action in await asyncio.to_thread(receive, message) if _is_large(message) else receive(message):
                 if type(action) is Publish and action.number is None and not (action.retain and self._stores):
                     if action.retain:
                         self._gateway.metrics.retain_ignored.inc()  # which version 3.1.1 cannot say
@@ -236,7 +237,7 @@ class MqttConnection:
 
     async def _send_retained(self, asked: Asked) -> None:
         """Send the last values that match, as they are now."""
-        wish = Wish(asked.query.filter, window=min(_WINDOW, self._gateway.settings.window))
+        wish = Wish(asked.query.filter, window=self._gateway.settings.window)
         stream = await self._gateway.open_stream(wish, self._session.visitor, "mqtt")
         try:
             while stream.subscription.pending:
@@ -244,6 +245,7 @@ class MqttConnection:
                 message = message_of_notification(each, self._incoming.version)
                 if stream.subscription.is_last_value(each) and asked.query.takes(message.topic.decode()):
                     self._writer.write(self._written(message, asked, None, retained=True, again=False))
+                    await self._writer.drain()
         finally:
             await self._gateway.close_stream(stream)
 
@@ -362,6 +364,18 @@ class MqttConnection:
         finally:  # only now: until then, who comes with the same id waits for this
             if self._door.by_key.get(self._key) is self:
                 del self._door.by_key[self._key]
+
+
+def _is_large(message: Incoming) -> bool:
+    """Whether another thread is to read it, so that nobody waits for it."""
+    if isinstance(message, PlainPublish):
+        return len(message.payload) > _LARGE
+    if isinstance(message, mqtt5.PublishPacket):
+        return len(message.payload) + sum(len(text) for _, text in message.user_properties or ()) > _LARGE
+    if isinstance(message, mqtt5.SubscribePacket):
+        size = sum(len(text) for _, text in message.user_properties or ())
+        return size * len(message.topic_filters) > _LARGE_FILTERS
+    return False
 
 
 def _durable_part(asked: Asked) -> tuple[int, str]:

@@ -305,6 +305,12 @@ class Session:
 
     def _subscribe(self, message: mqtt5.SubscribePacket) -> list[Action]:
         self._check_count(message.topic_filters)
+        size = sum(len(text) for _, text in message.user_properties or ())
+        if size * len(message.topic_filters) > self._settings.line_bytes:
+            raise ProtocolError(
+                f"{size} characters of user properties for each of {len(message.topic_filters)} topic filters are "
+                f"together more than {self._settings.line_bytes}: subscribe to fewer at a time"
+            )
         wanted: list[Asked | Problem] = []
         patterns = set(self.patterns)
         for each in message.topic_filters:

@@ -17,6 +17,7 @@ import asyncio
 import hashlib
 import logging
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from contrada.broker.protocol.wire import Code
@@ -128,9 +129,14 @@ class Sessions:
             kept.timers.append(loop.call_later(kept.will.delay, self._begin_will, kept))
         self._away[kept.key] = kept
         if len(self._away) > self._gateway.settings.connections:
-            oldest = next(iter(self._away.values()))
+            oldest = self._oldest_of_the_most()
             _cancel(oldest)
             await self._expire(oldest)
+
+    def _oldest_of_the_most(self) -> KeptSession:
+        """The oldest session of the visitor that has most: who makes many loses by it, and nobody else."""
+        most, _ = Counter(visitor for visitor, _ in self._away).most_common(1)[0]
+        return next(kept for (visitor, _), kept in self._away.items() if visitor == most)
 
     async def publish_will(self, kept: KeptSession) -> None:
         """Publish a session's will, if it has one that was not published."""

@@ -61,10 +61,13 @@ class Wish(NamedTuple):
             value = given.get(name, default)
             try:
                 number = int(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise Problem("bad-request", f"{name} is a whole number, not {value!r:.40}") from None
-            if not (0 if name == "queue" else 1) <= number <= most:
-                raise Problem("limit", f"{name} is at most {most} here, not {number}")
+            least = 0 if name == "queue" else 1
+            if number < least:
+                raise Problem("bad-request", f"{name} is at least {least}, not {number:.6g}")
+            if number > most:
+                raise Problem("limit", f"{name} is at most {most} here, not {value!r:.40}")
             numbers.append(number)
         return cls(text, policy, numbers[0], numbers[1], View.of(given), durable, since)
 

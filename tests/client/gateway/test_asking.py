@@ -173,7 +173,7 @@ def test_large_documents_and_filters_are_read_by_another_thread(monkeypatch):
         return noted
 
     monkeypatch.setattr(gateway_module, "parse", noting(gateway_module.parse))
-    monkeypatch.setattr(server, "read_body", lambda *given: _late(given, readers))
+    monkeypatch.setattr(server, "read_body", lambda *given, **named: _late(given, named, readers))
     monkeypatch.setattr(websocket.Conversation, "receive", noting(websocket.Conversation.receive))
 
     async def scenario():
@@ -190,12 +190,12 @@ def test_large_documents_and_filters_are_read_by_another_thread(monkeypatch):
     assert readers == [True, False, True, True, False]
 
 
-def _late(given, readers):
+def _late(given, named, readers):
     """The notifications of a body, and a note of the thread that asks for them."""
     from contrada.client.gateway.http.bodies import read_body
 
     readers.append(threading.current_thread() is threading.main_thread())
-    yield from read_body(*given)
+    yield from read_body(*given, **named)
 
 
 def test_what_is_kept_of_rendered_notifications_is_bounded_in_characters():
@@ -210,12 +210,20 @@ def test_a_line_in_many_small_chunks_is_one_line():
     reader = LineReader("area", 1000)
     found = []
     for byte in b'{"n": 1}\n\n{"n": 2}\n{"n"':
-        found += reader.feed(bytes((byte,)))
+        found += [each for some in reader.feed(bytes((byte,))) for each in reader.read(some)]
     assert found == [{"n": 1}, {"n": 2}]
-    found += reader.feed(b": 3}")
-    found += reader.end()
+    assert list(reader.feed(b": 3}")) == []
+    found += reader.read(reader.end())
     assert found[2:] == [{"n": 3}]
     assert reader.line == 4
+
+
+def test_others_get_a_turn_between_lines_even_if_all_are_empty():
+    reader = LineReader("area", 1000)
+    runs = list(reader.feed(b"\n" * 1000 + b'{"n": 1}\n'))
+    assert max(map(len, runs)) == 256
+    assert [each for some in runs for each in reader.read(some)] == [{"n": 1}]
+    assert reader.line == 1001
 
 
 def test_a_stream_tells_what_a_rate_skipped():

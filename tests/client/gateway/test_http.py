@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from typing import Any
 
@@ -11,7 +12,21 @@ import pytest
 from contrada.client.gateway.tokens import make_token
 
 pytest.importorskip("aiohttp", reason="the gateway's libraries are not installed: contrada[gateway]")
+
+from contrada.client.gateway.http import server
+
 LINES = {"Content-Type": "application/x-ndjson"}
+BOMB = gzip.compress(b"\n" * 10_000_000)
+POST_BEGUN = (
+    b"POST /v1/notifications HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 9\r\nConnection: close\r\n\r\n{"
+)
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
 
 
 async def next_event(response: Any, wanted: str = "message") -> Any:
@@ -107,6 +122,8 @@ def test_every_form_is_taken(gateway_running, kind, body, count):
             {},
         ),
         ("POST", "/v1/notifications", {"data": b"n=1"}, 415, {}),
+        ("POST", "/v1/notifications", {"data": BOMB, "headers": {**LINES, "Content-Encoding": "gzip"}}, 415, {}),
+        ("GET", "/v1/subscribe", {"params": {"filter": "n > 1", "window": "-1"}}, 400, {}),
         ("GET", "/v1/subscribe", {}, 400, {}),
         ("GET", "/v1/subscribe", {"params": {"filter": "wind >"}}, 400, {"type": "/docs/problems#bad-filter"}),
         ("GET", "/v1/subscribe", {"params": {"filter": "n > 1", "policy": "pray"}}, 400, {}),
@@ -152,6 +169,35 @@ def test_tokens_open_what_their_roles_allow(gateway_running, tmp_path):
                 headers = {} if token is None else {"Authorization": f"Bearer {token}"}
                 async with http.get(path, headers=headers) as answer:
                     assert answer.status == wanted, path
+
+    run(scenario)
+
+
+def test_who_sends_no_whole_request_is_cut_off(gateway_running, monkeypatch):
+    monkeypatch.setattr(server, "_SILENCE", 0.2)
+
+    async def scenario():
+        async with gateway_running() as (gateway, _):
+            for begun in (b"GET /healthz HTTP/1.1\r\nHost: 127", b"", POST_BEGUN):
+                reader, writer = await asyncio.open_connection("127.0.0.1", int(gateway.http_url.rpartition(":")[2]))
+                writer.write(begun)
+                answer = await reader.read()
+                assert (b"400 Bad Request" in answer and b"not whole" in answer) == (begun is POST_BEGUN)
+                writer.close()
+
+    run(scenario)
+
+
+def test_strangers_cannot_take_all_connections(gateway_running, tmp_path):
+    token, _ = make_token(tmp_path, "desk")
+
+    async def scenario():
+        async with gateway_running(tokens=tmp_path, connections=10) as (_, http), http.ws_connect("/v1/socket"):
+            async with http.get("/v1/socket", headers=UPGRADE) as second:
+                assert second.status == 429
+            async with http.ws_connect("/v1/socket", headers={"Authorization": f"Bearer {token}"}) as known:
+                await known.send_json({"type": "hello", "token": token})
+                assert (await known.receive_json())["name"] == "desk"
 
     run(scenario)
 

@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import time
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -24,6 +25,7 @@ mqtt5 = pytest.importorskip("mqtt5", reason="the gateway's libraries are not ins
 paho = pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: stock clients not tried")
 
 from contrada.client.gateway.mqtt.outgoing import Outgoing  # noqa: E402 (mqtt5 may not be there)
+from contrada.client.gateway.mqtt.sessions import KeptSession, Sessions  # noqa: E402 (mqtt5 may not be there)
 from tests.client.gateway.test_live_map import WEB  # noqa: E402 (aiohttp may not be there)
 from tests.client.gateway.test_mqtt import door  # noqa: E402 (mqtt5 may not be there)
 
@@ -255,6 +257,30 @@ def test_a_client_that_asks_not_to_does_not_hear_itself(broker):
             heard = (ship.came or [ship.message()])[0]
             assert bytes(heard.payload) == b"yours"
             assert ship.quiet()
+
+
+def test_a_long_filter_for_many_topics_is_refused_before_it_is_read(broker):
+    with door(broker=broker) as port:
+        client = Raw(port)
+        text = "n = 1" + " or n = 1" * 5_000
+        filters = [mqtt5.TopicFilter(f"t/{number}") for number in range(100)]
+        client.send(mqtt5.SubscribePacket(7, filters, user_properties=[("filter", text)]))
+        refused = client.read()
+        assert isinstance(refused, mqtt5.DisconnectPacket)
+        assert "subscribe to fewer" in refused.reason_str
+
+
+def test_who_makes_many_sessions_loses_no_one_else_s():
+    async def scenario() -> None:
+        stub: Any = SimpleNamespace(settings=SimpleNamespace(connections=5))
+        sessions = Sessions(stub)
+        for key in [("alice", "ship"), *(("mallory", str(number)) for number in range(20)), ("bob", "post")]:
+            await sessions.put_down(KeptSession(key), 60, None)
+        assert len(sessions) == 5
+        for key in (("alice", "ship"), ("bob", "post"), ("mallory", "19")):
+            assert (await sessions.take_up(key, clean=False))[1], key
+
+    asyncio.run(scenario())
 
 
 def test_a_will_waits_for_those_who_come_back(broker):

@@ -77,6 +77,25 @@ def test_whatever_is_said_is_answered(text):
     assert isinstance(action, conversation.Action)
 
 
+def test_numbers_without_end_are_refused():
+    window = talk().receive('{"type": "subscribe", "id": "s", "filter": "n > 1", "window": 1e999}')
+    assert isinstance(window, conversation.Say)
+    assert "whole number" in window.document["problem"]["detail"]
+    ref = talk().receive('{"type": "status", "ref": 1e999}')
+    assert isinstance(ref, conversation.Say)
+    assert ref.document["ref"] is None
+
+
+def test_half_a_character_is_an_id_like_any_other(gateway_running):
+    async def scenario():
+        async with gateway_running() as (_, http), http.ws_connect("/v1/socket") as socket:
+            await socket.send_str('{"type": "subscribe", "id": "\\ud800", "filter": "n > 1", "ref": "\\udfff"}')
+            answer = await socket.receive_json()
+            assert (answer["type"], answer["id"], answer["ref"]) == ("subscribed", "\ud800", "\udfff")
+
+    asyncio.run(asyncio.wait_for(scenario(), 60))
+
+
 def test_both_ways_over_one_socket(gateway_running):
     async def scenario():
         async with gateway_running() as (_, http), http.ws_connect("/v1/socket") as socket:
