@@ -63,12 +63,13 @@ def new_packer() -> Callable[[object], bytes]:
 
 def packed(notifications: Sequence[Mapping[str, object]]) -> list[bytes] | None:
     """Notifications as bytes; None if one has what is not packed here."""
-    if any(type(each) is not dict or "" in each for each in notifications):
+    if {*map(type, notifications)} != {dict}:
         return None
     try:
-        return [*map(new_packer(), notifications)]
+        bodies = [*map(new_packer(), notifications)]
     except UNPACKABLE:
         return None
+    return None if any("" in each for each in notifications) else bodies
 
 
 class Single:

@@ -279,7 +279,7 @@ class RegionType(PlainType):
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Relate the pairs in one call."""
         held = np.empty(len(numbers), np.bool_)
-        relate_pairs(*self._operands_of_pairs(values), numbers, handles, held, left := allowance.left())
+        relate_pairs(*self._operands_of_pairs(values, numbers), numbers, handles, held, left := allowance.left())
         allowance.check(left)
         self._learn_pairs(handles, held)
         return held
@@ -290,18 +290,21 @@ class RegionType(PlainType):
         """As plugged.py says."""
         verdicts, held = np.empty(len(pending), np.int8), np.empty(len(pairs), np.int8)
         left = allowance.left()
-        relate_pending(*self._operands_of_pairs(values), pending, pairs, owners, matched, verdicts, held, left)
+        operands = self._operands_of_pairs(values, pairs[:, 0])
+        relate_pending(*operands, pending, pairs, owners, matched, verdicts, held, left)
         allowance.check(left)
         known = held != NOT_ASKED
         self._learn_pairs(pairs[known, 2], held[known] == HELD)
         return verdicts
 
-    def _operands_of_pairs(self, values: Sequence[Any]) -> tuple[Floats, Ints, Floats, Rings, float, int]:
+    def _operands_of_pairs(
+        self, values: Sequence[Any], numbers: Ints
+    ) -> tuple[Floats, Ints, Floats, Rings, float, int]:
         """What kernels that relate pairs take first."""
         density, how, way = 0.0, EXACTLY, self.settings.discretization
         if isinstance(way, Uniform):
             density, how = way.density, SAMPLED_HALO if way.halo else SAMPLED
-        return self._heap.array.view(np.float64), self._rows.array, *placed(values), density, how
+        return self._heap.array.view(np.float64), self._rows.array, *placed(values, numbers), density, how
 
     def _learn_value(self, traffic: Traffic, value: Any, found: list[int]) -> None:
         if type(value) is Point:

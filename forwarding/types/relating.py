@@ -56,14 +56,18 @@ _MEMO: Final = 1024  # pairs remembered: filters that share a region ask about i
 _NO_RINGS: Final = pack(())
 
 
-def placed(values: Sequence[Any]) -> tuple[Floats, Rings]:
-    """Values as kernels that decide pairs have them: (-1, x, y) of a point, (k, 0, 0) of the k-th ring; the rings."""
+def placed(values: Sequence[Any], numbers: Ints) -> tuple[Floats, Rings]:
+    """Values as kernels that decide pairs have them: (-1, x, y) of a point, (k, 0, 0) of the k-th ring; the rings.
+
+    Those of the numbers, which the pairs are of: the others may stay out.
+    """
     places = np.zeros((len(values), 3))
     if isinstance(values, PointColumn):
         places[:, 0], places[:, 1:] = -1.0, values.xy
         return places, _NO_RINGS
     regions: list[Region] = []
-    for i, value in enumerate(values):
+    for i in range(len(values)) if len(numbers) >= len(values) else np.unique(numbers).tolist():
+        value = values[i]
         if type(value) is Point:
             places[i] = -1.0, value.x, value.y
         elif isinstance(value, Region):

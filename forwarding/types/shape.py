@@ -305,7 +305,7 @@ class ShapeType(RegionType):
             if not all(lines):
                 held[~one_by_one] = self._related(numbers[~one_by_one], handles[~one_by_one], values)
             return held
-        places, rings = placed(values)
+        places, rings = placed(values, numbers)
         held = np.empty(len(numbers), np.bool_)
         wanted = np.array([self._records.get(handle)[1].mask for handle in handles.tolist()], np.int64)
         heap = self._paths.heap
@@ -345,7 +345,7 @@ class ShapeType(RegionType):
         held = np.empty(len(numbers), np.bool_)
         if not far.all():
             held[~far] = self._relate(numbers[~far], handles[~far], values)
-        places, rings = placed(values)
+        places, rings = placed(values, numbers[far])
         mine = np.empty(int(far.sum()), np.bool_)
         heap = self._paths.heap
         decide = searching.decide_pairs
