@@ -99,7 +99,7 @@ live: $(RUNS)
 
 wheel: setup
 	@$(MAKE) web || echo 'make wheel: THE WHEEL HAS NO LIVE MAP: make web failed, see above' >&2
-	rm -rf build/kernels
+	rm -rf build
 	$(BIN)/contrada warm --copy-to build/kernels
 	CONTRADA_CARRY_KERNELS=$(CURDIR)/build/kernels $(BIN)/python -m build --wheel
 

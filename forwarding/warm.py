@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from itertools import product
 from multiprocessing import get_context
+from threading import Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contrada.forwarding.codec.msgpack import encode_notification
@@ -36,11 +38,12 @@ from contrada.spatial.textual.registry import DEFAULT, textual_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from multiprocessing.connection import Connection
 
     from contrada.forwarding.language.values import Value
     from contrada.spatial.road.network import RoadNetwork
 
-KERNELS: Final = 660  # that a broker needs, some of them in two processes, rounded up: for the share that is done
+KERNELS: Final = 740  # that a broker needs, some of them in two processes, rounded up: for the share that is done
 _FEW: Final = 512  # filters of two interfaces
 _CIRCLES: Final = 72  # of which a grid is made as soon as nine points are asked about
 _CROWD: Final = 3000  # filters, enough for a table to reconsider where it has posted them
@@ -220,8 +223,19 @@ def _compile_geotext() -> None:
     index.remove(1)
 
 
-def _count_in(counter: Any) -> None:
-    """In a process of the pool: add every kernel that it compiles to the counter that all share."""
+def _begin(counter: Any, held: Connection) -> None:
+    """In a process of the pool: add every kernel that it compiles to the counter that all share, and end with them.
+
+    Its parent holds the other end of a pipe. When that is closed, by itself or because the parent was killed, nobody
+    waits for the kernels any more. Ctrl-C is the parent's business.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def end() -> None:
+        held.poll(None)
+        os._exit(1)
+
+    Thread(target=end, daemon=True).start()
 
     def add(_name: str) -> None:
         with counter.get_lock():
@@ -239,6 +253,7 @@ def compile_on_all_cores(tell: Callable[[Progress], None] = lambda _progress: No
     """
     context = get_context("spawn")
     counter = context.Value("i", 0)
+    held, hold = context.Pipe(duplex=False)
     began = time.monotonic()
 
     def finish(*waiting: Future[None]) -> None:
@@ -251,12 +266,18 @@ def compile_on_all_cores(tell: Callable[[Progress], None] = lambda _progress: No
                 tell(Progress(counter.value, max(KERNELS, counter.value), time.monotonic() - began))
 
     def process() -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, mp_context=context, initializer=_count_in, initargs=(counter,))
+        return ProcessPoolExecutor(1, mp_context=context, initializer=_begin, initargs=(counter, held))
 
     with process() as one, process() if (os.cpu_count() or 1) > 1 else nullcontext(one) as other:
-        shapes, tables = one.submit(_compile_shapes), other.submit(_compile_plain)
-        beside = [other.submit(each) for each in (_compile_geotext, *others)]
-        finish(shapes, tables)
-        finish(one.submit(_compile_areas), *beside)
-        finish(one.submit(compile_kernels))  # what is left
+        try:
+            shapes, tables = one.submit(_compile_shapes), other.submit(_compile_plain)
+            beside = [other.submit(each) for each in (_compile_geotext, *others)]
+            finish(shapes, tables)
+            finish(one.submit(_compile_areas), *beside)
+            finish(one.submit(compile_kernels))  # what is left
+        except BaseException:
+            hold.close()  # they end at once
+            raise
+    hold.close()
+    held.close()
     return int(counter.value)

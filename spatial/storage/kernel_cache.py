@@ -7,7 +7,8 @@ Here one file holds one compiled signature, and its name is a digest of everythi
     the kernel         its bytecode, constants (the docstring left out) and compiler options; the values of the
                        globals it names; and the same of every kernel that it calls, directly or not
     the signature      argument types, with the field names of named tuples
-    the compiler       versions of Python, numba, llvmlite and numpy; the processor and its features
+    the compiler       versions of Python, numba, llvmlite and numpy; the processor and its features; numba's settings
+                       (NUMBA_OPT, NUMBA_BOUNDSCHECK, …) where they are not the usual ones
     the package        the module and name of the kernel: pickled types refer to modules by name
 
 A change of any of these is another name, so nothing stale is ever found, nothing needs clearing by hand, and clones,
@@ -18,29 +19,30 @@ Folders, in order of search:
 
     contrada/_kernels  inside the installed package, if a wheel carries compiled kernels; never written to
     the user's cache   $CONTRADA_KERNELS, or `contrada/kernels` below the platform's cache folder; compiled kernels
-                       are written here, through a temporary file and a rename
+                       are written here, through a temporary file and a rename; what root keeps, others may read
 
-Where neither can be written, kernels are compiled and not kept.
+Where that cannot be written, kernels are compiled and not kept, and a warning says so, once in a process.
 """
 
 from __future__ import annotations
 
 import enum
 import hashlib
+import logging
 import os
 import pickle
 import stat
 import sys
-import tempfile
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from secrets import token_hex
 from types import CodeType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import llvmlite
 import numba
 import numpy as np
+from numba.core import config as _config
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult as _CompileResult
 from numba.core.dispatcher import Dispatcher
@@ -58,6 +60,17 @@ _OPTIONS: Final = ("nogil", "forceinline", "_nrt", "boundscheck", "fastmath")
 _VERSIONS: Final = (_MAGIC, sys.version_info[:3], sys.implementation.cache_tag, numba.__version__, llvmlite.__version__)
 _PACKAGE: Final = "contrada."
 
+_USUAL: Final = {  # numba's settings that change machine code, as they are if nobody has set them
+    "OPT": 3,
+    "BOUNDSCHECK": None,
+    "LOOP_VECTORIZE": 1,
+    "SLP_VECTORIZE": 0,
+    "DEBUGINFO_DEFAULT": 0,
+    "LLVM_REFPRUNE_PASS": 1,
+    "USING_SVML": False,
+}
+
+log = logging.getLogger(__name__)
 CompileResult: Any = _CompileResult  # numba has no types for these
 dumps: Any = _dumps
 
@@ -110,7 +123,7 @@ class KernelCache(_Cache):
 
     def _key(self, signature: Any, codegen: Any) -> bytes:
         parts = (kernel_digest(self._function), _describe_signature(signature), codegen.magic_tuple(), _VERSIONS)
-        return hashlib.sha256(repr((*parts, np.__version__)).encode()).digest()
+        return hashlib.sha256(repr((*parts, np.__version__, *_unusual_settings())).encode()).digest()
 
     def _file_name(self, key: bytes) -> str:
         return f"{self._name.replace('<', '').replace('>', '')}-{key.hex()[:32]}.kernel"
@@ -215,6 +228,12 @@ def _describe(value: object, callees: list[FunctionType]) -> str:
     raise TypeError(f"a kernel refers to {value!r}, of which the kernel cache cannot tell what it is made of")
 
 
+def _unusual_settings() -> Iterator[str]:
+    for name, usual in _USUAL.items():
+        if (value := getattr(_config, name, usual)) != usual:
+            yield f"{name}={value!r}"
+
+
 def _describe_signature(signature: Any) -> str:
     arguments = signature if isinstance(signature, tuple) else signature.args
     return f"{signature} {[_describe_type(each) for each in arguments]}"
@@ -242,12 +261,20 @@ def user_folder() -> Path:
 def cache_folder() -> Path:
     """Where this platform has a user's caches: ours among them."""
     if sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
+        base = _home() / "Library" / "Caches"
     elif sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        base = Path(os.environ.get("LOCALAPPDATA") or _home() / "AppData" / "Local")
     else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        base = Path(os.environ.get("XDG_CACHE_HOME") or _home() / ".cache")
     return base / "contrada"
+
+
+def _home() -> Path:
+    """The user's home; of one who has none, a place below which nothing can be kept."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path(os.devnull)
 
 
 def packaged_folder() -> Path:
@@ -258,11 +285,11 @@ def packaged_folder() -> Path:
 def _folders() -> Iterator[Path]:
     yield packaged_folder()
     folder = user_folder()
-    if _is_ours(folder):
+    if is_ours(folder):
         yield folder
 
 
-def _is_ours(folder: Path) -> bool:
+def is_ours(folder: Path) -> bool:
     """Whether nobody else can have put a file there: what is in it is unpickled and run."""
     try:
         status = folder.stat()
@@ -285,15 +312,28 @@ def _read(path: Path, key: bytes) -> bytes | None:
 
 
 def _write(path: Path, key: bytes, payload: bytes) -> None:
-    with suppress(OSError):  # a folder that cannot be written to, a full disk: it is compiled again next time
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _is_ours(path.parent):
+    folder = path.parent
+    try:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        if not is_ours(folder):
+            _warn_of(folder, "others may write to it")
             return
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, suffix=".partial")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(_MAGIC + key + hashlib.sha256(payload).digest() + payload)
-            Path(temporary).replace(path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        _replace(path, _MAGIC + key + hashlib.sha256(payload).digest() + payload)
+    except OSError as error:  # a folder that cannot be written to, a full disk: it is compiled again next time
+        _warn_of(folder, error.strerror or str(error))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f"{token_hex(8)}.partial")
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
+            file.write(content)
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@cache
+def _warn_of(folder: Path, why: str) -> None:
+    log.warning("compiled kernels cannot be kept in %s: %s; %s names another folder", folder, why, VARIABLE)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
-from contrada.client.cli.commands.warm import progress_lines
+import pytest
+
+from contrada.client.cli.commands.warm import copy_kernels, progress_lines
+from contrada.errors import ContradaError
+from contrada.forwarding import warm
 from contrada.forwarding.warm import KERNELS, Progress, compile_kernels, told_while_compiling
 from contrada.spatial.storage import kernel_cache
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_progress_says_how_many_and_how_long() -> None:
@@ -94,3 +103,56 @@ print(sorted(path.name.split("-")[0] for path in set(kernel_cache.used) - before
 def test_no_filter_or_notification_makes_a_broker_compile_afterwards() -> None:
     said = subprocess.run([sys.executable, "-c", _BROKER], capture_output=True, text=True, check=True, timeout=250)
     assert said.stdout == "[]\n"
+
+
+_WAIT = """
+import multiprocessing, signal, threading, time
+from functools import partial
+from contrada.forwarding.warm import compile_on_all_cores
+def look():
+    while not multiprocessing.active_children():
+        time.sleep(0.01)
+    print("begun", flush=True)
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Thread(target=look, daemon=True).start()
+    compile_on_all_cores(lambda progress: None, partial(time.sleep, 1000))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_goes_on_when_warming_is_interrupted_or_ended(number: signal.Signals) -> None:
+    command = [sys.executable, "-c", _WAIT]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(number)
+        try:
+            process.communicate(timeout=60)  # until the last process that writes there has ended
+        finally:
+            process.kill()
+    assert process.returncode == -number
+
+
+def test_copied_kernels_may_be_read_by_others_and_the_cache_may_be_copied_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, elsewhere = tmp_path / "cache", tmp_path / "image" / "kernels"
+    cache.mkdir()
+    kept = cache / "a.kernel"
+    kept.write_bytes(b"code")
+    kept.chmod(0o600)
+    monkeypatch.setattr(warm, "compile_kernels", lambda: None)
+    monkeypatch.setattr(kernel_cache, "used", {kept})
+    assert copy_kernels(elsewhere) == 1
+    (tmp_path / "plain").touch()
+    assert (elsewhere / "a.kernel").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    assert copy_kernels(cache) == 1
+    assert kept.read_bytes() == b"code"
+
+
+def test_what_was_not_kept_cannot_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warm, "compile_kernels", lambda: None)
+    monkeypatch.setattr(kernel_cache, "used", {tmp_path / "not kept"})
+    with pytest.raises(ContradaError, match="cannot be written to"):
+        copy_kernels(tmp_path / "kernels")

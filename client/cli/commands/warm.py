@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contrada.client.cli.common import Quiet, teller
+from contrada.errors import ContradaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +35,7 @@ def warm(
     What is there already is not compiled again. CONTRADA_KERNELS names another folder than the user's cache.
     """
     from contrada.forwarding.warm import compile_on_all_cores
-    from contrada.spatial.storage.kernel_cache import user_folder
+    from contrada.spatial.storage.kernel_cache import is_ours, user_folder
 
     tell = teller(quiet)
     began = time.monotonic()
@@ -47,6 +48,10 @@ def warm(
     if copy_to is not None:
         tell(f"{copy_kernels(copy_to)} kernels copied to {copy_to}")
     took = time.monotonic() - began
+    if count and not is_ours(user_folder()):
+        raise ContradaError(
+            f"{count} kernels compiled, and not kept: {user_folder()} has to be a folder that nobody else can write to"
+        )
     tell(f"{count} kernels compiled in {took:.0f} s, kept in {user_folder()}" if count else "everything is compiled")
 
 
@@ -56,9 +61,12 @@ def copy_kernels(folder: Path) -> int:
     from contrada.spatial.storage import kernel_cache
 
     compile_kernels()
-    folder.mkdir(parents=True, exist_ok=True)
+    if not all(path.is_file() for path in kernel_cache.used):
+        raise ContradaError(f"nothing can be copied: {kernel_cache.user_folder()} cannot be written to")
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
     for path in kernel_cache.used:
-        shutil.copy(path, folder)
+        if path.parent.resolve() != folder.resolve():
+            shutil.copyfile(path, folder / path.name)
     return len(kernel_cache.used)
 
 

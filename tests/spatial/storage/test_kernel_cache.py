@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
+import stat
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -47,15 +50,21 @@ print(kernels_of_a_test.outer(int(sys.argv[2])), *names)
 """
 
 
-def _run(folder: Path, source: str, argument: int = 1, cache: Path | None = None) -> list[str]:
+def _run(folder: Path, source: str, argument: int = 1, cache: Path | None = None, **settings: str) -> list[str]:
     """The answer of `outer` in a process of its own, and the names of the kernels that it had to compile."""
+    return _run_whole(folder, source, argument, cache, **settings).stdout.split()
+
+
+def _run_whole(
+    folder: Path, source: str, argument: int = 1, cache: Path | None = None, **settings: str
+) -> subprocess.CompletedProcess[str]:
     folder.mkdir(exist_ok=True)
     (folder / "kernels_of_a_test.py").write_text(source)
     environment = {kernel_cache.VARIABLE: str(cache or folder.parent / "cache"), "PYTHONPATH": ":".join(sys.path)}
+    environment |= settings
     environment["PYTHONDONTWRITEBYTECODE"] = "1"  # its bytecode would be taken for that of the next second's source
     command = [sys.executable, "-c", _RUN, str(folder), str(argument)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=120)
-    return done.stdout.split()
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=120)
 
 
 def test_another_clone_and_another_docstring_compile_nothing(tmp_path: Path) -> None:
@@ -75,7 +84,37 @@ def test_a_changed_callee_is_compiled_again_with_its_callers(tmp_path: Path) -> 
 
 def test_what_cannot_be_kept_is_compiled_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    assert _run(tmp_path / "one", _SOURCE, cache=tmp_path / "file" / "cache")[0] == "8"
+    done = _run_whole(tmp_path / "one", _SOURCE, cache=tmp_path / "file" / "cache")
+    assert done.stdout.startswith("8 ")
+    (said,) = done.stderr.splitlines()
+    assert said.startswith(f"compiled kernels cannot be kept in {tmp_path}/file/cache: Not a directory")
+
+
+def test_who_has_no_home_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(kernel_cache.VARIABLE, raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", Mock(side_effect=RuntimeError("Could not determine home directory.")))
+    folder = kernel_cache.user_folder()
+    assert not kernel_cache.is_ours(folder)
+    with pytest.raises(OSError, match="Not a directory"):
+        folder.mkdir(parents=True)
+
+
+def test_what_root_keeps_others_may_read(tmp_path: Path) -> None:
+    _run(tmp_path / "one", _SOURCE)
+    cache = tmp_path / "cache"
+    masked = [stat.S_IMODE(path.stat().st_mode) for path in (cache, *cache.iterdir())]
+    umask = os.umask(0o022)
+    os.umask(umask)
+    assert masked == [0o755 & ~umask, 0o644 & ~umask]
+
+
+def test_other_settings_of_numba_are_another_key(tmp_path: Path) -> None:
+    _run(tmp_path / "one", _SOURCE)
+    for name in ("NUMBA_BOUNDSCHECK", "NUMBA_OPT", "NUMBA_DEBUGINFO"):
+        assert len(_run(tmp_path / "one", _SOURCE, **{name: "1"})) == 3
+        assert len(_run(tmp_path / "one", _SOURCE, **{name: "1"})) == 1
+    assert _run(tmp_path / "one", _SOURCE) == ["8"]
 
 
 def test_a_folder_that_others_may_write_to_is_not_read(tmp_path: Path) -> None:
