@@ -245,10 +245,12 @@ class _Published:
 
     async def checked(self, notifications: Iterable[Mapping[str, object]]) -> None:
         """Read everything first, and publish only if nothing is wrong."""
+        whole: list[Mapping[str, object]] = []
         for notification in notifications:
-            self._waiting.append(notification)
-            if len(self._waiting) % _CHUNK == 0:
+            whole.append(notification)
+            if len(whole) % _CHUNK == 0:
                 await asyncio.sleep(0)  # others get a turn
+        await self.all(whole)
         await self.flush()
 
     async def flush(self) -> None:

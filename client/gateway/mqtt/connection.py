@@ -50,6 +50,7 @@ READ: Final = 1 << 17
 _FIRST: Final = 10.0  # seconds for CONNECT
 _LARGE: Final = 1 << 15  # bytes of a payload that another thread reads
 _LARGE_FILTERS: Final = 1 << 13  # characters of filters, read for each topic filter, likewise
+_SOME: Final = 1 << 12  # bytes of a payload before which others get a turn
 _CHUNK: Final = 256  # packets that are read before others get a turn
 _WINDOW: Final = 1000  # notifications of one subscription on their way to it, of quality 0,
 _AT_LEAST_ONCE: Final = 20  # and of quality 1: each that is on its way when the connection breaks was an attempt
@@ -124,6 +125,8 @@ class MqttConnection:
             if number % _CHUNK == _CHUNK - 1:
                 await asyncio.sleep(0)  # others get a turn
             if type(message) is PlainPublish and len(message.payload) <= _LARGE:
+                if len(message.payload) > _SOME:
+                    await asyncio.sleep(0)
                 notification = self._session.plain_notification(message)
                 if notification is not None:  # nearly always: without an action each
                     if self._publishing.add(notification):

@@ -226,6 +226,25 @@ def test_others_get_a_turn_between_lines_even_if_all_are_empty():
     assert reader.line == 1001
 
 
+def test_a_large_document_is_handed_over_piece_by_piece(monkeypatch):
+    async def scenario():
+        async with running() as (gateway, http):
+            sizes = []
+            begin = gateway.begin_publishing
+
+            async def noted(notifications, **options):
+                sizes.append(len(notifications))
+                return await begin(notifications, **options)
+
+            monkeypatch.setattr(gateway, "begin_publishing", noted)
+            async with http.post("/v1/notifications", json=[{"n": number} for number in range(3000)]) as answer:
+                assert (await answer.json())["published"] == 3000
+            assert sum(sizes) == 3000
+            assert max(sizes) == 256
+
+    run(scenario)
+
+
 def test_a_stream_tells_what_a_rate_skipped():
     async def scenario():
         async with running() as (_, http):
