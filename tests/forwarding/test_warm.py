@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contrada.client.cli.commands.warm import copy_kernels, progress_lines
+from contrada.client.cli.commands.warm import warm as warm_command
 from contrada.errors import ContradaError
 from contrada.forwarding import warm
 from contrada.forwarding.warm import KERNELS, Progress, compile_kernels, told_while_compiling
-from contrada.spatial.storage import kernel_cache
+from contrada.spark_jobs.common import session
+from contrada.spark_jobs.common.errors import SparkMissing
+from contrada.spatial.storage import jit, kernel_cache
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,6 +152,16 @@ def test_copied_kernels_may_be_read_by_others_and_the_cache_may_be_copied_to(
     assert (elsewhere / "a.kernel").stat().st_mode == (tmp_path / "plain").stat().st_mode
     assert copy_kernels(cache) == 1
     assert kept.read_bytes() == b"code"
+
+
+def test_without_spark_or_a_compiler_warming_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as without:
+        without.setattr(session, "find_spec", lambda name: None)
+        with pytest.raises(SparkMissing, match="pip install"):
+            warm_command(jobs=True)
+    monkeypatch.setattr(jit.config, "DISABLE_JIT", 1)
+    with pytest.raises(ContradaError, match="NUMBA_DISABLE_JIT is set"):
+        warm_command()
 
 
 def test_what_was_not_kept_cannot_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,12 +35,18 @@ def warm(
     What is there already is not compiled again. CONTRADA_KERNELS names another folder than the user's cache.
     """
     from contrada.forwarding.warm import compile_on_all_cores
+    from contrada.spatial.storage.jit import config
     from contrada.spatial.storage.kernel_cache import is_ours, user_folder
 
+    if config.DISABLE_JIT:
+        raise ContradaError("NUMBA_DISABLE_JIT is set: nothing is compiled")
     tell = teller(quiet)
     began = time.monotonic()
     others = []
     if jobs:
+        from contrada.spark_jobs.common.session import require_arrow
+
+        require_arrow()
         from contrada.spark_jobs.warm import compile_kernels as compile_for_jobs
 
         others.append(compile_for_jobs)
