@@ -215,7 +215,7 @@ class Memory:
         stamps = interfaces
         if self.state[layout.S_MATCHING] != layout.SELECTIVE:
             stamps += self.arrays["filters"].array.shape[0]
-        if scratch.stamps.shape[0] < stamps:
+        if scratch.stamps.shape[0] < stamps or scratch.cursor[C_COUNTERS] < interfaces:  # counters lie behind
             scratch = scratch._replace(stamps=np.zeros(stamps, np.int64))
             scratch.cursor[C_COUNTERS] = interfaces
         # All of this is address space until it is touched.

@@ -275,3 +275,16 @@ def test_a_forged_crs_is_refused(tmp_path):
     save_arrays(tmp_path / "forged", kind=KIND, version=VERSION, arrays=arrays, meta={**meta, "crs": "mars"})
     with pytest.raises(CorruptFile):
         ForwardingTable.load(tmp_path / "forged")
+
+
+@pytest.mark.parametrize("crs", SYSTEMS)
+def test_counters_of_a_small_loaded_table_are_no_stamps_of_interfaces(tmp_path, crs):
+    texts = [f"a disjoint BOX({10 + k} 0, {11 + k} 1) and b > {k % 3}" for k in range(12)]
+    made = ForwardingTable.packed(
+        [(str(k), parse(text)) for k, text in enumerate(texts)], crs=crs, matching="counting", simplify=False
+    )
+    made.save(tmp_path / "table")
+    loaded = ForwardingTable.load(tmp_path / "table")
+    for value in (Point(0, 0), Box(0, 0, 1, 1), Line([(0, 0), (1, 1)])):
+        notifications = [{"a": value, "b": 3}] * 3
+        assert loaded.match_many(notifications) == made.match_many(notifications) == [{str(k) for k in range(12)}] * 3
