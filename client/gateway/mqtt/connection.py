@@ -53,7 +53,7 @@ _LARGE_FILTERS: Final = 1 << 13  # characters of filters, read for each topic fi
 _SOME: Final = 1 << 12  # bytes of a payload before which others get a turn
 _CHUNK: Final = 256  # packets that are read before others get a turn
 _WINDOW: Final = 1000  # notifications of one subscription on their way to it, of quality 0,
-_AT_LEAST_ONCE: Final = 20  # and of quality 1: each that is on its way when the connection breaks was an attempt
+_AT_LEAST_ONCE: Final = 20  # and of quality 1, to one client: each that is on its way when it breaks was an attempt
 _KEEP: Final = Keep(when_notifications=Full.DROP_OLDEST, when_bytes=Full.DROP_OLDEST)  # who is away refuses nobody
 
 
@@ -173,7 +173,7 @@ class MqttConnection:
             other.leave("another connection came with the same client id", Done.SESSION_TAKEN_OVER)
             await other.over.wait()
         self._kept, present = await self._door.sessions.take_up(key, clean=action.clean_start)
-        self._outgoing = Outgoing(self._kept.sent, action.receive_max)
+        self._outgoing = Outgoing(self._kept.sent, min(action.receive_max, _AT_LEAST_ONCE))
         self._largest = action.largest
         self._silence = action.silence or None
         self._send(self._session.welcome(present=present))

@@ -210,6 +210,18 @@ def test_no_more_is_on_its_way_than_the_client_takes(broker):
         assert bytes(small.message().payload) == b"fits"
 
 
+def test_few_are_on_their_way_to_who_acknowledges_nothing(broker):
+    with door(broker=broker) as port, Client(broker.url) as client:
+        ship = Raw(port)
+        ship.subscribe("a")
+        client.publish_many([{"topic": "a", "payload": number} for number in range(50)], durable=True)
+        got = [ship.message() for _ in range(20)]
+        assert ship.quiet()
+        ship.send(mqtt5.PubAckPacket(got[0].packet_id))
+        assert bytes(ship.message().payload) == b"20"
+        assert ship.quiet()
+
+
 def test_retained_messages_have_the_flag_and_can_be_deleted(broker):
     handling = mqtt5.RetainHandling
     with door(broker=broker) as port:
