@@ -149,7 +149,7 @@ class AsyncClient(BaseClient):
         """
         return await self._run(self._publish_many(notifications, ack, durable), timeout)
 
-    async def begin_publishing(
+    async def _begin_publishing(
         self, notifications: Iterable[Mapping[str, object]], *, durable: bool = False, timeout: float | None = None
     ) -> Coroutine[Any, Any, list[NotificationId]]:
         """Hand over as `publish_many` does, and return what to await for the ids: meanwhile more can be handed over.

@@ -208,7 +208,7 @@ class AsyncSubscription(_Subscribed, AsyncKept[Inbox]):
             raise self._ended()
         return notification
 
-    def take(self, most: int) -> list[Notification]:
+    def _take_some(self, most: int) -> list[Notification]:
         """Take what has arrived, at most so many, without waiting."""
         return self._client._take_some(self._inbox, most)
 

@@ -157,7 +157,7 @@ class Gateway:
     ) -> asyncio.Task[list[NotificationId]]:
         """Hand notifications over, in order; the task ends with their ids once the broker has accepted them."""
         try:
-            outcome = await self.publisher.begin_publishing(
+            outcome = await self.publisher._begin_publishing(
                 notifications, durable=durable, timeout=self.settings.timeout
             )
         except (ContradaError, TimeoutError):

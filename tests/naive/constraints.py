@@ -88,6 +88,8 @@ def holds(constraint: Constraint, value: object) -> bool:
             found = Operator(lines.relate(value, wanted).value)
             return op is found or (op is Operator.INTERSECTS and found is not Operator.DISJOINT)
         return kind(value) == "point" and point_relation(op, shape(value), shape(wanted))
+    if kind(wanted) == "line":
+        return kind(value) in ("point", "region", "line") and lines.relate_to(value, wanted).value in op.split(" or ")
     if kind(value) != kind(wanted):
         return False
     return {
@@ -139,7 +141,9 @@ def denies(constraint: Constraint, value: object) -> bool:
         return not any(within(mine, path(wanted[0]), 0.0) for mine in paths(value))
     if isinstance(wanted[0], Distance) or constraint.at_point:
         return kind(value) in ("point", "region", "line") and not holds(constraint, value)
-    kinds = {kind(each) for each in wanted} | ({"point", "line"} if kind(wanted[0]) == "region" else set())
+    kinds = {kind(each) for each in wanted}
+    if kinds & {"region", "line"}:
+        kinds |= {"region", "point", "line"}
     return kind(value) in kinds and not holds(constraint, value)
 
 

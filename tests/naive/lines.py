@@ -6,11 +6,22 @@ from typing import TYPE_CHECKING
 
 import shapely
 
+from contrada.spatial.geometry.region import Region
 from contrada.spatial.relations.relation import Relation
 
 if TYPE_CHECKING:
-    from contrada import Region
+    from contrada.spatial.geometry.point import Point
     from contrada.spatial.lines.line import Line
+
+
+def relate_to(value: Point | Line | Region, line: Line) -> Relation:
+    """The relation of a value to a line; what lies on it as a whole is inside, another line that touches it meets."""
+    if isinstance(value, Region):
+        return relate(line, value).converse
+    mine, other = shapely.geometry.shape(value.__geo_interface__), line.to_shapely()
+    if not shapely.intersects(mine, other):
+        return Relation.DISJOINT
+    return Relation.INSIDE if shapely.covers(other, mine) else Relation.MEETS
 
 
 def relate(line: Line, region: Region) -> Relation:

@@ -136,7 +136,7 @@ def _told(entry: Entry) -> dict[str, Any]:
 
     try:
         fields = msgpack.unpackb(entry.payload, use_list=False)
-        if entry.kind == 1 and len(fields) == 2:
+        if entry.kind == 1 and len(fields) == 2 and isinstance(fields[1], tuple):
             return {"rows": [[Row(row[0]).name.lower(), *map(_plain, row[1:])] for row in fields[1]]}
         return {"kind": Kind(entry.kind).name.lower(), "fields": _plain(fields)}
     except (ValueError, TypeError, IndexError, msgpack.UnpackException):

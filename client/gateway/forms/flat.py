@@ -53,7 +53,7 @@ def load_flat(text: bytes) -> dict[str, Any] | None:
 def attributes_of(encoded: bytes) -> dict[str, Any] | None:
     """The attributes of what a broker delivered, and so has checked; None if some are not numbers, texts or booleans.
 
-    None, too, if a payload is with them.
+    None, too, if a payload is with them, or may be: some byte is that of its name.
     """
     if PAYLOAD_KEY in encoded:
         return None

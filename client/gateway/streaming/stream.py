@@ -103,7 +103,7 @@ class Stream:
                 self.delivered += len(found)
                 return found
             return []
-        batch += subscription.take(BATCH - 1)
+        batch += subscription._take_some(BATCH - 1)
         chosen = self.viewer.select(batch if self.resuming is None else self.resuming.arrived(batch))
         self.delivered += len(chosen)
         return chosen

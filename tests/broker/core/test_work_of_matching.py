@@ -141,6 +141,8 @@ def test_whatever_is_dear_all_are_answered_and_each_source_in_order(publications
     bench = Dear()
     receiver(bench, bench.open(b"sub"), 1, "x", credit=10_000, limit=10_000)
     sources = [FakeSource(bench.open(name)) for name in (b"p", b"q", b"r")]
+    for source in sources:
+        source.joins = False  # it numbers by requests
     asked, refused, wanted = ({source: [] for source in sources} for _ in range(3))
     for request, (number, values) in enumerate(publications, 1):
         source = sources[number]

@@ -20,7 +20,7 @@ from contrada.client.gateway.forms.attributes import (
     notifications_of,
     parse_document,
 )
-from contrada.client.gateway.forms.flat import attributes_of, dump_flat, load_flat
+from contrada.client.gateway.forms.flat import PAYLOAD_KEY, attributes_of, dump_flat, load_flat
 from contrada.errors import CodecError, ContradaError
 
 EVENT = {"specversion": "1.0", "id": "7", "source": "/gauge", "type": "level"}
@@ -167,7 +167,8 @@ def test_what_is_read_quickly_is_what_is_read_slowly(document, style, data):
     written = dump_flat(quick)
     assert written is not None
     assert json.loads(written) == quick
-    assert attributes_of(encode_notification(quick)) == quick
+    encoded = encode_notification(quick)
+    assert attributes_of(encoded) == (quick if PAYLOAD_KEY not in encoded else None)
 
 
 def test_most_is_read_quickly_and_the_rest_is_left_alone():
