@@ -147,7 +147,7 @@ def topology_costs(brokers: int) -> dict[str, Any]:
 
     def grow() -> None:
         topology._parents = None
-        topology.tree_links  # noqa: B018 (derives the tree)
+        topology.tree_links  # noqa: B018  # derives the tree
 
     def depth(broker: str) -> int:
         parent = topology._tree_parents()[broker]

@@ -134,7 +134,7 @@ class SubscriptionOptions:
     durable: str | None = None
     since: SinceArgument = None
     ack: str = "auto"
-    keep: Keep = Keep()  # noqa: RUF009 (an immutable tuple)
+    keep: Keep = Keep()  # noqa: RUF009  # an immutable tuple
 
     @classmethod
     def of(cls, given: SubscriptionOptionNames) -> SubscriptionOptions:

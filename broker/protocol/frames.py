@@ -139,7 +139,7 @@ def cut(reason: str) -> str:
 # ------------------------------------------------------------------------------------------------ decoding
 
 
-def decode(frames: Sequence[bytes], limits: msg.Limits = msg.Limits()) -> msg.Message:  # noqa: B008 (an immutable tuple)
+def decode(frames: Sequence[bytes], limits: msg.Limits = msg.Limits()) -> msg.Message:  # noqa: B008  # an immutable tuple
     """Read the message in these frames. `limits` bounds what is accepted before anything is allocated."""
     if not 1 <= len(frames) <= 1 + LIST_LENGTH:
         bad(f"{len(frames)} frames; a message has 1 to {1 + LIST_LENGTH}")

@@ -355,7 +355,7 @@ class SubscribeDurable:
     interface: str
     credit: int
     since: Since = None
-    keep: Keep = Keep()  # noqa: RUF009 (an immutable tuple)
+    keep: Keep = Keep()  # noqa: RUF009  # an immutable tuple
 
 
 class Acknowledgement(NamedTuple):

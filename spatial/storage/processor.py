@@ -46,5 +46,5 @@ def choose_processor() -> None:
 
 
 def _numba_has_compiled() -> bool:
-    registry = sys.modules.get("numba.core.registry")
-    return registry is not None and "_toplevel_target_context" in vars(registry.cpu_target)
+    targets = sys.modules.get("numba.core.registry")
+    return targets is not None and "_toplevel_target_context" in vars(targets.cpu_target)

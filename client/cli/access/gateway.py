@@ -83,8 +83,8 @@ def run_gateway(url: str, options: dict[str, Any], client: dict[str, Any], *, qu
 def require_libraries() -> None:
     """Say what to install where the gateway's libraries are not there."""
     try:
-        import aiohttp  # noqa: F401 (only looked for)
-        import mqtt5  # noqa: F401 (only looked for)
+        import aiohttp  # noqa: F401  # only looked for
+        import mqtt5  # noqa: F401  # only looked for
     except ImportError as error:
         raise ContradaError(
             f"the gateway needs {error.name}: install the extra, pip install 'contrada[gateway]'"

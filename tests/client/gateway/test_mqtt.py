@@ -24,8 +24,8 @@ from contrada.errors import ProtocolError
 mqtt5 = pytest.importorskip("mqtt5", reason="the gateway's libraries are not installed: contrada[gateway]")
 paho = pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: stock clients not tried")
 
-from contrada.client.gateway.mqtt import codec, session  # noqa: E402 (after what may be missing)
-from tests.client.gateway.conftest import running  # noqa: E402 (after what may be missing)
+from contrada.client.gateway.mqtt import codec, session  # noqa: E402  # after what may be missing
+from tests.client.gateway.conftest import running  # noqa: E402  # after what may be missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

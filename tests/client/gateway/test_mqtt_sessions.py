@@ -24,10 +24,10 @@ from contrada.client.notification import DurableNotification
 mqtt5 = pytest.importorskip("mqtt5", reason="the gateway's libraries are not installed: contrada[gateway]")
 paho = pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: stock clients not tried")
 
-from contrada.client.gateway.mqtt.outgoing import Outgoing  # noqa: E402 (mqtt5 may not be there)
-from contrada.client.gateway.mqtt.sessions import KeptSession, Sessions  # noqa: E402 (mqtt5 may not be there)
-from tests.client.gateway.test_live_map import WEB  # noqa: E402 (aiohttp may not be there)
-from tests.client.gateway.test_mqtt import door  # noqa: E402 (mqtt5 may not be there)
+from contrada.client.gateway.mqtt.outgoing import Outgoing  # noqa: E402  # mqtt5 may not be there
+from contrada.client.gateway.mqtt.sessions import KeptSession, Sessions  # noqa: E402  # mqtt5 may not be there
+from tests.client.gateway.test_live_map import WEB  # noqa: E402  # aiohttp may not be there
+from tests.client.gateway.test_mqtt import door  # noqa: E402  # mqtt5 may not be there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ import pytest
 mqtt5 = pytest.importorskip("mqtt5", reason="the gateway's libraries are not installed: contrada[gateway]")
 pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: stock clients not tried")
 
-from tests.client.gateway.test_live_map import WEB, command, loudly_skip  # noqa: E402 (aiohttp may not be there)
-from tests.client.gateway.test_mqtt import door  # noqa: E402 (mqtt5 may not be there)
+from tests.client.gateway.test_live_map import WEB, command, loudly_skip  # noqa: E402  # aiohttp may not be there
+from tests.client.gateway.test_mqtt import door  # noqa: E402  # mqtt5 may not be there
 
 
 @pytest.mark.parametrize("version", ["4", "5"])
