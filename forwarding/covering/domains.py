@@ -1,6 +1,9 @@
 """Domains: the values of one kind that constraints on one name allow. Here those that can be listed.
 
 A maker of a domain gives None when the constraints certainly allow nothing.
+
+Nobody says here what coordinates are. So of a point that on the Earth would be on both sides of the 180th meridian
+(`lonlat`), a constraint certainly holds if it does in the plane and on the Earth, and may hold if it does in either.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, cast
 
 from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.lonlat import holds_in_degrees, is_on_meridian, value_in_degrees
 from contrada.forwarding.language.values import Kind
 
 if TYPE_CHECKING:
@@ -45,7 +49,21 @@ class FiniteDomain:
     def implies(self, constraint: Constraint, budget: CoveringBudget) -> bool:
         """Whether the constraint holds on each value."""
         budget.spend(len(self.values))
-        return all(constraint.holds(value) for value in self.values)
+        return all(certainly_holds(constraint, value) for value in self.values)
+
+
+def certainly_holds(constraint: Constraint, value: Scalar) -> bool:
+    """Whether a constraint holds on a value, whatever coordinates are."""
+    return constraint.holds(value) and (not is_on_meridian(value) or _holds_on_earth(constraint, value))
+
+
+def may_hold(constraint: Constraint, value: Scalar) -> bool:
+    """Whether a constraint holds on a value, if coordinates are of the plane or if they are degrees."""
+    return constraint.holds(value) or (is_on_meridian(value) and _holds_on_earth(constraint, value))
+
+
+def _holds_on_earth(constraint: Constraint, value: Scalar) -> bool:
+    return holds_in_degrees(constraint, value_in_degrees(value))
 
 
 class SetDomain:
@@ -102,5 +120,5 @@ def listed_domain(values: Iterable[Scalar], constraints: list[Constraint]) -> Fi
 
 
 def _satisfying(candidates: Iterable[Scalar], constraints: list[Constraint]) -> FiniteDomain | None:
-    values = [value for value in candidates if all(constraint.holds(value) for constraint in constraints)]
+    values = [value for value in candidates if all(may_hold(constraint, value) for constraint in constraints)]
     return FiniteDomain(values) if values else None

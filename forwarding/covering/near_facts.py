@@ -12,8 +12,12 @@ the value has a point in a grown shape (it *touches* that), or that it has none 
 What touches A touches everything that A is a part of, and what is apart from A is apart from every part of it. So all
 that is asked is whether one grown shape is part of another, and `is_part` answers yes only where that is certain: for
 the same shape; where each vertex of the first is far enough inside the second, grown, and that is a point or a box and
-hence convex; or where the first shape lies in the second and is grown by no more. Rounding is always against a yes. On
-the Earth, lengths are metres, there are no convex shapes but points; the triangle's inequality holds there too.
+hence convex; or where the first shape lies in the second and is grown by no more. Rounding is always against a yes.
+
+On the Earth, lengths are metres, there are no convex shapes but points; the triangle's inequality holds there too.
+What touches in the plane of degrees touches on the Earth, and not the other way round: shapes that end at the 180th
+meridian, or a pole, from different sides have points in common there, and relations do not see them. So nothing follows
+from a distance for a relation. Nor does anything from a relation to a point on that meridian, which is on both sides.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 from contrada.forwarding.covering.budget import OF_REGIONS
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.distance import Distance
+from contrada.forwarding.language.lonlat import is_on_meridian
 from contrada.forwarding.language.values import Kind
 from contrada.spatial.distance.near import near_on_earth
 from contrada.spatial.geometry.point import Point
@@ -63,6 +68,8 @@ class NearFacts(NamedTuple):
                 grown = value.of, value.length, value.unit
                 (facts.touched if constraint.op is Operator.WITHIN else facts.apart).append(grown)
             elif constraint.at_point or constraint.at_line:
+                if is_on_meridian(value):
+                    continue
                 facts.touched.append((cast("Point | Line", value), 0.0, ""))
             elif constraint.kind is Kind.REGION:
                 if not constraint.mask & _APART:
@@ -93,15 +100,15 @@ def is_part(inner: Grown, outer: Grown, budget: CoveringBudget) -> bool:
     """Whether all points of one grown shape are certainly points of another. Pays for what it looks at."""
     (a, near, unit), (b, far, other) = inner, outer
     budget.spend(OF_REGIONS)
-    if unit != other and near and far:
+    if (unit and not other) or (other and not unit and near):
+        return False
+    on_earth = bool(other)
+    if unit and not (near + _CENTIMETRE <= far or (a == b and near == far)):
         return False
     if a == b:
         return near <= far
-    on_earth = bool(unit or other)
     if on_earth and isinstance(a, Point) and isinstance(b, Point):
         return near + _CENTIMETRE < far and near_on_earth(a, b, far - near - _CENTIMETRE)
-    if isinstance(b, Point) and on_earth:
-        return False
     if isinstance(b, Point | Box) and not on_earth:
         budget.spend(0, len(_vertices(a)))
         return _is_in_convex(a, near, b, far)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from contrada.forwarding.covering.budget import OF_REGIONS
+from contrada.forwarding.covering.domains import may_hold
 from contrada.forwarding.covering.near_facts import NearFacts
 from contrada.forwarding.language.constraint import Operator
 from contrada.forwarding.language.distance import Distance
@@ -120,7 +121,7 @@ class RelationDomain:
         """Whether every value of the domain satisfies the constraint."""
         if constraint.op is Operator.NE:
             budget.spend(len(self._constraints))
-            return not all(mine.holds(cast("Any", constraint.value)) for mine in self._constraints)
+            return not all(may_hold(mine, cast("Any", constraint.value)) for mine in self._constraints)
         if constraint.kind is not Kind.REGION:
             return False
         if constraint.at_point or constraint.at_line:

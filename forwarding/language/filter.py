@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 from contrada.errors import InvalidValue
 from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.distance import Distance
-from contrada.forwarding.language.lonlat import PLANE
+from contrada.forwarding.language.lonlat import (
+    LONLAT,
+    PLANE,
+    check_crs,
+    filter_in_degrees,
+    holds_in_degrees,
+    notification_in_degrees,
+)
 from contrada.forwarding.language.negation import MAX_FILTERS, negate
 from contrada.forwarding.language.text.formatting import EVERYTHING
 from contrada.forwarding.language.values import Kind, check_notification
@@ -60,14 +67,25 @@ class _Unchangeable:
         *,
         discretization: Discretization | None = None,
         roads: Roads | None = None,
+        crs: str = PLANE,
     ) -> bool:
         """Whether every constraint of a filter, or of any of a predicate's, holds: the definition, without an index.
 
         Absence satisfies `not exists` alone. `InvalidValue` for what is no notification, whether or not a constraint
-        speaks of the attribute at fault.
+        speaks of the attribute at fault. With `crs="lonlat"` coordinates are degrees, as in a table of that crs.
         """
-        checked = check_notification(notification)
-        return any(each._matches(checked, discretization, roads) for each in self.filters)
+        if check_crs(crs) == LONLAT:
+            checked: Notification = notification_in_degrees(notification)
+            filters, holds = _in_degrees(self.filters, crs), holds_in_degrees
+        else:
+            checked, filters, holds = check_notification(notification), self.filters, Constraint.holds
+        return any(
+            all(
+                holds(each, checked.get(each.name), discretization=discretization, roads=roads)
+                for each in one.constraints
+            )
+            for one in filters
+        )
 
 
 class Filter(_Unchangeable):
@@ -103,23 +121,19 @@ class Filter(_Unchangeable):
         """The attributes that the constraints speak of."""
         return frozenset(constraint.name for constraint in self.constraints)
 
-    def _matches(self, checked: Notification, discretization: Discretization | None, roads: Roads | None) -> bool:
-        for constraint in self.constraints:
-            if not constraint.holds(checked.get(constraint.name), discretization=discretization, roads=roads):
-                return False
-        return True
-
-    def covers(self, other: Expression) -> bool:
-        """Whether whatever matches `other` matches this. Never wrong when true; may miss some."""
+    def covers(self, other: Expression, *, crs: str = PLANE) -> bool:
+        """Whether whatever matches `other`, by the same crs, matches this. Never wrong when true; may miss some."""
         from contrada.forwarding.covering.covering import covers
 
-        return all(covers(self, each) for each in as_filters(other))
+        (mine,) = _in_degrees((self,), crs)
+        return all(covers(mine, each) for each in _in_degrees(as_filters(other), crs))
 
-    def conflicts(self, other: Expression) -> bool:
-        """Whether no notification matches both. Never wrong when true; may miss some."""
+    def conflicts(self, other: Expression, *, crs: str = PLANE) -> bool:
+        """Whether no notification matches both, by the same crs. Never wrong when true; may miss some."""
         from contrada.forwarding.covering.covering import conflicts
 
-        return all(conflicts(self, each) for each in as_filters(other))
+        (mine,) = _in_degrees((self,), crs)
+        return all(conflicts(mine, each) for each in _in_degrees(as_filters(other), crs))
 
     def __and__(self, other: Expression) -> Filter | Predicate:
         if isinstance(other, Predicate):
@@ -167,13 +181,13 @@ class Predicate(_Unchangeable):
             raise InvalidValue("a predicate needs at least one filter")
         object.__setattr__(self, "filters", unique)
 
-    def covers(self, other: Expression) -> bool:
+    def covers(self, other: Expression, *, crs: str = PLANE) -> bool:
         """Whether each filter of `other` is covered by one of these. Never wrong when true; may miss some."""
-        return all(any(mine.covers(each) for mine in self.filters) for each in as_filters(other))
+        return all(any(mine.covers(each, crs=crs) for mine in self.filters) for each in as_filters(other))
 
-    def conflicts(self, other: Expression) -> bool:
+    def conflicts(self, other: Expression, *, crs: str = PLANE) -> bool:
         """Whether no notification matches both. Never wrong when true; may miss some."""
-        return all(mine.conflicts(other) for mine in self.filters)
+        return all(mine.conflicts(other, crs=crs) for mine in self.filters)
 
     def __and__(self, other: Expression) -> Predicate:
         others = as_filters(other)
@@ -224,6 +238,11 @@ def as_filters(expression: Expression | str, crs: str = PLANE) -> tuple[Filter, 
 
         return parse(expression, crs).filters
     return (_as_filter(expression),)
+
+
+def _in_degrees(filters: tuple[Filter, ...], crs: str) -> tuple[Filter, ...]:
+    """The filters as a table of the crs keeps them."""
+    return tuple(map(filter_in_degrees, filters)) if check_crs(crs) == LONLAT else filters
 
 
 def _negated(filters: Iterable[Filter]) -> Filter | Predicate:

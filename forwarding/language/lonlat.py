@@ -11,9 +11,10 @@ shapes mean what RFC 7946 says: edges are straight in degrees.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from contrada.errors import InvalidValue
+from contrada.forwarding.language.values import is_point
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.language.filter import Filter
+    from contrada.forwarding.language.operators import Operator
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Box, Region
     from contrada.spatial.lines.line import Line
@@ -184,7 +186,20 @@ def _constraint_in_degrees(constraint: Constraint) -> Constraint:
         operand = _operand_in_degrees(constraint)
     except InvalidValue as error:
         raise InvalidValue(f"{constraint}: {error}") from None
+    if (relation := _as_relation(constraint.op, operand)) is not None:
+        return Constraint(constraint.name, relation, operand.of)
     return constraint if operand is constraint.value else Constraint(constraint.name, constraint.op, operand)
+
+
+def _as_relation(op: Operator, operand: Any) -> Operator | None:
+    """The relation to a region that no distance from it, without a unit, asks for."""
+    from contrada.forwarding.language.distance import Distance
+    from contrada.forwarding.language.operators import Operator
+    from contrada.spatial.geometry.region import Region
+
+    if not isinstance(operand, Distance) or operand.unit or not isinstance(operand.of, Region):
+        return None
+    return Operator.INTERSECTS if op is Operator.WITHIN else Operator.DISJOINT
 
 
 def _operand_in_degrees(constraint: Constraint) -> Any:
@@ -219,16 +234,26 @@ def other_side(value: object) -> Point | None:
     return Point(-180.0, value.y) if isinstance(value, Point) and value.x == 180.0 else None
 
 
+def is_on_meridian(value: object) -> bool:
+    """Whether a value of a known kind would be a point on the 180th meridian, if it were one in degrees."""
+    if not is_point(value):
+        return False
+    x, y = cast("Point", value)
+    return abs(x) == 180.0 and abs(y) <= 90.0
+
+
 def holds_in_degrees(constraint: Constraint, value: Any, **how: Any) -> bool:
     """As `constraint.holds`, of what is in degrees: a point on the 180th meridian is on both sides of it.
 
-    Relations without `disjoint` hold if they do on one side, those with it if they do on both, as `not` asks.
+    Relations without `disjoint` hold if they do on one side, those with it if they do on both, as `not` asks. So does
+    what asks for no distance from a line, which is how `intersects` and `disjoint` are kept of lines.
     """
     held = constraint.holds(value, **how)
     if constraint.at_point and (place := other_side(constraint.value)) is not None:
         return held or type(constraint)(constraint.name, constraint.op, place).holds(value, **how)
-    other = other_side(value) if constraint.mask else None
+    planar = constraint.mask or constraint.at_line or getattr(constraint.value, "unit", None) == ""
+    other = other_side(value) if planar else None
     if other is None:
         return held
     also = constraint.holds(other, **how)
-    return held and also if constraint.mask & 1 else held or also
+    return held and also if constraint.op.mask & 1 or constraint.op == "beyond" else held or also

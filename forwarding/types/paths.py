@@ -21,6 +21,7 @@ from contrada.spatial.distance.near import path_of
 from contrada.spatial.geometry import ring_arena
 from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.point import Point
+from contrada.spatial.geometry.region import Box
 from contrada.spatial.geometry.rings import IN, ON, locate
 from contrada.spatial.lines.line import Line
 from contrada.spatial.relations.relation import CONTAINS, DISJOINT, MEETS
@@ -49,6 +50,14 @@ def distance_of(value: object, degrees: bool) -> Distance | None:
     if isinstance(value, Point | Line):
         return Distance(0.0, value)
     return value if isinstance(value, Distance) else None
+
+
+def box_of(distance: Distance, degrees: bool) -> Box:
+    """The box that whatever is near meets; all around, where points at 180 may touch what ends at -180."""
+    x1, y1, x2, y2 = distance.bounds
+    if degrees and not distance.unit and not -180 < distance.of.bounds[0] <= distance.of.bounds[2] < 180:
+        x1, x2 = -180.0, 180.0
+    return Box.trusted_corners(x1, y1, x2, y2)
 
 
 class Paths:

@@ -23,7 +23,7 @@ from contrada.forwarding.batches.encode import PointColumn
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.lonlat import LONLAT, holds_in_degrees, other_side
-from contrada.forwarding.types.paths import Paths, distance_of, locate_pairs
+from contrada.forwarding.types.paths import Paths, box_of, distance_of, locate_pairs
 from contrada.forwarding.types.plain import OBJECTS_COST, PlainType, nested, numbered, within
 from contrada.forwarding.types.records import FIRST_MARK
 from contrada.forwarding.types.region import RegionType
@@ -92,7 +92,7 @@ class ShapeType(RegionType):
             super()._made(handle, constraint)
             return
         relation = _AS_RELATION.get(constraint.op, Operator.INTERSECTS)
-        super()._made(handle, Constraint(constraint.name, relation, Box.trusted_corners(*value.bounds)))
+        super()._made(handle, Constraint(constraint.name, relation, box_of(value, self._degrees)))
         self._paths.store(handle, constraint.op, value)
 
     def _forgotten(self, handle: int) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.distance.earth import paths_near_on_earth
-from contrada.spatial.distance.planar import paths_near
+from contrada.spatial.distance.planar import paths_near, point_near_path
 from contrada.spatial.distance.searching import (
     BEYOND,
     BLOCK,
@@ -46,8 +46,11 @@ def _is_near(rows: Ints, heap: Floats, id: int, axy: Floats, aboxes: Floats, fil
     block, edges = rows[id, BLOCK], rows[id, EDGES]
     length = np.int64(rows[id, LENGTH]).view(np.float64)
     bxy, bboxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
-    if rows[id, FLAGS] & METRES == 0:  # of no length: whether it is touched
-        return paths_near(axy, aboxes, filled, bxy, bboxes, rows[id, FLAGS] & FILLED != 0, length)
+    if rows[id, FLAGS] & METRES == 0:  # of no length: whether it is touched, by a position at 180 from either side
+        if paths_near(axy, aboxes, filled, bxy, bboxes, rows[id, FLAGS] & FILLED != 0, length):
+            return True
+        is_position = axy.shape[0] == 2 and axy[0, 0] == axy[1, 0] and axy[0, 1] == axy[1, 1]
+        return is_position and axy[0, 0] == 180.0 and point_near_path(-180.0, axy[0, 1], bxy, bboxes, False, length)
     return paths_near_on_earth(axy, aboxes, filled, bxy, bboxes, rows[id, FLAGS] & FILLED != 0, length)
 
 
