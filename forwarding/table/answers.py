@@ -43,10 +43,15 @@ def shared_sets(interfaces: Numbering[Any], filters: Ints, found: Found) -> list
     """As `interface_sets`, where notifications that go to one and the same interface share the answer."""
     numbers, ends, places, late = found
     everyone, which = objects_of(interfaces, numbers), numbers.tolist()
-    alone: dict[int, Set[Any]] = {number: {interface} for number, interface in zip(which, everyone, strict=True)}
-    answers = [
-        alone[which[start]] if end - start == 1 else set(everyone[start:end]) for start, end in runs(ends.tolist())
-    ]
+    alone: dict[int, Set[Any]] = {}
+    answers: list[Set[Any]] = []
+    for start, end in runs(ends.tolist()):
+        answer = alone.get(which[start]) if end - start == 1 else None
+        if answer is None:
+            answer = set(everyone[start:end])
+            if end - start == 1:
+                alone[which[start]] = answer
+        answers.append(answer)
     if len(places):
         for n, interface in zip(
             places.tolist(), objects_of(interfaces, filters[late, layout.F_INTERFACE]), strict=True

@@ -238,22 +238,23 @@ class RegionType(PlainType):
     def search_points(self, names: Ints, xy: Floats) -> tuple[Ints, Ints] | None:
         """As `search` of points by their coordinates: all handles, and where those of each point end.
 
-        None if the trees do not tell all.
+        None if coordinates do not tell all.
         """
-        trees = self.trees_of_points()
-        if trees is None:
+        found = self._find_points(names, xy)
+        if found is None:
             return None
-        if (names == names[0]).all():
-            tree = trees.get(int(names[0]))
-            found = (_NOTHING, np.zeros(len(names), np.int64)) if tree is None else tree.search_places(xy)
-        else:
-            found = _search_by_name(trees, names, xy)
         hits, ends = found
         for place in self._searched.chosen(len(names)):
             x, y = xy[place].tolist()
             hit = hits[ends[place - 1] if place else 0 : ends[place]].tolist()
             self.note_point(int(names[place]), Point.unchecked(x, y), hit)
         return found
+
+    def _find_points(self, names: Ints, xy: Floats) -> tuple[Ints, Ints] | None:
+        if not (names == names[0]).all():
+            return _search_by_name(self._trees, names, xy)
+        tree = self._trees.get(int(names[0]))
+        return (_NOTHING, np.zeros(len(names), np.int64)) if tree is None else tree.search_places(xy)
 
     # -- for points that compiled code looks up by itself (table/single.py) -------------------------------
 

@@ -12,8 +12,7 @@ one by one.
 
 from __future__ import annotations
 
-from itertools import chain, pairwise
-from operator import attrgetter
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import numpy as np
@@ -56,7 +55,7 @@ _AT: Final = FIRST_MARK << 5  # these besides
 _APART: Final = 1 << DISJOINT
 _REGIONS: Final = frozenset((Region, Box))
 _FAR_COST: Final = 2_000  # nanoseconds, about, for each edge of a line and of the shape whose distance is asked for
-_XY: Final = attrgetter("x", "y")
+_NONE: Final = np.zeros(0, np.int64)
 
 
 class ShapeType(RegionType):
@@ -177,8 +176,6 @@ class ShapeType(RegionType):
             return self._search_with_lines(names, values)
         if not self._reaches and not self._degrees:
             return super().search(names, values)
-        if len({*names}) == 1 and {*map(type, values)} == {Point} and self._only_reaches(names[0]):
-            return self._search_points(names, values)
         answers: list[Ints | None] = self._search(names, values) if self._trees else [None] * len(names)
         if self._degrees and self._trees:
             self._add_other_sides(names, values, answers)
@@ -192,17 +189,31 @@ class ShapeType(RegionType):
         """None where distances are asked for, or points are on the Earth."""
         return None if self._reaches or self._degrees else self._trees
 
-    def _only_reaches(self, name: int) -> bool:
-        """Whether distances in the plane are all that is asked of a name."""
-        return name in self._reaches and name not in self._trees and not self._degrees and not self._any_at
+    def _find_points(self, names: Ints, xy: Floats) -> tuple[Ints, Ints] | None:
+        """Relations, distances or both; None on the Earth, and where `contains` may ask for a region around a point."""
+        if self._degrees or (self._any_at and self._reaches):
+            return None
+        if not self._reaches:
+            return super()._find_points(names, xy)
+        near = self._near_points(names, xy)
+        related = super()._find_points(names, xy) if self._trees else None
+        return near if related is None else _joined(related, near)
 
-    def _search_points(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
-        """As `search`, of points under one name, of which only distances are asked."""
-        flat = np.fromiter(chain.from_iterable(map(_XY, values)), np.float64, 2 * len(values))
-        out, ends = self.search_places(names[0], flat.reshape(-1, 2))
-        answers: list[Ints | None] = [out[start:end] for start, end in pairwise((0, *ends.tolist()))]
-        self._learn_search(names, values, answers)
-        return answers
+    def _near_points(self, names: Ints, xy: Floats) -> tuple[Ints, Ints]:
+        """The distance constraints that points satisfy, and where each point's end."""
+        first = int(names[0])
+        if first in self._reaches and (names == first).all():
+            out, ends = self.search_places(first, xy)
+            return out[: ends[-1]], ends
+        found = _NONE, np.zeros(len(names), np.int64)
+        for name in self._reaches:
+            mine = np.flatnonzero(names == name)
+            if len(mine):
+                out, ends = self.search_places(name, xy[mine])
+                counts = np.zeros(len(names), np.int64)
+                counts[mine] = np.diff(ends, prepend=0)
+                found = _joined(found, (out[: ends[-1]], np.cumsum(counts)))
+        return found
 
     def _search_with_lines(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
         """As `search`, of values some of which are lines: what their boxes meet is decided one by one."""
@@ -418,6 +429,14 @@ class ShapeType(RegionType):
             self._paths._check(handle, op, cast("Distance", distance_of(value, self._degrees)))
         for reach in self._reaches.values():
             reach.tree._check()
+
+
+def _joined(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
+    """What two searches of the same points found, and where each point's end."""
+    (hits, ends), (more, others) = one, other
+    places = [np.repeat(np.arange(len(each)), np.diff(each, prepend=0)) for each in (ends, others)]
+    order = np.argsort(np.concatenate(places), kind="stable")
+    return np.concatenate((hits[: ends[-1]], more))[order], ends + others
 
 
 _AS_RELATION: Final = {Operator.WITHIN: Operator.INTERSECTS, Operator.BEYOND: Operator.DISJOINT}

@@ -7,7 +7,9 @@ import pytest
 
 from contrada import Box, ForwardingTable, Point, Region, attr
 from contrada.errors import CorruptFile
+from contrada.forwarding.batches.columns import Column, Columns
 from contrada.forwarding.codec.msgpack import encode_notification
+from contrada.forwarding.language.values import Kind
 from contrada.forwarding.state.file import KIND, VERSION
 from contrada.spatial.storage.arrays_file import load_arrays, save_arrays
 
@@ -58,6 +60,40 @@ def test_answers_are_those_of_a_scan(how, tmp_path):
     loaded._check()
     renamed = {interface: "new " + interface for interface, _ in pairs[::2]}
     assert loaded.match_many(values) == [{renamed.get(each, each) for each in some} for some in wanted]
+
+
+def fences(rng, count):
+    """Circles and regions that points are asked about, under two names."""
+    for number, shape in enumerate(shapes(rng, count)):
+        pos = attr("pos" if number % 3 else "goal")
+        if isinstance(shape, Point):
+            yield number, pos.within(int(rng.integers(1, 6)), of=shape)
+        else:
+            yield number, pos.intersects(shape) if number % 2 else pos.beyond(30, of=shape)
+
+
+@pytest.mark.parametrize("kept", ["circles", "circles and regions"])
+@pytest.mark.parametrize("named", [("pos",), ("pos", "goal"), ("goal", "nobody's")])
+def test_points_are_found_by_their_coordinates(kept, named):
+    rng = np.random.default_rng(18)
+    pairs = [(n, f) for n, f in fences(rng, 400) if kept != "circles" or "POINT" in str(f)]
+    table = ForwardingTable.packed(pairs)
+    xy = rng.integers(0, 40, (len(named), 200, 2)).astype(np.float64)
+    values = [
+        {name: Point(*each) for name, each in zip(named, row, strict=True)} for row in xy.transpose(1, 0, 2).tolist()
+    ]
+    wanted = [expected(pairs, value) for value in values]
+    columns = Columns(200, [Column(name, Kind.POINT, each) for name, each in zip(named, xy, strict=True)])
+    for _ in range(3):  # a grid is made when many have been searched for
+        assert table.match_many(values) == wanted
+        assert table.match_bodies([encode_notification(value) for value in values])[0] == wanted
+        for given in (columns, values):
+            places, ids = table.match_pairs(given)
+            numbers, names = table.interface_numbers(ids)
+            assert {*zip(places.tolist(), (names[n] for n in numbers.tolist()), strict=True)} == {
+                (place, interface) for place, some in enumerate(wanted) for interface in some
+            }
+    assert [table.match(value) for value in values] == wanted
 
 
 def test_a_crowd_on_one_interface_simplifies():
