@@ -27,7 +27,7 @@ from contrada.forwarding.language.text.formatting import EVERYTHING
 from contrada.forwarding.language.values import Kind, check_notification
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from contrada.forwarding.language.operands import Roads
     from contrada.forwarding.language.values import Notification
@@ -74,17 +74,13 @@ class _Unchangeable:
         Absence satisfies `not exists` alone. `InvalidValue` for what is no notification, whether or not a constraint
         speaks of the attribute at fault. With `crs="lonlat"` coordinates are degrees, as in a table of that crs.
         """
-        if check_crs(crs) == LONLAT:
-            checked: Notification = notification_in_degrees(notification)
-            filters, holds = _in_degrees(self.filters, crs), holds_in_degrees
-        else:
-            checked, filters, holds = check_notification(notification), self.filters, Constraint.holds
+        degrees = check_crs(crs) == LONLAT
+        checked = notification_in_degrees(notification) if degrees else check_notification(notification)
+        holds: Callable[..., bool] = holds_in_degrees if degrees else Constraint.holds
+        how = {"discretization": discretization, "roads": roads}
         return any(
-            all(
-                holds(each, checked.get(each.name), discretization=discretization, roads=roads)
-                for each in one.constraints
-            )
-            for one in filters
+            all(holds(each, checked.get(each.name), **how) for each in one.constraints)
+            for one in _in_degrees(self.filters, crs)
         )
 
 
