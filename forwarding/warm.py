@@ -191,11 +191,14 @@ def _compile_crowded() -> None:
 
 
 def _compile_few() -> None:
-    """What few interfaces of many regions need: filters that are tried before regions are searched."""
+    """What spares searches: filters of few interfaces that are tried before, and counted ones that are decided after."""
     table: ForwardingTable[int] = ForwardingTable()
     table.add_many((number % 2, f"area overlaps BOX({number} 0, {number + 9} 9)") for number in range(_FEW))
-    table._memory.trying.searched = WORTH  # as if searches had been dear
-    table.match({"area": Box(0, 0, 5, 5)})
+    counted: ForwardingTable[int] = ForwardingTable(matching="counting")
+    counted.add(0, "kind = 1 and area overlaps BOX(0 0, 9 9)")
+    for each in (table, counted):
+        each._memory.trying.searched = WORTH  # as if searches had been dear
+        each.match({"kind": 1, "area": Box(0, 0, 5, 5)})
 
 
 def _compile_earth() -> None:

@@ -14,6 +14,7 @@ from contrada.forwarding.kernels.memory.layout import Index
 from contrada.forwarding.kernels.substrings.fingerprints import PRIME
 from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.state.posted import PostedOperands
+from contrada.forwarding.types.postponing import Postponing
 from contrada.forwarding.types.shares import Sampler
 from contrada.forwarding.types.trying import Trying
 
@@ -113,6 +114,7 @@ class Memory:
         self.suspects = Suspects()
         self.matched = MatchedShare()
         self.trying = Trying()
+        self.postponing = Postponing()
         self.posted = PostedOperands()
         self.late = Sampler(256)  # of filters decided late
         # What earlier calls of `reserve` made room for and changes have not taken since.

@@ -387,6 +387,7 @@ class Changer:
 
     def _apply_events(self) -> None:
         """Do what the last change asks of names and types."""
+        self._memory.postponing.note_change()
         count = int(self._memory.state[layout.S_EVENTS])
         if self._waiting is not None and (self._memory.events[:count, 0] == layout.EVENT_POSTED).all():
             for kind in np.unique(self._memory.events[:count, 1] & 255).tolist():

@@ -10,7 +10,15 @@ from contrada.errors import CodecError, InvalidValue
 from contrada.forwarding.batches.bodies import decode_some
 from contrada.forwarding.batches.encode import PointColumn, Values, as_ints, encode_notifications
 from contrada.forwarding.kernels.match.matching import match_batch
-from contrada.forwarding.kernels.match.verifying import C_FOUND, C_PAIRS, C_PENDING, C_SPARE, C_SUSPECTS
+from contrada.forwarding.kernels.match.verifying import (
+    C_FOUND,
+    C_PAIRS,
+    C_PENDING,
+    C_POSTPONED,
+    C_SPARE,
+    C_SUSPECTS,
+    EXAMINED,
+)
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.lonlat import notification_in_degrees
 from contrada.forwarding.types.trying import NOTHING, decide_by_rounds
@@ -117,35 +125,73 @@ def _run(
 ) -> tuple[Scratch, Ints]:
     """Scratch with the answers, to be given back, and where each notification's end."""
     hits, hit_ends, given = _NO_HITS, _NO_HITS, NOTHING
-    if values.values:
-        if not by_filter and memory.trying.pays(len(batch.ends)):
-            given = memory.trying.first(batch, values, widest, memory, lambda pairs, all: _decide(pairs, all, types))
-        hits, hit_ends = _search(batch, values, types, given, memory)
+    count = len(values.values)
+    postponed = bool(count) and memory.postponing.pays(len(batch.ends), memory.index, memory.trying)
+    if postponed:
+        hit_ends = np.zeros(count, np.int64)
+    elif count:
+        hits, hit_ends, given = _found_before(batch, values, widest, memory, types, by_filter)
     scratch = memory.take_scratch(widest, len(batch.text))
     try:
-        count = len(batch.ends)
-        ends = np.empty(count, np.int64)
-        done = 0
-        known = given.interfaces, given.ends
-        left = allowance.left()
-        scratch.cursor[C_SPARE] = left[0]
-        while (
-            done := match_batch(memory.index, batch, hits, hit_ends, *known, scratch, ends, done, by_filter)
-        ) < count:
-            scratch = memory.larger(scratch)
-        left[0] = scratch.cursor[C_SPARE]
-        allowance.check(left)
+        ends = np.empty(len(batch.ends), np.int64)
+        whole = False
+        if postponed:
+            most = memory.postponing.spare(count, memory.trying)
+            scratch, whole = _match(batch, hits, hit_ends, given, scratch, ends, memory, by_filter, most)
+            memory.postponing.note(int(scratch.cursor[C_PAIRS]) if whole else most // EXAMINED, count, memory.trying)
+            if not whole:
+                hits, hit_ends, given = _found_before(batch, values, widest, memory, types, by_filter)
+        if not whole:
+            scratch, _ = _match(batch, hits, hit_ends, given, scratch, ends, memory, by_filter)
+            if count and not given.done.any():
+                memory.trying.note_late(int(scratch.cursor[C_PAIRS]), count)
         if memory.state[layout.S_MATCHING] >= layout.AUTO and not by_filter:
-            asked = count * int(memory.state[layout.S_INTERFACES])
+            asked = len(batch.ends) * int(memory.state[layout.S_INTERFACES])
             memory.matched.note(asked, int(scratch.cursor[C_FOUND]))
-        if values.values and not given.done.any():
-            memory.trying.note_late(int(scratch.cursor[C_PAIRS]), len(values.values))
         if types and scratch.cursor[C_SUSPECTS]:
             memory.suspects.note(scratch.suspects[: scratch.cursor[C_SUSPECTS]].tolist())
     except BaseException:
         memory.give_scratch(scratch)
         raise
     return scratch, ends
+
+
+def _found_before(
+    batch: Batch, values: Values, widest: int, memory: Memory, types: Types, by_filter: bool
+) -> tuple[Ints, Ints, Given]:
+    """What is found of plugged-in values before matching: as `_search` says, and what tries have decided."""
+    given = NOTHING
+    if not by_filter and memory.trying.pays(len(batch.ends)):
+        given = memory.trying.first(batch, values, widest, memory, lambda pairs, all: _decide(pairs, all, types))
+    return *_search(batch, values, types, given, memory), given
+
+
+def _match(
+    batch: Batch,
+    hits: Ints,
+    hit_ends: Ints,
+    given: Given,
+    scratch: Scratch,
+    ends: Ints,
+    memory: Memory,
+    by_filter: bool,
+    most: int | None = None,
+) -> tuple[Scratch, bool]:
+    """Run the kernel over a batch; the scratch, which may be another, and whether all was matched.
+
+    `most` is given where searches are postponed, and says what it may take of the allowance before it ends.
+    """
+    left = allowance.left()
+    spare = int(left[0]) if most is None else min(int(left[0]), most)
+    scratch.cursor[C_SPARE], scratch.cursor[C_POSTPONED] = spare, most is not None
+    done, known = 0, (given.interfaces, given.ends)
+    while (done := match_batch(memory.index, batch, hits, hit_ends, *known, scratch, ends, done, by_filter)) < len(
+        ends
+    ):
+        scratch = memory.larger(scratch)
+    left[0] -= spare - scratch.cursor[C_SPARE]
+    allowance.check(left)
+    return scratch, bool(scratch.cursor[C_SPARE] >= 0)
 
 
 def _late(scratch: Scratch, values: Values, types: Types, memory: Memory, by_filter: bool) -> tuple[Ints, Ints]:

@@ -90,7 +90,7 @@ class Trying:
         self._asked = 0  # notifications since filters were listed
         self.searched = 0.0  # constraints that a search decides one by one, on average
         self.hits = 0.0  # constraints that it finds, likewise
-        self._noted = 0  # how often `late` was told, up to a point
+        self._searches = self._finds = self._noted = 0  # how often these and `late` were told, up to a point
         self.late = 0.0  # pairs that are left to be decided after a search, on average
         self.tried = 0.0  # and pairs that tries decide
         self._until = 0  # notifications before the other way is looked at
@@ -117,11 +117,13 @@ class Trying:
 
     def note_search(self, decided: int, values: int) -> None:
         """Be told how many constraints a search for so many values has decided one by one."""
-        self.searched += (decided / values - self.searched) / 8
+        self._searches = min(self._searches + 1, 8)
+        self.searched += (decided / values - self.searched) / self._searches
 
     def note_hits(self, found: int, values: int) -> None:
         """Be told how many constraints a search for so many values has found."""
-        self.hits += (found / values - self.hits) / 8
+        self._finds = min(self._finds + 1, 8)
+        self.hits += (found / values - self.hits) / self._finds
 
     def note_late(self, pairs: int, values: int) -> None:
         """Be told how many pairs were left to be decided after a search for so many values."""

@@ -36,6 +36,7 @@ from contrada.forwarding.kernels.match.verifying import (
     C_NEXT,
     C_PAIRS,
     C_PENDING,
+    C_POSTPONED,
     C_REFUSED,
     C_SPARE,
     C_SUSPECTS,
@@ -171,8 +172,10 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
         if cursor[C_SPARE] < 0:
             break
         counted = payload_counted(payload)
-        if counted:
+        if counted and not cursor[C_POSTPONED]:
             verdict = 1 if finish(index, message, scratch, f) else 0
+        elif counted:
+            verdict = examine(index, message, scratch, n, f, 0)
         else:
             verdict = examine(index, message, scratch, n, f, status_rest(filters[f, F_ACCESS]))
         if verdict == 0:
@@ -325,7 +328,7 @@ def _match_one(
                 prefetch(index.operands, operands[i + _AHEAD])
             operands[i] = index.operands[operands[i], O_POSTED]
         taken = cursor[C_CANDIDATES] + cursor[C_FOUND]
-        walk(postings, operands, hit, missing, by_filter, index.filters, stamps, found, candidates, cursor)
+        walk(postings, operands, hit, missing, by_filter, index.filters, words, stamps, found, candidates, cursor)
         if row[A_KIND] >= POINT and hit > cursor[C_CANDIDATES] + cursor[C_FOUND] - taken:
             cursor[C_REFUSED] += hit - (cursor[C_CANDIDATES] + cursor[C_FOUND] - taken)
             if cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
@@ -348,7 +351,9 @@ def _match_one(
                         end = block + place_of_cut
                     else:
                         start = block + place_of_cut
-                walk_run(thresholds, start, end, missing, by_filter, index.filters, stamps, found, candidates, cursor)
+                walk_run(
+                    thresholds, start, end, missing, by_filter, index.filters, words, stamps, found, candidates, cursor
+                )
                 if cursor[C_CANDIDATES] >= _ENOUGH:  # their interfaces may all have matched then
                     _examine_candidates(index, message, scratch, n, by_filter)
         lists = 0
@@ -357,12 +362,12 @@ def _match_one(
                 operands[lists] = fields[wide, N_WIDE]
                 lists += 1
         if lists:
-            walk(postings, operands, lists, missing, by_filter, index.filters, stamps, found, candidates, cursor)
+            walk(postings, operands, lists, missing, by_filter, index.filters, words, stamps, found, candidates, cursor)
         if cursor[C_CANDIDATES] != 0:
             _examine_candidates(index, message, scratch, n, by_filter)
     if index.state[S_ALWAYS] != 0:
         operands[0] = index.state[S_ALWAYS]
-        walk(postings, operands, 1, missing, by_filter, index.filters, stamps, found, candidates, cursor)
+        walk(postings, operands, 1, missing, by_filter, index.filters, words, stamps, found, candidates, cursor)
         if cursor[C_CANDIDATES] != 0:
             _examine_candidates(index, message, scratch, n, by_filter)
 

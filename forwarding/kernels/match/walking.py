@@ -4,7 +4,8 @@ Each is a filter one of whose constraints holds: its access, or where filters ar
 ([SFF]; [SIENA-2D], section 2.2) come in order of price: the names and values it needs must be among the notification's
 (masks.py: one `and` on the posting itself; what SFF does for the names that all filters of an interface share, its
 determinants), its interface must not have matched yet (one load), and if it has no other constraint, it matches. A
-filter that is counted is left alone until its count is reached. What is left become candidates (matching.py).
+filter that is counted is left alone until its count is reached, or where searches are postponed (postponing.py) until
+all was counted but its constraints of plugged-in types. What is left become candidates (matching.py).
 
 Walks are given the few arrays they need and not the whole index: a call that copies seventy words of array headers
 costs more than the walk.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from contrada.forwarding.kernels.match.postponing import plugs_of
 from contrada.forwarding.kernels.match.prefetching import prefetch
 from contrada.forwarding.kernels.match.verifying import (
     C_CANDIDATES,
@@ -23,6 +25,7 @@ from contrada.forwarding.kernels.match.verifying import (
     C_GENERATION,
     C_LEFT,
     C_MET,
+    C_POSTPONED,
     REST,
 )
 from contrada.forwarding.kernels.memory.bits import (
@@ -43,18 +46,21 @@ _AHEAD = 8  # lists that are fetched ahead of the one at hand
 
 
 @bare_inline_kernel
-def _count(f: int, filters: Ints, stamps: Ints, cursor: Ints) -> bool:
+def _count(f: int, filters: Ints, words: Ints, stamps: Ints, cursor: Ints) -> bool:
     """Count one more constraint of a filter of several; whether that is the last.
 
     A counter is `generation << REST | constraints left`, 0 standing for all but one: how many a filter has is looked up
-    at its second, which most never see.
+    at its second, which most never see; at its first where searches are postponed.
     """
     at = cursor[C_COUNTERS] + f
     counter = stamps[at]
     generation = cursor[C_GENERATION]
     if counter >> REST != generation:
-        stamps[at] = generation << REST
-        return False
+        left = 0
+        if cursor[C_POSTPONED]:
+            left = status_rest(filters[f, F_ACCESS]) - plugs_of(filters, words, f) - 1
+        stamps[at] = generation << REST | left
+        return cursor[C_POSTPONED] != 0 and left == 0
     left = counter & ((1 << REST) - 1)
     left = status_rest(filters[f, F_ACCESS]) - 2 if left == 0 else left - 1
     stamps[at] = generation << REST | left
@@ -68,6 +74,7 @@ def _meet(
     missing: int,
     by_filter: bool,
     filters: Ints,
+    words: Ints,
     stamps: Ints,
     found: Ints,
     candidates: Ints,
@@ -83,7 +90,7 @@ def _meet(
                 cursor[C_FOUND] += 1
             else:
                 cursor[C_FULL] = 1
-        elif payload_counted(payload) == 0 or _count(payload_filter(payload), filters, stamps, cursor):
+        elif payload_counted(payload) == 0 or _count(payload_filter(payload), filters, words, stamps, cursor):
             if cursor[C_CANDIDATES] < candidates.shape[0]:
                 candidates[cursor[C_CANDIDATES]] = payload
                 cursor[C_CANDIDATES] += 1
@@ -99,6 +106,7 @@ def walk(
     missing: int,
     by_filter: bool,
     filters: Ints,
+    words: Ints,
     stamps: Ints,
     found: Ints,
     candidates: Ints,
@@ -113,7 +121,18 @@ def walk(
             count = postings[head, 1] & COUNT
             cursor[C_MET] += count
             for at in range(head + 1, head + 1 + count):
-                _meet(postings[at, 0], postings[at, 1], missing, by_filter, filters, stamps, found, candidates, cursor)
+                _meet(
+                    postings[at, 0],
+                    postings[at, 1],
+                    missing,
+                    by_filter,
+                    filters,
+                    words,
+                    stamps,
+                    found,
+                    candidates,
+                    cursor,
+                )
             head = postings[head, 0]
 
 
@@ -125,6 +144,7 @@ def walk_run(
     missing: int,
     by_filter: bool,
     filters: Ints,
+    words: Ints,
     stamps: Ints,
     found: Ints,
     candidates: Ints,
@@ -135,4 +155,15 @@ def walk_run(
         return
     cursor[C_MET] += end - start
     for at in range(start, end):
-        _meet(thresholds[at, 1], thresholds[at, 2], missing, by_filter, filters, stamps, found, candidates, cursor)
+        _meet(
+            thresholds[at, 1],
+            thresholds[at, 2],
+            missing,
+            by_filter,
+            filters,
+            words,
+            stamps,
+            found,
+            candidates,
+            cursor,
+        )
