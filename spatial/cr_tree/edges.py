@@ -122,7 +122,8 @@ def keep_touching(axy: Floats, edges: Ints, low: int, high: int, x1: float, y1: 
     end = high
     for k in range(low, high):
         e = edges[k]
-        if edge_touches_box(axy[e, 0], axy[e, 1], axy[e + 1, 0], axy[e + 1, 1], x1, y1, x2, y2):
+        x, y = axy[e, 0], axy[e, 1]
+        if (x1 <= x <= x2 and y1 <= y <= y2) or edge_touches_box(x, y, axy[e + 1, 0], axy[e + 1, 1], x1, y1, x2, y2):
             edges[end] = e
             end += 1
     return end
