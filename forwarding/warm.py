@@ -191,7 +191,7 @@ def _compile_crowded() -> None:
 
 
 def _compile_few() -> None:
-    """What spares searches: filters of few interfaces that are tried before, and counted ones that are decided after."""
+    """What spares searches: filters of few interfaces that are tried first, and counted ones that are decided last."""
     table: ForwardingTable[int] = ForwardingTable()
     table.add_many((number % 2, f"area overlaps BOX({number} 0, {number + 9} 9)") for number in range(_FEW))
     counted: ForwardingTable[int] = ForwardingTable(matching="counting")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
+from contrada.forwarding.language.constraint import Constraint, Operator, between, relations_operator
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.operands import Similar, TextMatch
@@ -72,7 +72,7 @@ class Attribute:
 
     def between(self, low: object, high: object) -> Filter:
         """The value is at least `low` and at most `high`."""
-        return Filter((Constraint(self.name, Operator.GE, low), Constraint(self.name, Operator.LE, high)))
+        return Filter(between(self.name, low, high))
 
     def prefix(self, text: str) -> Filter:
         """The value is a string that begins with this text."""

@@ -390,6 +390,15 @@ _OPERANDS: Final[dict[Operator, Callable[[Operator, object], tuple[Kind | None, 
 }
 
 
+def between(name: str, low: object, high: object) -> tuple[Constraint, Constraint]:
+    """The constraints of a value from `low` to `high`, which are of one kind: no value is of two."""
+    least, most = Constraint(name, Operator.GE, low), Constraint(name, Operator.LE, high)
+    kinds = [cast("Kind", each.kind).name.lower() for each in (least, most)]
+    if kinds[0] != kinds[1]:
+        raise InvalidValue(f"constraint {name} between: a {kinds[0]} and a {kinds[1]}, and no value is both")
+    return least, most
+
+
 def _operand_order(constraint: Constraint) -> tuple[object, ...]:
     """Orders operands of one operator and kind."""
     value = constraint.value

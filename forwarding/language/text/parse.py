@@ -31,7 +31,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
 
 from contrada.errors import FilterSyntaxError, InvalidValue
-from contrada.forwarding.language.constraint import Constraint, Operator, relations_operator
+from contrada.forwarding.language.constraint import Constraint, Operator, between, relations_operator
 from contrada.forwarding.language.distance import UNITS, Distance
 from contrada.forwarding.language.filter import Filter, Predicate
 from contrada.forwarding.language.lonlat import LONLAT, PLANE, box_in_degrees, check_crs
@@ -230,7 +230,7 @@ class _Parser:
         self._expect("and")
         high = self._scalar()
         try:
-            bounds = Constraint(name, Operator.GE, low), Constraint(name, Operator.LE, high)
+            bounds = between(name, low, high)
         except InvalidValue as error:
             self._refuse(error, start)
         return [*negate_constraint(bounds[0]), *negate_constraint(bounds[1])] if negated else [bounds]

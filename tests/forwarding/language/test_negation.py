@@ -113,6 +113,8 @@ def test_negation_as_expressions() -> None:
     assert ~(attr("x") > 5) == parse("x <= 5")
     assert ~((attr("x") > 5) | (attr("y") == 1)) == parse("not (x > 5 or y = 1)")
     assert attr("x").not_in([1, 2]) == parse("x not in [1, 2]")
+    with pytest.raises(InvalidValue, match="no value is both"):
+        attr("x").between(1, "b")
     assert not (~attr("area").inside(BOX)).matches({"area": Point(1, 1)})
     assert (~attr("area").inside(BOX)).matches({"area": Point(9, 9)})
     assert not (~attr("area").inside(BOX)).matches({"area": 3})

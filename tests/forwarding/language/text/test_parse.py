@@ -133,6 +133,7 @@ def test_meaning(text: str, expected: Filter | Predicate) -> None:
         ('not s prefix ""', 1, 14, "every string"),
         ("x between 1 or 5", 1, 13, 'expected "and"'),
         ("x between true and 5", 1, 11, "not a bool"),
+        ('x between 1 and "b"', 1, 11, "a number and a string, and no value is both"),
         ("a inside or b > 1", 1, 13, "a relation of regions"),
         ('x = "abc', 1, 5, "Unterminated"),
         ('x = "a\nb"', 1, 7, "control character"),
