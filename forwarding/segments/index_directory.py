@@ -39,9 +39,8 @@ from contrada.forwarding.segments.manifest import (
     read_manifest,
 )
 from contrada.forwarding.segments.subscription_ids import SubscriptionIds, check_id
-from contrada.forwarding.state.matching import DEFAULT_MATCHING
-from contrada.spatial.relations.discretization import EXACT, Discretization, describe_discretization
-from contrada.spatial.textual.registry import DEFAULT
+from contrada.forwarding.table.options import DEFAULT_OPTIONS, TableOptions
+from contrada.spatial.relations.discretization import describe_discretization
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -81,12 +80,7 @@ def write_segment(
     directory: str | os.PathLike[str],
     rows: Iterable[Packed],
     kind: str,
-    *,
-    geotext_index: str = DEFAULT,
-    matching: str = DEFAULT_MATCHING,
-    discretization: Discretization = EXACT,
-    simplify: bool = True,
-    crs: str = PLANE,
+    options: TableOptions = DEFAULT_OPTIONS,
 ) -> SegmentInfo | None:
     """Build a segment of subscriptions and write it; None when there are none.
 
@@ -97,27 +91,19 @@ def write_segment(
     ordered = sorted(rows, key=lambda row: row.id)
     if not ordered:
         return None
-    if crs == LONLAT:
+    if options.crs == LONLAT:
         ordered = [row._replace(filters=[*map(filter_in_degrees, row.filters)], anchors=None) for row in ordered]
     pairs = [(row.interface, each) for row in ordered for each in row.filters]
     weigh = [row.weigh for row in ordered for _ in row.filters]
-    table = ForwardingTable.packed(
-        pairs,
-        geotext_index=geotext_index,
-        matching=matching,
-        discretization=discretization,
-        simplify=simplify,
-        crs=crs,
-        weigh=weigh,
-    )
+    table = ForwardingTable.packed(pairs, options, weigh=weigh)
     ids = SubscriptionIds.of([row.id for row in ordered], [len(row.filters) for row in ordered])
     gate = Gate.around(anchor for row in ordered for anchor in row.anchors or map(anchor_of, row.filters))
-    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization, simplify, crs), digest_size=12)
+    digest = hashlib.blake2b(_origin(kind, options), digest_size=12)
     for row in ordered:
         content = row.content or b"".join(map(encode_filter, row.filters))
         for part in (row.id.encode(), row.interface.encode(), content):
             digest.update(len(part).to_bytes(8, "little") + part)
-    gate = gate.in_degrees() if crs == LONLAT else gate
+    gate = gate.in_degrees() if options.crs == LONLAT else gate
     return _write_files(directory, table, ids, gate, kind, digest.hexdigest())
 
 
@@ -128,13 +114,9 @@ def write_columns(
     content: Iterable[bytes],
     gate: Gate,
     kind: str,
+    options: TableOptions = DEFAULT_OPTIONS,
     *,
-    geotext_index: str = DEFAULT,
-    matching: str = DEFAULT_MATCHING,
-    discretization: Discretization = EXACT,
-    simplify: bool = True,
     road_network: RoadNetwork | None = None,
-    crs: str = PLANE,
 ) -> tuple[SegmentInfo, int]:
     """As `write_segment`, of columns; also how many of the filters are covered by others.
 
@@ -142,30 +124,21 @@ def write_columns(
     """
     from contrada.forwarding.table.table import ForwardingTable
 
-    table = ForwardingTable.packed_columns(
-        filters,
-        geotext_index=geotext_index,
-        matching=matching,
-        discretization=discretization,
-        road_network=road_network,
-        simplify=simplify,
-        crs=crs,
-    )
-    digest = hashlib.blake2b(_origin(kind, geotext_index, matching, discretization, simplify, crs), digest_size=12)
+    table = ForwardingTable.packed_columns(filters, options, road_network=road_network)
+    digest = hashlib.blake2b(_origin(kind, options), digest_size=12)
     digest.update(b"" if road_network is None else road_network.digest.encode())
     for part in content:
         digest.update(part)
-    gate = gate.in_degrees() if crs == LONLAT else gate
+    gate = gate.in_degrees() if options.crs == LONLAT else gate
     info = _write_files(directory, table, ids, gate, kind, digest.hexdigest())
     return info, table.stats().covered
 
 
-def _origin(
-    kind: str, geotext_index: str, matching: str, discretization: Discretization, simplify: bool, crs: str
-) -> bytes:
+def _origin(kind: str, options: TableOptions) -> bytes:
     """What tells segments of the same subscriptions apart."""
-    told = f"{VERSION} {kind} {geotext_index} {matching} {describe_discretization(discretization)}"
-    return f"{told}{'' if simplify else ' whole'}{'' if crs == PLANE else f' {crs}'}".encode()
+    relations = describe_discretization(options.discretization)
+    told = f"{VERSION} {kind} {options.geotext_index} {options.matching} {relations}"
+    return f"{told}{'' if options.simplify else ' whole'}{'' if options.crs == PLANE else f' {options.crs}'}".encode()
 
 
 def _write_files(
@@ -187,13 +160,9 @@ def _write_files(
 def commit_index(
     path: str | os.PathLike[str],
     segments: Iterable[SegmentInfo],
+    options: TableOptions = DEFAULT_OPTIONS,
     *,
     staged: str | os.PathLike[str] | None = None,
-    geotext_index: str = DEFAULT,
-    matching: str = DEFAULT_MATCHING,
-    discretization: Discretization = EXACT,
-    simplify: bool = True,
-    crs: str = PLANE,
     statistics: Mapping[str, Any] | None = None,
     folders: Mapping[str, Path] | None = None,
 ) -> Manifest:
@@ -204,7 +173,7 @@ def commit_index(
     """
     path = Path(path)
     named = {what: f"{what}-{digest_of(folder)}" for what, folder in (folders or {}).items()}
-    manifest = manifest_for(segments, geotext_index, matching, discretization, simplify, statistics, named, crs)
+    manifest = manifest_for(segments, options, statistics, named)
     for what, folder in (folders or {}).items():
         if not (path / named[what]).exists():  # or it is there already, word for word
             folder.rename(path / named[what])
@@ -232,20 +201,15 @@ def commit_index(
 
 def manifest_for(
     segments: Iterable[SegmentInfo],
-    geotext_index: str,
-    matching: str,
-    discretization: Discretization,
-    simplify: bool,
+    options: TableOptions,
     statistics: Mapping[str, Any] | None,
     folders: Mapping[str, str],
-    crs: str = PLANE,
 ) -> Manifest:
     """The manifest of segments, in an order that depends on nothing else."""
     order = {kind: i for i, kind in enumerate(SEGMENT_KINDS)}
     unique = {each.file: each for each in segments}
     ordered = sorted(unique.values(), key=lambda each: (order[each.kind], _first_corner(each), each.file))
-    counted = dict(statistics or {})
-    return Manifest(tuple(ordered), geotext_index, matching, discretization, simplify, counted, folders, crs)
+    return Manifest(tuple(ordered), options, dict(statistics or {}), folders)
 
 
 def digest_of(folder: Path) -> str:
@@ -262,12 +226,8 @@ def digest_of(folder: Path) -> str:
 def write_index(
     path: str | os.PathLike[str],
     rows: Iterable[tuple[str, str, Expression | str]],
+    options: TableOptions = DEFAULT_OPTIONS,
     *,
-    geotext_index: str = DEFAULT,
-    matching: str = DEFAULT_MATCHING,
-    discretization: Discretization = EXACT,
-    simplify: bool = True,
-    crs: str = PLANE,
     segment_filters: int = _SEGMENT,
     statistics: Mapping[str, Any] | None = None,
 ) -> Manifest:
@@ -282,16 +242,7 @@ def write_index(
     infos: list[SegmentInfo] = []
 
     def close(kind: str) -> None:
-        info = write_segment(
-            path,
-            parts[kind],
-            kind,
-            geotext_index=geotext_index,
-            matching=matching,
-            discretization=discretization,
-            simplify=simplify,
-            crs=crs,
-        )
+        info = write_segment(path, parts[kind], kind, options)
         parts[kind] = []
         infos.extend([info] if info else [])
 
@@ -300,23 +251,14 @@ def write_index(
             raise InvalidValue(f"two subscriptions have the id {id!r}")
         seen.add(id)
         check_id(interface, "an interface")
-        filters = as_filters(expression, crs)
+        filters = as_filters(expression, options.crs)
         kind = segment_kind(filters)
         parts[kind].append(Packed(id, interface, filters))
         if len(parts[kind]) >= segment_filters:
             close(kind)
     for kind in SEGMENT_KINDS:
         close(kind)
-    return commit_index(
-        path,
-        infos,
-        geotext_index=geotext_index,
-        matching=matching,
-        discretization=discretization,
-        simplify=simplify,
-        crs=crs,
-        statistics=statistics,
-    )
+    return commit_index(path, infos, options, statistics=statistics)
 
 
 def segment_kind(filters: Sequence[Filter]) -> str:

@@ -2,8 +2,8 @@
 
     format, version          what this is
     segments                 files, kinds, counts and gates, in the order in which they are asked
-    geotext_index, matching  the index behind `matches`, and how tables match
-    crs                      what coordinates are; of the plane where nothing is said
+    geotext_index, matching, uniform, simplify, crs
+                             how its tables are made (table/options.py); what is not said is as by default
     statistics               what the build counted
     folders                  what else belongs to it, by what it holds: statistics, a quarantine,
                              a road network
@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from contrada.errors import CorruptFile, InvalidValue
-from contrada.forwarding.language.lonlat import PLANE, check_crs
+from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.segments.gate import Gate
-from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
+from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import is_url, join, shown
-from contrada.spatial.relations.discretization import EXACT, Discretization, Uniform
+from contrada.forwarding.table.options import DEFAULT_OPTIONS, TableOptions
+from contrada.spatial.relations.discretization import EXACT, Uniform
 from contrada.spatial.storage.regular_file import read_regular
-from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,13 +89,9 @@ class Manifest:
     """What an index directory holds."""
 
     segments: tuple[SegmentInfo, ...]
-    geotext_index: str = DEFAULT
-    matching: str = DEFAULT_MATCHING
-    discretization: Discretization = EXACT
-    simplify: bool = True
+    options: TableOptions = DEFAULT_OPTIONS
     statistics: Mapping[str, Any] = field(default_factory=dict, hash=False)
     folders: Mapping[str, str] = field(default_factory=dict, hash=False)  # by what they hold, one of FOLDERS
-    crs: str = PLANE  # what coordinates are (language/lonlat.py)
 
     @property
     def filters(self) -> int:
@@ -120,11 +116,11 @@ class Manifest:
             "version": VERSION,
             "filters": self.filters,
             "subscriptions": self.subscriptions,
-            "geotext_index": self.geotext_index,
-            "matching": self.matching,
-            "uniform": [how.density, how.halo] if isinstance(how := self.discretization, Uniform) else None,
-            "simplify": self.simplify,
-            "crs": self.crs,
+            "geotext_index": self.options.geotext_index,
+            "matching": self.options.matching,
+            "uniform": [how.density, how.halo] if isinstance(how := self.options.discretization, Uniform) else None,
+            "simplify": self.options.simplify,
+            "crs": self.options.crs,
             "segments": [each.to_plain() for each in self.segments],
             "statistics": self.statistics,
             "folders": dict(self.folders),
@@ -172,19 +168,19 @@ def manifest_of(content: bytes, file: str) -> Manifest:
         raise CorruptFile(f"{file}: version {plain.get('version')}, this program reads {VERSION}")
     try:
         segments = tuple(SegmentInfo.from_plain(each) for each in plain["segments"])
-        index, statistics, folders = plain["geotext_index"], plain["statistics"], plain.get("folders", {})
-        if index not in NAMES or not isinstance(statistics, dict):
-            raise ValueError("its geotext index or its statistics are none")
+        statistics, folders = plain["statistics"], plain.get("folders", {})
+        if not isinstance(statistics, dict):
+            raise ValueError("its statistics are none")
         if any(what not in FOLDERS or not re.fullmatch(rf"{what}-[0-9a-f]+", name) for what, name in folders.items()):
             raise ValueError("its folders are none")
-        matching = plain.get("matching", DEFAULT_MATCHING)
-        matching_number(matching)
         uniform = plain.get("uniform")
-        how = EXACT if uniform is None else Uniform(*uniform)
-        simplify = plain.get("simplify", True)
-        if not isinstance(simplify, bool):
-            raise ValueError("simplify is true or false")
-        crs = check_crs(plain.get("crs", PLANE))
-        return Manifest(segments, index, matching, how, simplify, statistics, folders, crs)
+        options = TableOptions(
+            plain["geotext_index"],
+            plain.get("matching", DEFAULT_MATCHING),
+            EXACT if uniform is None else Uniform(*uniform),
+            plain.get("simplify", True),
+            plain.get("crs", PLANE),
+        )
+        return Manifest(segments, options, statistics, folders)
     except (AttributeError, KeyError, TypeError, ValueError, InvalidValue) as error:
         raise CorruptFile(f"{file}: not a whole manifest: {error!r}") from error

@@ -29,7 +29,7 @@ from contrada.forwarding.batches.columns import encode_given
 from contrada.forwarding.batches.encode import as_ints
 from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.filter import Filter
-from contrada.forwarding.language.lonlat import LONLAT, PLANE, notification_in_degrees
+from contrada.forwarding.language.lonlat import LONLAT, notification_in_degrees
 from contrada.forwarding.language.values import with_own_shapes
 from contrada.forwarding.segments.added_subscriptions import AddedSubscriptions
 from contrada.forwarding.segments.loaded_segments import LoadedSegments
@@ -37,15 +37,13 @@ from contrada.forwarding.segments.manifest import read_manifest
 from contrada.forwarding.segments.segment import Segment, filter_id, open_segments, row_of, segment_of
 from contrada.forwarding.segments.stored_index import roads_of
 from contrada.forwarding.segments.subscription_ids import check_id
-from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.forwarding.state.state import TableStats
 from contrada.forwarding.table.arguments import given_in_degrees, listed
 from contrada.forwarding.table.interfaces import InterfaceT
 from contrada.forwarding.table.matcher import MATCH_AT_ONCE, match_by_pieces, match_in_degrees
+from contrada.forwarding.table.options import DEFAULT_OPTIONS, TableOptions
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.forwarding.table.threads import cut, in_threads, joined_pairs, thread_count
-from contrada.spatial.relations.discretization import EXACT, Discretization
-from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
     import os
@@ -71,20 +69,9 @@ class SegmentedTable(Generic[InterfaceT]):
     The interfaces of an index are strings. What is added to one that was opened has strings for interfaces, too.
     """
 
-    def __init__(
-        self,
-        *,
-        geotext_index: str = DEFAULT,
-        road_network: RoadNetwork | None = None,
-        matching: str = DEFAULT_MATCHING,
-        discretization: Discretization = EXACT,
-        simplify: bool = True,
-        crs: str = PLANE,
-    ) -> None:
-        self._added: ForwardingTable[InterfaceT] = ForwardingTable(
-            discretization, geotext_index, road_network, simplify=simplify, matching=matching, crs=crs
-        )
-        self.discretization = discretization
+    def __init__(self, options: TableOptions = DEFAULT_OPTIONS, *, road_network: RoadNetwork | None = None) -> None:
+        self._added: ForwardingTable[InterfaceT] = ForwardingTable.of(options, road_network)
+        self.discretization = options.discretization
         self._roads = road_network
         self._segments = LoadedSegments(self._added)
         self._subscriptions = AddedSubscriptions()
@@ -106,14 +93,7 @@ class SegmentedTable(Generic[InterfaceT]):
         """
         manifest = read_manifest(path)
         road_network = road_network or roads_of(path, manifest)
-        table: SegmentedTable[str] = SegmentedTable(
-            geotext_index=manifest.geotext_index,
-            road_network=road_network,
-            matching=manifest.matching,
-            discretization=manifest.discretization,
-            simplify=manifest.simplify,
-            crs=manifest.crs,
-        )
+        table: SegmentedTable[str] = SegmentedTable(manifest.options, road_network=road_network)
         table.load(path, shard, verify=verify)
         return table
 

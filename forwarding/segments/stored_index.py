@@ -16,23 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contrada.errors import CorruptFile
-from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.segments.index_directory import digest_of, manifest_for
 from contrada.forwarding.segments.manifest import FOLDERS, MANIFEST, ROADS, Manifest, read_manifest
-from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import is_url, join, name_inside, shown
 from contrada.forwarding.stores.local_cache import LocalCache
-from contrada.spatial.relations.discretization import EXACT
+from contrada.forwarding.table.options import DEFAULT_OPTIONS, TableOptions
 from contrada.spatial.storage.arrays_file import verify_arrays
-from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from contrada.forwarding.segments.manifest import SegmentInfo
-    from contrada.spatial.relations.discretization import Discretization
     from contrada.spatial.road.network import RoadNetwork
 
 
@@ -72,18 +68,14 @@ def check_room(path: str | os.PathLike[str], segments: Iterable[SegmentInfo]) ->
 def commit_stored(
     url: str,
     segments: Iterable[SegmentInfo],
+    options: TableOptions = DEFAULT_OPTIONS,
     *,
-    geotext_index: str = DEFAULT,
-    discretization: Discretization = EXACT,
-    simplify: bool = True,
-    matching: str = DEFAULT_MATCHING,
-    crs: str = PLANE,
     statistics: Mapping[str, Any] | None = None,
     folders: Mapping[str, Path] | None = None,
 ) -> Manifest:
     """Make these segments, which are there already, the index; then sweep up. `folders` are of this machine."""
     named = {what: f"{what}-{digest_of(folder)}" for what, folder in (folders or {}).items()}
-    manifest = manifest_for(segments, geotext_index, matching, discretization, simplify, statistics, named, crs)
+    manifest = manifest_for(segments, options, statistics, named)
     for what, folder in (folders or {}).items():
         object_store.upload_folder(folder, join(url, named[what]))
     there = {each.address: each.size for each in object_store.entries(url)}

@@ -30,7 +30,7 @@ from contrada.forwarding.kernels.change.adding import I_FIRST
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.explain import Explanation, explain
 from contrada.forwarding.language.filter import as_filters, vertices_of
-from contrada.forwarding.language.lonlat import LONLAT, PLANE, check_crs, notification_in_degrees
+from contrada.forwarding.language.lonlat import LONLAT, PLANE, notification_in_degrees
 from contrada.forwarding.state.file import load_table, save_table
 from contrada.forwarding.state.lock import ReadersWriter
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
@@ -46,12 +46,13 @@ from contrada.forwarding.table.matcher import (
     match_in_degrees,
     match_notifications,
 )
+from contrada.forwarding.table.options import DEFAULT_OPTIONS, TableOptions
 from contrada.forwarding.table.rebuild import Rebuilder
 from contrada.forwarding.table.single import UNPACKABLE, Single, packed
 from contrada.forwarding.table.threads import cut, in_threads, joined_pairs, thread_count
 from contrada.forwarding.types.plugged import Settings, check_roads
 from contrada.spatial.relations.relate import EXACT, Discretization
-from contrada.spatial.textual.registry import DEFAULT, NAMES
+from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
     import os
@@ -97,15 +98,20 @@ class ForwardingTable(Generic[InterfaceT]):
         crs: str = PLANE,
         matching: str = DEFAULT_MATCHING,
     ) -> None:
-        if not isinstance(discretization, Discretization):
-            raise InvalidValue(f"discretization is EXACT or a Uniform, not {discretization!r}")
-        if geotext_index not in NAMES:
-            raise InvalidValue(f"no geotext index is called {geotext_index!r}; choose one of: {', '.join(NAMES)}")
-        if not isinstance(simplify, bool):
-            raise InvalidValue(f"simplify is True or False, not {simplify!r}")
+        self._make(TableOptions(geotext_index, matching, discretization, simplify, crs), road_network)
+
+    @classmethod
+    def of(cls, options: TableOptions, road_network: RoadNetwork | None = None) -> ForwardingTable[InterfaceT]:
+        """An empty table with these options."""
+        table = cls.__new__(cls)
+        table._make(options, road_network)
+        return table
+
+    def _make(self, options: TableOptions, road_network: RoadNetwork | None) -> None:
         check_roads(road_network)
-        state = TableState(Settings(discretization, geotext_index, road_network, check_crs(crs)), simplify)
-        state.memory.state[layout.S_MATCHING] = matching_number(matching)
+        settings = Settings(options.discretization, options.geotext_index, road_network, options.crs)
+        state = TableState(settings, options.simplify)
+        state.memory.state[layout.S_MATCHING] = matching_number(options.matching)
         self._take(state)
 
     def _take(self, state: TableState) -> None:
@@ -194,19 +200,15 @@ class ForwardingTable(Generic[InterfaceT]):
     def packed(
         cls,
         pairs: Sequence[tuple[InterfaceT, Filter]],
+        options: TableOptions = DEFAULT_OPTIONS,
         *,
-        geotext_index: str = DEFAULT,
-        matching: str = DEFAULT_MATCHING,
-        discretization: Discretization = EXACT,
-        simplify: bool = True,
-        crs: str = PLANE,
         weigh: Sequence[bool] | None = None,
     ) -> ForwardingTable[InterfaceT]:
         """A new table of these filters, whose ids are 1, 2, …: as by `add_many`, with the types' indexes built in bulk.
 
         `weigh` says which filters of plugged-in types may cover or be covered, where that is known; else all may.
         """
-        table = cls(discretization, geotext_index, matching=matching, simplify=simplify, crs=crs)
+        table = cls.of(options)
         with table._lock.writing(), table._changer.in_bulk():
             for start in range(0, len(pairs), _ADD):
                 part = slice(start, start + _ADD)
@@ -217,19 +219,13 @@ class ForwardingTable(Generic[InterfaceT]):
     def packed_columns(
         cls,
         filters: Filters,
+        options: TableOptions = DEFAULT_OPTIONS,
         *,
-        geotext_index: str = DEFAULT,
-        matching: str = DEFAULT_MATCHING,
-        discretization: Discretization = EXACT,
         road_network: RoadNetwork | None = None,
-        simplify: bool = True,
-        crs: str = PLANE,
     ) -> ForwardingTable[str]:
         """As `packed`, of filters column by column. Those of longitudes beyond 180 are given as filters."""
-        table: ForwardingTable[str] = ForwardingTable(
-            discretization, geotext_index, road_network, matching=matching, simplify=simplify, crs=crs
-        )
-        if crs == LONLAT:
+        table: ForwardingTable[str] = ForwardingTable.of(options, road_network)
+        if options.crs == LONLAT:
             check_degrees_of(filters)
         with table._lock.writing(), table._changer.in_bulk():
             table._changer.add_columns(filters)

@@ -22,45 +22,45 @@ import os
 import secrets
 import shutil
 import time
-from collections import Counter
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from contrada.forwarding.language.lonlat import PLANE
-from contrada.forwarding.segments.manifest import FOLDERS, ROADS, SEGMENT_KINDS
+from contrada.forwarding.segments.manifest import FOLDERS, ROADS
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import is_url, join, shown
+from contrada.forwarding.table.options import TableOptions
 from contrada.spark_jobs.build.building import build_segments
-from contrada.spark_jobs.build.cover.cover_groups import COVERER_COLUMNS, CoverGroups
+from contrada.spark_jobs.build.cover.cover_groups import CoverGroups
 from contrada.spark_jobs.build.first_pass import first_pass
-from contrada.spark_jobs.build.messages import Covered, PartCounted, PartParsed, RepeatedIds, TokensCounted
 from contrada.spark_jobs.build.partitioning import plan_segments, share_of
 from contrada.spark_jobs.build.plan import MOST_QUARANTINED, Build, plan_build
 from contrada.spark_jobs.build.rows.sources import read_table, read_url
 from contrada.spark_jobs.build.second_pass import Placing, second_pass
-from contrada.spark_jobs.build.staging import QUARANTINE
-from contrada.spark_jobs.build.statistics import Grid, bucket_parts
+from contrada.spark_jobs.build.side_tables import attribute_shares, gather_quarantine, write_statistics
+from contrada.spark_jobs.build.statistics import Grid
+from contrada.spark_jobs.build.totals import AllCounted, AllParsed
 from contrada.spark_jobs.common.engine import LocalEngine, SparkEngine
 from contrada.spark_jobs.common.errors import NotCommitted, SparkMissing
 from contrada.spark_jobs.metrics import Meter
-from contrada.spark_jobs.stores.commit import replace_directory
+from contrada.spark_jobs.stores.commit import replacing
 from contrada.spark_jobs.stores.places import commit_build, index_staging, keep_refused
-from contrada.spark_jobs.stores.shared_files import take, writing
+from contrada.spark_jobs.stores.shared_files import writing
 from contrada.spatial.relations.discretization import EXACT, Discretization
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from contrada.forwarding.kernels.memory.layout import Floats, Ints
+    from contrada.forwarding.segments.manifest import Manifest
+    from contrada.spark_jobs.build.messages import SegmentWritten
     from contrada.spark_jobs.common.engine import Engine
     from contrada.spark_jobs.stores.places import Staging
     from contrada.spatial.road.network import RoadNetwork
@@ -124,15 +124,11 @@ def build_index(
     plan = plan_build(
         None if table is not None else str(subscriptions),
         out,
+        TableOptions(geotext_index, matching, discretization, simplify, crs),
         format=format,
         segments=segments,
         quarantine=quarantine,
-        geotext_index=geotext_index,
-        matching=matching,
-        discretization=discretization,
-        simplify=simplify,
         roads=roads,
-        crs=crs,
         max_quarantined=max_quarantined,
         allow_empty=allow_empty,
     )
@@ -146,200 +142,163 @@ def run_build(
 ) -> Built:
     """Do what was planned, with the files of the plan or the rows of a table."""
     began = time.monotonic()
-    meter = Meter(engine.session if isinstance(engine, SparkEngine) else None)
-    place, segments = build.out, build.segments
-    if rows is None and build.source.remote:
+    if rows is None and build.found.remote:
         if not isinstance(engine, SparkEngine):
-            raise SparkMissing(f"{build.source.path}: a URL, which Spark reads; start it with --engine spark")
-        rows = read_url(engine.session, build.source)
-    with index_staging(place) as stage:
-        staging = stage.here
-        sources = (file.address for file in build.source.files[:1])
-        engine.check(dict(zip(("OUT", "SUBSCRIPTIONS"), (stage.sign, *sources), strict=False)), tell)
-        tell(f"reading {shown(build.source.path)}")
-        parts = join(stage.shared, "parts")
-        roads = _write_roads(build.roads, stage)
-        with meter.stage("parse") as cost:
-            told = first_pass(
-                engine, build.source, rows, parts, secrets.randbits(63), roads=roads is not None, crs=build.crs
-            )
-            first = _First.of(told)
-            read = first.total("rows")
-            cost.rows, cost.bytes = read, build.source.bytes
-        tell(f"{read:,} rows; looking for subscriptions that others cover")
-        placing = _placing(first, stage, share_of(first.total("good"), segments) // 2)
-        tell("counting keywords, attributes and places")
-        with meter.stage("count") as cost:
-            counts = _Counts.of(second_pass(engine, placing, parts, join(stage.shared, "tokens")))
-            cost.rows = first.total("good")
-        _take_all(counts.files, staging / "statistics" / "tokens")
-        unread = build.source.unread
-        refused = [part.quarantine for part in first.parts if part.quarantine is not None]
-        quarantined = _write_quarantine(unread, [*refused, *counts.refused], staging / "quarantine")
-        subscriptions = sum(counts.places.values())
-        refusal = build.refusal(
-            read + len(unread), subscriptions, quarantined, first.total("lost") + build.source.unread_bytes
-        )
-        if refusal is not None:
-            raise NotCommitted(refusal, _keep_refused(build, staging / "quarantine"))
-        plan = plan_segments(counts.places, segments)
-        attributes = _attributes(counts.uses, subscriptions)
-        _write_table(attributes, staging / "statistics" / "attributes")
-        _write_places(counts.places, staging / "statistics" / "places")
-        tell(f"building {len(plan.kinds)} segments of {subscriptions:,} subscriptions, {quarantined:,} rows refused")
-        with meter.stage("build") as cost:
-            written = build_segments(
-                engine,
-                placing,
-                plan,
-                stage.segments,
-                build.geotext_index,
-                build.matching,
-                build.discretization,
-                build.simplify,
-                build.crs,
-                roads,
-            )
-            cost.rows, cost.bytes = subscriptions, sum(each.info.bytes for each in written)
-        covered = sum(each.covered for each in written)
-        statistics: dict[str, Any] = {"subscriptions": subscriptions, "quarantined": quarantined, "covered": covered}
-        statistics |= {"unsatisfiable": first.total("unsatisfiable"), "grid": placing.grid}
-        statistics |= {"tokens": counts.tokens[:_SHOWN], "attributes": attributes.slice(0, _SHOWN).to_pylist()}
-        if build.quarantine is not None:
-            shutil.copytree(staging / "quarantine", staging / "copy")
-        with meter.stage("commit"):
-            manifest = commit_build(
-                place,
-                stage,
-                [each.info for each in written],
-                geotext_index=build.geotext_index,
-                matching=build.matching,
-                discretization=build.discretization,
-                simplify=build.simplify,
-                crs=build.crs,
-                statistics=statistics,
-                folders={name: staging / name for name in FOLDERS if (staging / name).exists()},
-            )
-        rejected = shown(join(place, manifest.folders["quarantine"]))
-        if build.quarantine is not None:
-            rejected = str(build.quarantine)
-            replace_directory(staging / "copy", build.quarantine)
-    tell(f"committed {shown(place)}")
+            raise SparkMissing(f"{build.found.path}: a URL, which Spark reads; start it with --engine spark")
+        rows = read_url(engine.session, build.found)
+    with index_staging(build.out) as stage:
+        run = _Run(build, engine, stage, tell)
+        run.check()
+        parsed = run.parse(rows)
+        placing = _placing(parsed, stage, share_of(parsed.total("good"), build.segments) // 2)
+        counted = run.count(parsed, placing)
+        quarantined = run.set_aside(parsed, counted)
+        written = run.build_segments(placing, counted, quarantined)
+        manifest, quarantine = run.commit(parsed, counted, placing.grid, quarantined, written)
+    tell(f"committed {shown(build.out)}")
+    read = parsed.total("rows") + len(build.found.unread)
     return Built(
-        index=shown(place),
+        index=shown(build.out),
         rows=read,
         subscriptions=manifest.subscriptions,
         filters=manifest.filters,
         quarantined=quarantined,
-        duplicates=read + len(unread) - quarantined - subscriptions,
-        unsatisfiable=first.total("unsatisfiable"),
-        redundant_constraints=first.total("redundant"),
-        covered=covered,
-        interfaces=first.interfaces,
+        duplicates=read - quarantined - counted.subscriptions,
+        unsatisfiable=parsed.total("unsatisfiable"),
+        redundant_constraints=parsed.total("redundant"),
+        covered=sum(each.covered for each in written),
+        interfaces=parsed.interfaces,
         segments=len(manifest.segments),
         bytes=sum(each.bytes for each in manifest.segments),
-        quarantine=rejected,
+        quarantine=quarantine,
         seconds=round(time.monotonic() - began, 3),
-        stages=meter.as_list(),
+        stages=run.meter.as_list(),
     )
+
+
+class _Run:
+    """A build that is under way: its steps, in their order."""
+
+    def __init__(self, build: Build, engine: Engine, stage: Staging, tell: Callable[[str], None]) -> None:
+        self.plan, self.engine, self.stage, self.tell = build, engine, stage, tell
+        self.meter = Meter(engine.session if isinstance(engine, SparkEngine) else None)
+        self.parts = join(stage.shared, "parts")
+        self.roads = _write_roads(build.roads, stage)
+
+    def check(self) -> None:
+        """See whether tasks can do this build where they run."""
+        needed = {"OUT": self.stage.sign}
+        if self.plan.found.files:
+            needed["SUBSCRIPTIONS"] = self.plan.found.files[0].address
+        self.engine.check(needed, self.tell)
+
+    def parse(self, rows: DataFrame | None) -> AllParsed:
+        """Read, parse and stage all rows; find ids that come again, and who covers whom."""
+        found = self.plan.found
+        self.tell(f"reading {shown(found.path)}")
+        with self.meter.stage("parse") as cost:
+            told = first_pass(
+                self.engine,
+                found,
+                rows,
+                self.parts,
+                secrets.randbits(63),
+                roads=self.roads is not None,
+                crs=self.plan.options.crs,
+            )
+            parsed = AllParsed.of(told)
+            cost.rows, cost.bytes = parsed.total("rows"), found.bytes
+        self.tell(f"{parsed.total('rows'):,} rows; looking for subscriptions that others cover")
+        return parsed
+
+    def count(self, parsed: AllParsed, placing: Placing) -> AllCounted:
+        """Count what stands."""
+        self.tell("counting keywords, attributes and places")
+        with self.meter.stage("count") as cost:
+            counted = AllCounted.of(second_pass(self.engine, placing, self.parts, join(self.stage.shared, "tokens")))
+            cost.rows = parsed.total("good")
+        return counted
+
+    def set_aside(self, parsed: AllParsed, counted: AllCounted) -> int:
+        """Put the quarantine together; how many rows it has. `NotCommitted` if it has more than it may."""
+        found, quarantine = self.plan.found, self.stage.here / "quarantine"
+        quarantined = gather_quarantine(found.unread, [*parsed.quarantine, *counted.refused], quarantine)
+        rows, lost = parsed.total("rows") + len(found.unread), parsed.total("lost") + found.unread_bytes
+        refusal = self.plan.refusal(rows, counted.subscriptions, quarantined, lost)
+        if refusal is not None:
+            raise NotCommitted(refusal, _keep_refused(self.plan, quarantine))
+        return quarantined
+
+    def build_segments(self, placing: Placing, counted: AllCounted, quarantined: int) -> list[SegmentWritten]:
+        """Plan the segments, and build them."""
+        plan = plan_segments(counted.places, self.plan.segments)
+        told = f"{counted.subscriptions:,} subscriptions, {quarantined:,} rows refused"
+        self.tell(f"building {len(plan.kinds)} segments of {told}")
+        with self.meter.stage("build") as cost:
+            written = build_segments(self.engine, placing, plan, self.stage.segments, self.plan.options, self.roads)
+            cost.rows, cost.bytes = counted.subscriptions, sum(each.info.bytes for each in written)
+        return written
+
+    def commit(
+        self,
+        parsed: AllParsed,
+        counted: AllCounted,
+        grid: Grid | None,
+        quarantined: int,
+        written: Sequence[SegmentWritten],
+    ) -> tuple[Manifest, str]:
+        """Make it the index, with all that belongs to it; also where the quarantine is."""
+        here, out = self.stage.here, self.plan.out
+        attributes = attribute_shares(counted.uses, counted.subscriptions)
+        write_statistics(counted.files, attributes, counted.places, here / "statistics")
+        statistics: dict[str, Any] = {
+            "subscriptions": counted.subscriptions,
+            "quarantined": quarantined,
+            "covered": sum(each.covered for each in written),
+            "unsatisfiable": parsed.total("unsatisfiable"),
+            "grid": grid,
+            "tokens": counted.tokens[:_SHOWN],
+            "attributes": attributes.slice(0, _SHOWN).to_pylist(),
+        }
+        with self.meter.stage("commit"), _copied(here / "quarantine", self.plan.quarantine):
+            manifest = commit_build(
+                out,
+                self.stage,
+                [each.info for each in written],
+                self.plan.options,
+                statistics=statistics,
+                folders={name: here / name for name in FOLDERS if (here / name).exists()},
+            )
+        return manifest, str(self.plan.quarantine or shown(join(out, manifest.folders["quarantine"])))
+
+
+@contextmanager
+def _copied(quarantine: Path, place: Path | None) -> Iterator[None]:
+    """Have a copy of the quarantine in a place, if there is one, when the block ends well."""
+    if place is None:
+        yield
+        return
+    with replacing(place) as copy:
+        shutil.copytree(quarantine, copy, dirs_exist_ok=True)
+        yield
 
 
 def _keep_refused(build: Build, quarantine: Path) -> str:
     """Keep the quarantine of a build that is not committed; where it is."""
     if build.quarantine is None:
         return keep_refused(build.out, quarantine)
-    replace_directory(quarantine, build.quarantine)
-    return str(build.quarantine)
+    with _copied(quarantine, build.quarantine):
+        return str(build.quarantine)
 
 
-class _First(NamedTuple):
-    """What the first pass tells."""
-
-    parts: tuple[PartParsed, ...]
-    repeated: dict[str, Ints]  # refs, ascending, and faults
-    coverers: pa.Table
-    interfaces: int
-
-    @classmethod
-    def of(cls, told: Sequence[PartParsed | RepeatedIds | Covered]) -> _First:
-        """Put together what tasks told, in an order that does not depend on theirs."""
-        parts = sorted((each for each in told if isinstance(each, PartParsed)), key=lambda part: part.number)
-        repeated = [each for each in told if isinstance(each, RepeatedIds)]
-        covered = [each for each in told if isinstance(each, Covered)]
-        none = pa.table({name: pa.array([], pa.int64()) for name in COVERER_COLUMNS})
-        coverers = pa.concat_tables([each.pairs for each in covered]) if covered else none
-        refs, faults = (
-            np.concatenate([np.zeros(0, np.int64), *(getattr(each, name) for each in repeated)])
-            for name in ("refs", "faults")
-        )
-        order = np.argsort(refs)
-        return cls(
-            tuple(parts),
-            {"refs": refs[order], "faults": faults[order]},
-            coverers.sort_by("ref"),
-            sum(each.interfaces for each in covered),
-        )
-
-    def total(self, name: str) -> int:
-        """The sum of one of the parts' counts."""
-        return sum(getattr(part, name) for part in self.parts)
-
-    @property
-    def centres(self) -> Floats:
-        """Of some of the places."""
-        return np.concatenate([np.zeros((0, 2)), *(part.centres for part in self.parts)])
-
-
-class _Counts(NamedTuple):
-    """What the second pass tells."""
-
-    places: dict[int, int]
-    uses: Counter[tuple[str, str]]
-    tokens: list[dict[str, Any]]
-    refused: list[str]
-    files: list[str]  # of the keywords
-
-    @classmethod
-    def of(cls, told: Sequence[PartCounted | TokensCounted]) -> _Counts:
-        """Add up what tasks told."""
-        places: Counter[int] = Counter()
-        uses: Counter[tuple[str, str]] = Counter()
-        tokens: list[dict[str, Any]] = []
-        refused, files = [], []
-        for each in told:
-            if isinstance(each, TokensCounted):
-                tokens += each.most
-                files.append(each.path)
-                continue
-            places.update(dict(zip(each.buckets.tolist(), each.counts.tolist(), strict=True)))
-            uses.update(each.uses)
-            if each.quarantine is not None:
-                refused.append(each.quarantine)
-        tokens.sort(key=lambda row: (-row["documents"], row["token"]))
-        return cls(dict(places), uses, tokens, sorted(refused), sorted(files))
-
-
-def _write_quarantine(unread: Sequence[tuple[str, str]], files: Sequence[str], path: Path) -> int:
-    """Put the quarantine together, a table also when it is empty; how many rows it has."""
-    whole = [(file, None, None, reason, None) for file, reason in unread]
-    columns = list(zip(*whole, strict=True)) if whole else [()] * len(QUARANTINE)
-    table = pa.table([pa.array(c, f.type) for c, f in zip(columns, QUARANTINE, strict=True)], schema=QUARANTINE)
-    path.mkdir()
-    if whole or not files:
-        pq.write_table(table, path / "part-unread.parquet")
-    _take_all(files, path)
-    rows: int = sum(pq.read_metadata(file).num_rows for file in path.glob("*.parquet"))
-    return rows
-
-
-def _placing(first: _First, stage: Staging, most: int) -> Placing:
+def _placing(parsed: AllParsed, stage: Staging, most: int) -> Placing:
     """How subscriptions are placed, written where all tasks see it; no group of covers has more than `most`."""
-    covers = CoverGroups.of(first.coverers, first.repeated["refs"], most)
+    covers = CoverGroups.of(parsed.coverers, parsed.repeated["refs"], most)
     repeated = join(stage.shared, "repeated.npz")
     with writing(repeated) as file:
-        np.savez(file, refs=first.repeated["refs"], faults=first.repeated["faults"])
+        np.savez(file, refs=parsed.repeated["refs"], faults=parsed.repeated["faults"])
     saved = covers.save(join(stage.shared, "covers.npz"))
-    return Placing(first.parts, repeated, saved, Grid.of(first.centres))
+    return Placing(parsed.parts, repeated, saved, Grid.of(parsed.centres))
 
 
 def _write_roads(network: RoadNetwork | None, stage: Staging) -> str | None:
@@ -352,42 +311,3 @@ def _write_roads(network: RoadNetwork | None, stage: Staging) -> str | None:
     if is_url(address):
         object_store.upload(stage.here / "roads" / ROADS, address)
     return address
-
-
-def _take_all(files: Sequence[str], path: Path) -> None:
-    """Have the Parquet files of tasks in a directory of the driver."""
-    path.mkdir(parents=True, exist_ok=True)
-    for number, file in enumerate(files):
-        take(file, path / f"part-{number:05}.parquet")
-
-
-def _attributes(uses: Counter[tuple[str, str]], subscriptions: int) -> pa.Table:
-    """(attribute, operator, subscriptions, share of all), the most frequent first."""
-    rows = sorted(uses.items(), key=lambda item: (-item[1], item[0]))
-    return pa.table(
-        {
-            "attribute": pa.array([name for (name, _), _ in rows], pa.string()),
-            "operator": pa.array([operator for (_, operator), _ in rows], pa.string()),
-            "subscriptions": pa.array([n for _, n in rows], pa.int64()),
-            "share": pa.array([n / max(1, subscriptions) for _, n in rows], pa.float64()),
-        }
-    )
-
-
-def _write_places(counted: Mapping[int, int], path: Path) -> None:
-    """Write the spatial histogram: how many places, or their coverers, have their centre in each cell of the grid."""
-    codes = np.array(sorted(counted), np.int64)
-    kinds, _, x, y = bucket_parts(codes)
-    placed = kinds != SEGMENT_KINDS.index("hash")
-    columns = {
-        "kind": pa.array(np.array(SEGMENT_KINDS, object)[kinds[placed]], pa.string()),
-        "x": pa.array(x[placed].astype(np.int32)),
-        "y": pa.array(y[placed].astype(np.int32)),
-        "subscriptions": pa.array([counted[code] for code in codes[placed].tolist()], pa.int64()),
-    }
-    _write_table(pa.table(columns), path)
-
-
-def _write_table(table: pa.Table, path: Path) -> None:
-    path.mkdir()
-    pq.write_table(table, path / "part-0.parquet")

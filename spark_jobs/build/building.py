@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Ints
     from contrada.forwarding.language.filter import Filter
     from contrada.forwarding.segments.manifest import SegmentInfo
+    from contrada.forwarding.table.options import TableOptions
     from contrada.spark_jobs.build.messages import PartParsed
     from contrada.spark_jobs.build.partitioning import Plan
     from contrada.spark_jobs.build.second_pass import Placing
     from contrada.spark_jobs.common.engine import Engine
-    from contrada.spatial.relations.discretization import Discretization
     from contrada.spatial.road.network import RoadNetwork
 
 _COLUMNS: Final = (
@@ -47,11 +47,7 @@ def build_segments(
     placing: Placing,
     plan: Plan,
     directory: str,
-    geotext_index: str,
-    matching: str,
-    discretization: Discretization,
-    simplify: bool,
-    crs: str,
+    options: TableOptions,
     roads: str | None = None,
 ) -> list[SegmentWritten]:
     """Write the segments of a plan into a directory that all executors see; `roads` is where the road network is."""
@@ -76,9 +72,7 @@ def build_segments(
         if tables:
             with no_collection():
                 rows, network = pa.concat_tables(tables), None if roads is None else _network(roads)
-                yield SegmentWritten(
-                    *_write(rows, kind, directory, geotext_index, matching, discretization, simplify, crs, network)
-                )
+                yield SegmentWritten(*_write(rows, kind, directory, options, network))
 
     return engine.run(placing.parts, send, len(kinds), build)
 
@@ -93,15 +87,7 @@ def _network(address: str) -> RoadNetwork:
 
 
 def _write(
-    rows: pa.Table,
-    kind: str,
-    directory: str,
-    geotext_index: str,
-    matching: str,
-    discretization: Discretization,
-    simplify: bool,
-    crs: str,
-    network: RoadNetwork | None,
+    rows: pa.Table, kind: str, directory: str, options: TableOptions, network: RoadNetwork | None
 ) -> tuple[SegmentInfo, int]:
     rows = rows.sort_by("id").combine_chunks()
     counts = rows.column("filters").to_numpy()
@@ -117,11 +103,7 @@ def _write(
             [stream_of(rows.drop_columns(_PLACING))],
             _gate(rows, filters),
             kind,
-            geotext_index=geotext_index,
-            matching=matching,
-            discretization=discretization,
-            simplify=simplify,
-            crs=crs,
+            options,
             road_network=network,
         )
 

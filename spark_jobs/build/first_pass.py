@@ -1,6 +1,6 @@
 """The first pass of a build: rows are read, parsed and staged; ids and filters are brought together to be compared.
 
-    task, of splits of the source                       part, of hashes of ids and of interfaces
+    task, of splits of files                            part, of hashes of ids and of interfaces
     read, parse, write what is good (staging.py) ─────►  which ids come twice (build/cover/repeated_ids.py),
     and the rows for the quarantine              records  who covers whom (build/cover/coverers.py)
 
@@ -50,7 +50,7 @@ REF: Final = 32
 
 def first_pass(
     engine: Engine,
-    source: Found,
+    found: Found,
     rows: DataFrame | None,
     directory: str,
     seed: int,
@@ -58,12 +58,12 @@ def first_pass(
     roads: bool = False,
     crs: str = PLANE,
 ) -> list[Told]:
-    """What the driver must know of the source's files, or of the rows if some are given.
+    """What the driver must know of the files that were found, or of the rows if some are given.
 
     With `roads`, the index has a road network, which `similar` needs.
     """
     parts = max(2, engine.parallelism)
-    form, whole = source.form, source.whole
+    form, whole = found.form, found.whole
 
     def parse_splits(number: int, task: Task) -> Sent:
         damaged: list[DamagedSplit] = []
@@ -76,7 +76,7 @@ def first_pass(
     if rows is not None:
         assert isinstance(engine, SparkEngine)
         return engine.run_rows(rows, parse_rows, parts, _compare)
-    return engine.run(source.tasks(engine.parallelism), parse_splits, parts, _compare)
+    return engine.run(found.tasks(engine.parallelism), parse_splits, parts, _compare)
 
 
 def _parse(

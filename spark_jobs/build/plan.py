@@ -11,16 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contrada.errors import InvalidValue
-from contrada.forwarding.language.lonlat import PLANE, check_crs
-from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
 from contrada.forwarding.stores.addresses import address_of, is_url
+from contrada.forwarding.table.options import DEFAULT_OPTIONS, TableOptions
 from contrada.spark_jobs.build.rows.sources import find_subscriptions
 from contrada.spark_jobs.build.staging import QUARANTINE
 from contrada.spark_jobs.common.paths import check_apart, check_table_place, local_path
 from contrada.spark_jobs.stores.places import check_place
-from contrada.spatial.relations.discretization import EXACT, Discretization, make_discretization
 from contrada.spatial.road.network import RoadNetwork
-from contrada.spatial.textual.registry import DEFAULT, NAMES
 
 if TYPE_CHECKING:
     from contrada.spark_jobs.build.rows.sources import Found
@@ -33,24 +30,20 @@ MOST_QUARANTINED: Final = 0.1
 class Build:
     """A build that can begin."""
 
-    source: Found
+    found: Found
     out: str
     quarantine: Path | None
     segments: int | None
-    geotext_index: str
-    matching: str
-    discretization: Discretization
-    simplify: bool
+    options: TableOptions
     max_quarantined: float
     allow_empty: bool
     roads: RoadNetwork | None = None
-    crs: str = PLANE
 
     def refusal(self, rows: int, accepted: int, quarantined: int, lost: int) -> str | None:
         """Why what was read is not to be committed; None when it is. `lost` are bytes that could not be read at all."""
         if accepted == 0:
             return None if self.allow_empty else f"no subscription was accepted, of {rows:,} rows (see --allow-empty)"
-        share = max(quarantined / max(rows, 1), lost / max(self.source.bytes, 1))
+        share = max(quarantined / max(rows, 1), lost / max(self.found.bytes, 1))
         if share > self.max_quarantined:
             what = f"{quarantined:,} of {rows:,} rows" if lost == 0 else f"{share:.0%} of the input"
             return f"{what} went to the quarantine, above the {self.max_quarantined:.0%} of --max-quarantined"
@@ -58,36 +51,24 @@ class Build:
 
 
 def plan_build(
-    source: str | None,
+    subscriptions: str | None,
     out: str | PathLike[str],
+    options: TableOptions = DEFAULT_OPTIONS,
     *,
     format: str | None = None,
     segments: int | None = None,
     quarantine: str | PathLike[str] | None = None,
-    geotext_index: str = DEFAULT,
-    matching: str = DEFAULT_MATCHING,
-    discretization: Discretization | str = EXACT,
-    density: float | None = None,
-    halo: bool = False,
-    simplify: bool = True,
     max_quarantined: float = MOST_QUARANTINED,
     allow_empty: bool = False,
     roads: str | PathLike[str] | RoadNetwork | None = None,
     d_max: float | None = None,
-    crs: str = PLANE,
 ) -> Build:
     """Look at the paths and options of a build; `InvalidValue` says what is wrong, and nothing was begun.
 
-    `None` as a source stands for a DataFrame.
+    `None` as subscriptions stands for a DataFrame.
     """
     place = address_of(out, "OUT")
     rejected = None if quarantine is None else local_path(quarantine, "--quarantine")
-    if geotext_index not in NAMES:
-        raise InvalidValue(f"no geotext index is called {geotext_index!r}; choose one of: {', '.join(NAMES)}")
-    matching_number(matching)
-    relations = make_discretization(discretization, density, halo)
-    if not isinstance(simplify, bool):
-        raise InvalidValue(f"simplify is True or False, not {simplify!r}")
     if segments is not None and segments < 1:
         raise InvalidValue(f"--segments {segments}: an index has at least one")
     if not 0 <= max_quarantined <= 1:
@@ -96,32 +77,19 @@ def plan_build(
     network = RoadNetwork.open(roads, d_max=d_max) if isinstance(roads, str | PathLike) else roads
     if d_max is not None and not isinstance(roads, str | PathLike):
         raise InvalidValue(f"--d-max {d_max:g}: of no road network; name its file with --roads")
-    found = find_subscriptions(source, format)
+    found = find_subscriptions(subscriptions, format)
     written = {"OUT": place}
     if rejected is not None:
         check_table_place(rejected, "--quarantine")
         _check_is_quarantine(rejected)
         check_apart({"--quarantine": str(rejected)}, written)
         written["--quarantine"] = str(rejected)
-    if found.files and source is not None:
-        given = address_of(source, "SUBSCRIPTIONS")
+    if found.files and subscriptions is not None:
+        given = address_of(subscriptions, "SUBSCRIPTIONS")
         whole = not is_url(given) and Path(given).exists()
         for each in [given] if whole else [file.address for file in found.files]:
             check_apart({"SUBSCRIPTIONS": each}, written)
-    return Build(
-        found,
-        place,
-        rejected,
-        segments,
-        geotext_index,
-        matching,
-        relations,
-        simplify,
-        max_quarantined,
-        allow_empty,
-        network,
-        check_crs(crs),
-    )
+    return Build(found, place, rejected, segments, options, max_quarantined, allow_empty, network)
 
 
 def _check_is_quarantine(place: Path) -> None:

@@ -105,7 +105,7 @@ class OpenIndex:
         manifest = read_manifest(path)
         number, _, of = shard.partition("/")
         self._roads = roads_of(path, manifest)
-        self.degrees = manifest.crs == LONLAT
+        self.degrees = manifest.options.crs == LONLAT
         self.infos = manifest.shard(int(number), int(of)) if shard else manifest.segments
         self._segments: OrderedDict[int, OpenSegment] = OrderedDict()
         self._intervals = _intervals_of(path)

@@ -28,19 +28,19 @@ def local_path(path: str | os.PathLike[str], what: str) -> Path:
 
 def check_apart(read: Mapping[str, str], written: Mapping[str, str]) -> None:
     """Refuse to write into what is read, or around it; both by what the user calls them."""
-    for what, source in read.items():
+    for what, place in read.items():
         for name, target in written.items():
-            if is_url(source) != is_url(target):
+            if is_url(place) != is_url(target):
                 continue
-            one, other = _resolved(source), _resolved(target)
+            one, other = _resolved(place), _resolved(target)
             if one == other or one in other.parents:
                 raise InvalidValue(
-                    f"{name} {shown(target)} is inside {what} {shown(source)}, and the next run would read it; "
+                    f"{name} {shown(target)} is inside {what} {shown(place)}, and the next run would read it; "
                     "choose another place"
                 )
             if other in one.parents:
                 raise InvalidValue(
-                    f"{what} {shown(source)} is inside {name} {shown(target)}, which this run replaces; "
+                    f"{what} {shown(place)} is inside {name} {shown(target)}, which this run replaces; "
                     "choose another place"
                 )
 

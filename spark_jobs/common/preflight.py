@@ -51,7 +51,8 @@ def check_executors(
         found = _ask(session, [*paths.values(), *wanted])
     except JobFailed as error:
         raise ClusterNotReady(
-            f"executors cannot run this Python: {error}; name theirs with PYSPARK_PYTHON, or bring one with --py-env"
+            f"executors cannot run {session.sparkContext.pythonExec}: {error}; "
+            "name their Python with PYSPARK_PYTHON, or bring one with --py-env"
         ) from error
     if faults := list(dict.fromkeys(fault for each in found for fault in _faults(each, paths))):
         more = f"; and {len(faults) - _MOST} more" if len(faults) > _MOST else ""

@@ -76,7 +76,7 @@ def _blocks(path: str) -> Iterator[bytes]:
 def _unpacked(path: str) -> Iterator[bytes]:
     if not size_of(path):
         return
-    with open_binary(path) as source, pa.input_stream(source, compression=_CODECS[_suffix(path)]) as file:
+    with open_binary(path) as packed, pa.input_stream(packed, compression=_CODECS[_suffix(path)]) as file:
         while block := file.read(_BLOCK):
             yield block
 

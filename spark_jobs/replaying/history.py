@@ -43,6 +43,7 @@ from contrada.forwarding.recording.reader import (
 from contrada.forwarding.segments.index_directory import write_index
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import is_url
+from contrada.forwarding.table.options import TableOptions
 from contrada.spark_jobs.common.index_cache import FOREVER, INTERVALS
 from contrada.spark_jobs.stores.shared_files import fetched
 
@@ -193,7 +194,7 @@ class _Reader:
 
 def write_history(path: Path, history: History) -> None:
     """Write the index of all that ever lived, and beside it when each did."""
-    write_index(path, _rows(history.lived, history.crs), crs=history.crs)
+    write_index(path, _rows(history.lived, history.crs), TableOptions(crs=history.crs))
     table = {
         "filter_id": pa.array([each.id for each in history.lived], pa.string()),
         "added": pa.array([each.added for each in history.lived], pa.int64()),

@@ -70,7 +70,7 @@ def _files(path: str | os.PathLike[str], memory: int | None, shard: str) -> tupl
 class Outcome:
     """What a pass has written."""
 
-    source: ReplayedIndex
+    replayed: ReplayedIndex
     tally: Tally
     deliveries: tuple[str, ...]
     quarantine: tuple[str, ...]
@@ -80,7 +80,7 @@ class Outcome:
 def run_pass(
     spark: SparkSession,
     logs: Sequence[Log],
-    source: ReplayedIndex,
+    replayed: ReplayedIndex,
     place: str,
     *,
     first: bool = True,
@@ -94,8 +94,8 @@ def run_pass(
     plain: list[RDD[TaskDone]] = []
     done: list[TaskDone] = []
     for log in logs:
-        match = Match(source.index, log.format, source.as_of, source.periods, source.gone, first, geometry)
-        if source.routed:
+        match = Match(replayed.index, log.format, replayed.as_of, replayed.periods, replayed.gone, first, geometry)
+        if replayed.routed:
             done += replay_routed(spark, log, match, place)
         elif log.rows is not None:
             done += replay_rows(log.rows, match, place)
@@ -111,4 +111,4 @@ def run_pass(
         sorted(join(place, *path.split("/")) for each in done for path in each.written[kind])
         for kind in range(len(Written._fields))
     )
-    return Outcome(source, tally, *map(tuple, files))
+    return Outcome(replayed, tally, *map(tuple, files))

@@ -34,8 +34,10 @@ from contrada.forwarding.segments.manifest import MANIFEST, read_manifest
 from contrada.forwarding.segments.stored_index import roads_of
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import address_of, folder_of, is_url, join, name_of, shown
-from contrada.spark_jobs.build.build_index import build_index
+from contrada.spark_jobs.build.build_index import run_build
+from contrada.spark_jobs.build.plan import plan_build
 from contrada.spark_jobs.build.rows.sources import find_subscriptions
+from contrada.spark_jobs.common.engine import SparkEngine
 from contrada.spark_jobs.common.index_cache import opened
 from contrada.spark_jobs.common.paths import check_apart
 from contrada.spark_jobs.common.preflight import check_executors
@@ -150,12 +152,12 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
                 run_pass(
                     spark,
                     logs,
-                    source,
+                    index,
                     join(stage.shared, f".pass-{number}"),
                     first=number == 0,
                     geometry=job.geoparquet,
                 )
-                for number, source in enumerate(_sources(planned, history, stage))
+                for number, index in enumerate(_replayed_indexes(planned, history, stage))
             ]
             cost.rows = sum(each.tally.events for each in outcomes)
             cost.bytes = sum(file.size for file in planned.log.files)
@@ -173,7 +175,7 @@ def run_replay(spark: SparkSession, planned: Planned, say: Callable[[str], None]
         if planned.what_if is not None:
             say("trying out the new filters")
             with meter.stage("try out"):
-                tried = _try_out(spark, logs, planned, outcomes[0].source.index.path, stage)
+                tried = _try_out(spark, logs, planned, outcomes[0].replayed.index.path, stage)
         say("drawing")
         counts = write_counts(staging / "subscriptions", counted, TOP, geometry=job.geoparquet)
         first, last = (from_microseconds(each).isoformat() for each in tally.ends) if tally.ends else (None, None)
@@ -242,7 +244,7 @@ def _see(spark: SparkSession, planned: Planned, stage: Staging, say: Callable[[s
     return replace(planned, index=target)
 
 
-def _sources(planned: Planned, history: History | None, stage: Staging) -> list[ReplayedIndex]:
+def _replayed_indexes(planned: Planned, history: History | None, stage: Staging) -> list[ReplayedIndex]:
     memory = planned.job.worker_memory
     if history is None:
         return [ReplayedIndex.of(planned.index, memory)]
@@ -280,7 +282,7 @@ def _write_quarantine(stage: Staging, outcomes: Sequence[Outcome], unread: Seque
 
 
 def _counted(outcomes: Sequence[Outcome]) -> Counted:
-    return [(opened(outcome.source.index), add_up(outcome.counts)) for outcome in outcomes]
+    return [(opened(outcome.replayed.index), add_up(outcome.counts)) for outcome in outcomes]
 
 
 def _problems(unread: Sequence[tuple[str, str]], history: History | None) -> list[str]:
@@ -296,25 +298,18 @@ def _try_out(spark: SparkSession, logs: Sequence[Log], planned: Planned, replaye
     if not is_index(index):
         like = read_manifest(replayed)
         index = join(stage.shared, ".what-if-index")
-        built = build_index(
+        build = plan_build(
             planned.what_if,
             index,
-            session=spark,
-            geotext_index=like.geotext_index,
-            matching=like.matching,
-            discretization=like.discretization,
-            simplify=like.simplify,
+            like.options,
             roads=roads_of(replayed, like),
-            crs=like.crs,
             quarantine=home / "quarantine",
             max_quarantined=1,
             allow_empty=True,
         )
-        rejected = built.quarantined
-    source = ReplayedIndex.of(index, planned.job.worker_memory)
-    outcome = run_pass(
-        spark, logs, source, join(stage.shared, ".what-if"), first=False, geometry=planned.job.geoparquet
-    )
+        rejected = run_build(build, SparkEngine(spark)).quarantined
+    tried = ReplayedIndex.of(index, planned.job.worker_memory)
+    outcome = run_pass(spark, logs, tried, join(stage.shared, ".what-if"), first=False, geometry=planned.job.geoparquet)
     counts = write_counts(home / "subscriptions", _counted([outcome]), TOP, geometry=planned.job.geoparquet)
     _gather_deliveries(stage, "what_if/deliveries", [outcome], geometry=planned.job.geoparquet)
     return TriedOut(**asdict(counts), deliveries=outcome.tally.deliveries, rejected_filters=rejected)

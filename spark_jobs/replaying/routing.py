@@ -140,8 +140,8 @@ def _with_home(message: Routed) -> pa.Table:
 def read_routed(segment: int, files: Iterable[tuple[str, list[int]]]) -> Iterator[Routed]:
     """What was put down for a segment."""
     for address, numbers in files:
-        with open_binary(address) if is_url(address) else pa.memory_map(address) as source:
-            reader = pa.ipc.open_file(source)
+        with open_binary(address) if is_url(address) else pa.memory_map(address) as opened:
+            reader = pa.ipc.open_file(opened)
             for number in numbers:
                 batch = reader.get_batch(number)
                 home = batch.column(_HOME).to_numpy(zero_copy_only=False)

@@ -37,14 +37,13 @@ def output(path: Path, mark: str) -> Iterator[Path]:
     path = Path(os.path.abspath(path))  # noqa: PTH100  # a link that is given stays a link
     check_output(path, mark)
     with _alone(path.with_name(f".{path.name}.lock"), path):
-        staging, replaced = _beside(path)
+        replaced = _beside(path)[1]
         if replaced.exists() and not path.exists():
             replaced.rename(path)  # the last run was killed between the two renames
-        with _swept(staging, (staging, replaced)):
+        with replacing(path) as staging:
             yield staging
             if not (staging / mark).exists():
                 raise AssertionError(f"the job ended without writing {mark}")
-            _put(staging, path)
 
 
 @contextmanager
@@ -57,13 +56,19 @@ def staging_inside(place: Path) -> Iterator[Path]:
         yield staging
 
 
-def replace_directory(source: Path, target: Path) -> None:
-    """Put a directory in the place of another, or of none; between the two renames there is none."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for leftover in _beside(target):
-        shutil.rmtree(leftover, ignore_errors=True)
-    shutil.move(source, _beside(target)[0])  # from another disk, perhaps: what can fail comes first
-    _put(_beside(target)[0], target)
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A directory to fill, which takes the place of another, or of none, if the block ends well.
+
+    It lies beside its place, on the same disk: what can fail is over by then. Between the two renames there is none.
+    """
+    staging, replaced = _beside(path)
+    with _swept(staging, (staging, replaced)):
+        yield staging
+        if path.exists():
+            path.rename(replaced)
+        staging.rename(path)
+        shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _beside(path: Path) -> tuple[Path, Path]:
@@ -71,20 +76,15 @@ def _beside(path: Path) -> tuple[Path, Path]:
     return path.with_name(f".{path.name}.writing"), path.with_name(f".{path.name}.replaced")
 
 
-def _put(written: Path, path: Path) -> None:
-    replaced = _beside(path)[1]
-    if path.exists():
-        path.rename(replaced)
-    written.rename(path)
-    shutil.rmtree(replaced, ignore_errors=True)
-
-
 @contextmanager
 def _swept(staging: Path, leftovers: Iterable[Path]) -> Iterator[Path]:
     """A new directory, without what killed jobs left, and gone at the end unless it was moved."""
     for leftover in leftovers:
         shutil.rmtree(leftover, ignore_errors=True)
-    staging.mkdir()
+    try:
+        staging.mkdir(parents=True)
+    except OSError as error:
+        raise InvalidValue(f"cannot write {staging}: {error.strerror or error}") from error
     try:
         yield staging
     finally:

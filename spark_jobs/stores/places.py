@@ -28,13 +28,13 @@ from contrada.forwarding.segments.stored_index import commit_stored
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import is_url, join, name_inside, shown
 from contrada.spark_jobs.common.paths import check_writable
-from contrada.spark_jobs.stores.commit import check_output, output, replace_directory, staging_inside
+from contrada.spark_jobs.stores.commit import check_output, output, replacing, staging_inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from contrada.forwarding.segments.manifest import Manifest, SegmentInfo
-    from contrada.spatial.relations.discretization import Discretization
+    from contrada.forwarding.table.options import TableOptions
 
 REFUSED: Final = "refused"
 """The quarantine of a build that was not committed."""
@@ -99,30 +99,17 @@ def commit_build(
     out: str,
     staging: Staging,
     segments: Iterable[SegmentInfo],
+    options: TableOptions,
     *,
-    geotext_index: str,
-    matching: str,
-    discretization: Discretization,
-    simplify: bool,
-    crs: str,
     statistics: Mapping[str, Any],
     folders: Mapping[str, Path],
 ) -> Manifest:
     """Make what was built the index."""
-    told: dict[str, Any] = {
-        "geotext_index": geotext_index,
-        "matching": matching,
-        "discretization": discretization,
-        "simplify": simplify,
-        "crs": crs,
-        "statistics": statistics,
-        "folders": folders,
-    }
     if is_url(out):
-        manifest = commit_stored(out, segments, **told)
+        manifest = commit_stored(out, segments, options, statistics=statistics, folders=folders)
         _delete_folder(join(out, REFUSED))
     else:
-        manifest = commit_index(out, segments, staged=staging.segments, **told)
+        manifest = commit_index(out, segments, options, staged=staging.segments, statistics=statistics, folders=folders)
         shutil.rmtree(Path(out) / REFUSED, ignore_errors=True)
     return manifest
 
@@ -134,7 +121,8 @@ def keep_refused(out: str, quarantine: Path) -> str:
         _delete_folder(place)
         object_store.upload_folder(quarantine, place)
     else:
-        replace_directory(quarantine, Path(place))
+        with replacing(Path(place)) as kept:
+            shutil.copytree(quarantine, kept, dirs_exist_ok=True)
     return place
 
 
@@ -182,10 +170,10 @@ def _point_at(out: str, mark: str, run: str, summary: dict[str, Any]) -> None:
 def move_all(files: Iterable[tuple[str, str]]) -> None:
     """Put files that tasks have written where they belong; in a store they are copied there, by the store itself."""
     listed = list(files)
-    for source, target in listed:
-        if not is_url(source):
+    for written, target in listed:
+        if not is_url(written):
             Path(target).parent.mkdir(parents=True, exist_ok=True)
-            Path(source).rename(target)
+            Path(written).rename(target)
     with ThreadPoolExecutor(_TOGETHER) as pool:
         list(pool.map(lambda each: object_store.copy(*each), (each for each in listed if is_url(each[0]))))
 

@@ -93,7 +93,7 @@ def parquet_at(address: str) -> Iterator[pq.ParquetFile]:
         with pq.ParquetFile(address) as file:
             yield file
         return
-    with object_store.open_object(address) as source, pq.ParquetFile(source) as file:
+    with object_store.open_object(address) as stored, pq.ParquetFile(stored) as file:
         yield file
 
 

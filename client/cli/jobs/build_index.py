@@ -11,8 +11,11 @@ import typer
 
 from contrada.client.cli.common import Exit, say, teller
 from contrada.client.cli.jobs.spark import AsJson, Master, PyEnv, Quiet, progress, spark_session
+from contrada.client.cli.jobs.table_options import Crs, Density, GeotextIndex, Halo, Matching, Relations, Simplify
 from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
+from contrada.forwarding.table.options import TableOptions
+from contrada.spatial.relations.discretization import make_discretization
 from contrada.spatial.textual.registry import DEFAULT
 
 if TYPE_CHECKING:
@@ -44,26 +47,15 @@ def build_index(
         int | None, typer.Option("--segments", min=1, help="About how many; else of some 130,000 subscriptions each.")
     ] = None,
     quarantine: Annotated[
-        Path | None, typer.Option("--quarantine", help="Where else bad rows go, a table with the reasons.")
+        str | None, typer.Option("--quarantine", help="Where else bad rows go, a table with the reasons.")
     ] = None,
-    geotext_index: Annotated[
-        str, typer.Option("--geotext-index", help="The index behind matches: see docs/geotext.md.")
-    ] = DEFAULT,
-    matching: Annotated[
-        str, typer.Option("--matching", help="How tables match: auto, counting, selective. See docs/forwarding.md.")
-    ] = DEFAULT_MATCHING,
-    discretization: Annotated[
-        str, typer.Option("--discretization", help="How regions are related: exact, or uniform (sampled).")
-    ] = "exact",
-    density: Annotated[
-        float | None, typer.Option("--density", help="Of uniform: points per unit length, at least.")
-    ] = None,
-    halo: Annotated[bool, typer.Option("--halo", help="Of uniform: what is nearly on a boundary meets it.")] = False,
-    simplify: Annotated[
-        bool,
-        typer.Option("--simplify/--no-simplify", help="Set filters aside that others of their interface cover."),
-    ] = True,
-    crs: Annotated[str, typer.Option("--crs", help="What coordinates are: plane, or lonlat for degrees.")] = PLANE,
+    geotext_index: GeotextIndex = DEFAULT,
+    matching: Matching = DEFAULT_MATCHING,
+    discretization: Relations = "exact",
+    density: Density = None,
+    halo: Halo = False,
+    simplify: Simplify = True,
+    crs: Crs = PLANE,
     roads: Annotated[
         Path | None, typer.Option("--roads", help="The road network that `similar` asks; the index will have it.")
     ] = None,
@@ -98,25 +90,21 @@ def build_index(
     from contrada.spark_jobs.build.plan import plan_build
     from contrada.spark_jobs.common.errors import NotCommitted
 
+    here = engine is Engine.LOCAL or (engine is None and master is None and java_problem() is not None)
+    if here and (master is not None or py_env is not None):
+        raise typer.BadParameter("--master and --py-env are of Spark: without it, leave them out")
     plan = plan_build(
         subscriptions,
         out,
+        TableOptions(geotext_index, matching, make_discretization(discretization, density, halo), simplify, crs),
         format=format,
         segments=segments,
         quarantine=quarantine,
-        geotext_index=geotext_index,
-        matching=matching,
-        discretization=discretization,
-        density=density,
-        halo=halo,
-        simplify=simplify,
-        crs=crs,
         roads=roads,
         d_max=d_max,
         max_quarantined=max_quarantined / 100,
         allow_empty=allow_empty,
     )
-    here = engine is Engine.LOCAL or (engine is None and master is None and java_problem() is not None)
     try:
         built = _build(plan, master, py_env, here=here, quiet=quiet)
     except NotCommitted as error:
@@ -145,7 +133,7 @@ def _show(built: Built) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     console.print(
         f"[bold]{escape(built.index)}[/]: {built.subscriptions:,} subscriptions, {built.filters:,} filters in "
         f"{built.segments} segments, {built.bytes / 1e6:,.1f} MB, {built.seconds:,.1f} s"

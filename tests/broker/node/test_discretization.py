@@ -9,6 +9,7 @@ from contrada.broker.node.settings import Settings
 from contrada.errors import InvalidValue
 from contrada.forwarding.segments.index_directory import write_index
 from contrada.forwarding.segments.segmented_table import SegmentedTable
+from contrada.forwarding.table.options import TableOptions
 
 NEEDLES = "POLYGON((0 0, 10 0, 10 10, 5 1, 0 10))"
 MESSAGE = Region([(1, 1), (9, 1), (9, 2), (1, 2)])  # overlaps, and sampled at the vertices alone it is inside
@@ -60,7 +61,7 @@ def test_a_broker_answers_by_its_discretization() -> None:
 
 
 def test_an_index_is_sampled_as_it_was_built_and_refused_by_other_brokers(tmp_path) -> None:
-    write_index(tmp_path, [("1", "desk", f"area inside {NEEDLES}")], discretization=Uniform(0.0))
+    write_index(tmp_path, [("1", "desk", f"area inside {NEEDLES}")], TableOptions(discretization=Uniform(0.0)))
     assert SegmentedTable.open(tmp_path).match({"area": MESSAGE}) == {"desk"}
     with pytest.raises(InvalidValue, match=r"relates regions uniform 0\.0, and this broker exact"):
         Broker(index=tmp_path)

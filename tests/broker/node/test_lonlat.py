@@ -7,6 +7,7 @@ import pytest
 from contrada import Broker, Client, Point
 from contrada.errors import InvalidValue, Refused
 from contrada.forwarding.segments.index_directory import write_index
+from contrada.forwarding.table.options import TableOptions
 
 
 def test_distances_in_metres_go_over_the_wire():
@@ -27,7 +28,7 @@ def test_settings_are_checked():
 
 
 def test_an_index_of_longitudes_and_latitudes(tmp_path):
-    write_index(tmp_path, [("s", "rome", "pos within 3 km of POINT(12.4964 41.9028)")], crs="lonlat")
+    write_index(tmp_path, [("s", "rome", "pos within 3 km of POINT(12.4964 41.9028)")], TableOptions(crs="lonlat"))
     with Broker(crs="lonlat", index=tmp_path) as broker, Client(broker.url) as client:
         rome = client.attach("rome")
         client.publish({"pos": Point(12.6, 41.9)})

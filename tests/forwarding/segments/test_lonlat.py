@@ -12,6 +12,7 @@ from contrada.forwarding.codec.msgpack import encode_notification
 from contrada.forwarding.language.values import Kind
 from contrada.forwarding.segments.index_directory import write_index
 from contrada.forwarding.segments.manifest import read_manifest
+from contrada.forwarding.table.options import TableOptions
 
 FILTERS = {
     "across": "pos inside BOX(170 -10, -170 10)",
@@ -54,12 +55,12 @@ def table():
 @pytest.fixture(params=[1, 3, 100])
 def index(request, tmp_path):
     rows = [(f"s-{interface}", interface, text) for interface, text in FILTERS.items()]
-    write_index(tmp_path, rows, crs="lonlat", segment_filters=request.param)
+    write_index(tmp_path, rows, TableOptions(crs="lonlat"), segment_filters=request.param)
     return tmp_path
 
 
 def test_an_index_answers_as_a_table_does(table, index):
-    assert read_manifest(index).crs == "lonlat"
+    assert read_manifest(index).options.crs == "lonlat"
     opened = SegmentedTable.open(index)
     assert opened.crs == "lonlat"
     expected = table.match_many(NOTIFICATIONS)
@@ -106,7 +107,7 @@ def test_an_index_and_a_table_of_another_crs_do_not_go_together(index, tmp_path)
 
 def test_packed_tables_take_a_crs():
     pairs = [(interface, parse(text, crs="lonlat")) for interface, text in FILTERS.items()]
-    packed = ForwardingTable.packed(pairs, crs="lonlat")
+    packed = ForwardingTable.packed(pairs, TableOptions(crs="lonlat"))
     assert packed.crs == "lonlat"
     assert packed.match({"pos": Point(-180, 25)}) == {"west", "far"}
 
@@ -121,8 +122,10 @@ def test_columns_of_filters_are_of_degrees():
         )
         return Filters(["pos"], ["i"], np.array([0]), matches, relations, [], np.ones(1, np.bool_))
 
-    made = ForwardingTable.packed_columns(filters([(-180, 0), (-170, 0), (-170, 9), (-180, 9)]), crs="lonlat")
+    made = ForwardingTable.packed_columns(
+        filters([(-180, 0), (-170, 0), (-170, 9), (-180, 9)]), TableOptions(crs="lonlat")
+    )
     assert made.crs == "lonlat"
     assert len(made) == 1
     with pytest.raises(InvalidValue, match="longitudes are from -180 to 180"):
-        ForwardingTable.packed_columns(filters([(170, 0), (190, 0), (190, 9), (170, 9)]), crs="lonlat")
+        ForwardingTable.packed_columns(filters([(170, 0), (190, 0), (190, 9), (170, 9)]), TableOptions(crs="lonlat"))

@@ -18,6 +18,7 @@ from contrada.forwarding.segments.gate import Gate, anchor_of
 from contrada.forwarding.segments.index_directory import segment_kind, write_index
 from contrada.forwarding.segments.manifest import MANIFEST, read_manifest
 from contrada.forwarding.segments.segmented_table import SegmentedTable
+from contrada.forwarding.table.options import TableOptions
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box
@@ -75,7 +76,7 @@ def compare(table: SegmentedTable, naive: NaiveSubscriptions, batch: list[Any]) 
 def test_as_a_table_filled_one_by_one(first: Any, second: Any, batch: Any, size: int, data: Any) -> None:
     naive = NaiveSubscriptions(first)
     with TemporaryDirectory() as directory:
-        write_index(directory, first, geotext_index="scan", segment_filters=size)
+        write_index(directory, first, TableOptions("scan"), segment_filters=size)
         table = SegmentedTable.open(directory)
         compare(table, naive, batch)
         for id, interface, expression in second:
@@ -295,7 +296,7 @@ def test_a_packed_table_is_as_one_filled_and_goes_on_changing(rows: Any, batch: 
     filled = ForwardingTable(geotext_index="scan")
     ids = [id for made in filled.add_many(pairs) for id in made]
     for weigh in (None, [weighed for _, _, weighed in rows]):
-        packed = ForwardingTable.packed(pairs, geotext_index="scan", weigh=weigh)
+        packed = ForwardingTable.packed(pairs, TableOptions("scan"), weigh=weigh)
         packed._check()
         assert ids == list(range(1, len(pairs) + 1))
         assert packed.match_many_filters(batch) == filled.match_many_filters(batch)

@@ -18,6 +18,7 @@ from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.language.values import Kind
 from contrada.forwarding.segments.index_directory import write_index
 from contrada.forwarding.segments.segmented_table import SegmentedTable
+from contrada.forwarding.table.options import TableOptions
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box
@@ -69,7 +70,7 @@ def make(kind: str, pairs: Pairs) -> tuple[Table[str], NaiveTable]:
         loaded = {"added": 0, "half": (len(pairs) + 1) // 2, "segments": len(pairs)}[kind]
         with TemporaryDirectory() as directory:
             rows = [(f"s{n}", *pair) for n, pair in enumerate(pairs[:loaded])]
-            write_index(directory, rows, geotext_index="scan", segment_filters=2)
+            write_index(directory, rows, TableOptions("scan"), segment_filters=2)
             table = segmented = SegmentedTable.open(directory)
         for id, interface, expression in rows:
             naive.add(interface, expression, segmented.filters_of(id))

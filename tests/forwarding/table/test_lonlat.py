@@ -12,6 +12,7 @@ from contrada.forwarding.codec.json import filter_from_json, filter_to_json
 from contrada.forwarding.codec.msgpack import decode_filter, encode_filter, encode_notification
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.lonlat import PLANE, SYSTEMS, holds_in_degrees, notification_in_degrees
+from contrada.forwarding.table.options import TableOptions
 from tests.naive import earth
 
 ROME = Point(12.4964, 41.9028)
@@ -208,7 +209,9 @@ def holding(text, *values):
     """Whether a filter's table matches each value, which all its ways of matching say alike."""
     one = ForwardingTable(crs="lonlat")
     (id,) = one.add(0, text)
-    packed = ForwardingTable.packed([(0, each) for each in parse(text, crs="lonlat").filters], crs="lonlat")
+    packed = ForwardingTable.packed(
+        [(0, each) for each in parse(text, crs="lonlat").filters], TableOptions(crs="lonlat")
+    )
     notifications = [{"a": value} for value in values]
     answers = [[bool(way.match(each)) for each in notifications] for way in (one, packed)]
     answers.append([bool(each) for each in one.match_many(notifications)])
@@ -291,7 +294,7 @@ def test_counters_of_a_small_loaded_table_are_no_stamps_of_interfaces(tmp_path):
         "a beyond 1 km of POLYGON((-190 3, -185 -3, -175 -2, -182 0, -175 -1))",
     ]
     pairs = [(str(k), each) for k, text in enumerate(texts) for each in parse(text, crs="lonlat").filters]
-    made = ForwardingTable.packed(pairs, crs="lonlat")
+    made = ForwardingTable.packed(pairs, TableOptions(crs="lonlat"))
     made.save(tmp_path / "table")
     loaded = ForwardingTable.load(tmp_path / "table")
     notification = {"a": Line("LINESTRING(-182 -3, -180 2, -180 3)"), "b": 3}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from contrada.forwarding.language.text.parse import parse
+from contrada.forwarding.table.options import TableOptions
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.region import Region
 from contrada.spatial.relations.relate import Uniform, relate
@@ -52,5 +53,5 @@ def test_packed_tables_sample_too():
     texts = [f"area {relation} {CONSTRAINT}" for relation in Relation]
     pairs = [(text, parse(text)) for text in texts]
     expected = {text for text, each in pairs if each.matches({"area": MESSAGE}, discretization=COARSE)}
-    assert ForwardingTable.packed(pairs, discretization=COARSE).match({"area": MESSAGE}) == expected
+    assert ForwardingTable.packed(pairs, TableOptions(discretization=COARSE)).match({"area": MESSAGE}) == expected
     assert ForwardingTable.packed(pairs).match({"area": MESSAGE}) != expected

@@ -154,7 +154,7 @@ def test_a_recording_says_what_coordinates_are(tmp_path: Path) -> None:
         writer.subscribed(1, "client", 1, 1, [filter])
     write_history(tmp_path / "index", read_history(tmp_path / "log"))
     manifest = read_manifest(tmp_path / "index")
-    assert (manifest.crs, manifest.subscriptions) == ("lonlat", 1)
+    assert (manifest.options.crs, manifest.subscriptions) == ("lonlat", 1)
     RecordingWriter(tmp_path / "log", "b").close()
     with pytest.raises(InvalidValue, match="crs became plane"):
         read_history(tmp_path / "log")
