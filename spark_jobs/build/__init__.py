@@ -2,5 +2,6 @@
 
 `build_index` is the job, `plan` what it is asked for. `first_pass` parses (`rows`) and stages (`staging`), and finds
 what repeats or is covered (`cover`); `second_pass` counts (`statistics`), `partitioning` plans, `building` packs.
-`messages` is what the tasks tell each other, `hashing` what they compare by.
+`messages` is what the tasks tell each other, `totals` what the driver makes of it, `hashing` what they compare by;
+`side_tables` writes what lies beside the segments.
 """

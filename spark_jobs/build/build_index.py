@@ -6,7 +6,7 @@
     count     second_pass.py     keywords, attributes, places
     plan      partitioning.py    segments of equal size, compact on the map
     build     building.py        segments, each by one executor
-    commit    forwarding/segments/index_directory.py: the manifest, last, and statistics and quarantine with it
+    commit    stores/places.py   the manifest, last, and statistics and quarantine (side_tables.py) with it
 
 Stages run on Spark or in this process (common/engine.py), and tell each other what messages.py lists. Paths and options
 are looked at before anything is begun (plan.py). A build that would commit nothing,

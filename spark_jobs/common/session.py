@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from contrada.errors import InvalidValue
-from contrada.spark_jobs.common.errors import SparkMissing
+from contrada.spark_jobs.common.errors import SparkMissing, account_of, reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -123,7 +123,7 @@ def open_session(
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     for key, value in (options | dict(settings or {})).items():
         builder = builder.config(key, value)
-    with _without_stderr() if quiet else nullcontext():
+    with _told_if_not_started(), _without_stderr() if quiet else nullcontext():
         session = builder.getOrCreate()
     if bring is not None and bring.suffix in _WHEELS:
         home = tempfile.mkdtemp()
@@ -143,6 +143,18 @@ def check_brought(path: Path) -> Path:
 
 
 @contextmanager
+def _told_if_not_started() -> Iterator[None]:
+    """Tell in one line why Spark cannot be started: a master that nobody answers for, a setting that is none."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JError, PySparkException) as error:
+        raise SparkMissing(f"Spark did not start: {reason_of(account_of(error))}") from error
+
+
+@contextmanager
 def _without_stderr() -> Iterator[None]:
     """Give children that are started meanwhile no stderr; they keep that when this process has its own again.
 
@@ -157,7 +169,8 @@ def _without_stderr() -> Iterator[None]:
         except Exception as error:
             said.seek(0)
             last = said.read().decode(errors="replace").strip().splitlines()[-3:]
-            raise SparkMissing(f"Spark did not start: {error}: {'; '.join(last)}") from error
+            reason = reason_of(account_of(error))
+            raise SparkMissing(f"Spark did not start: {reason}: {'; '.join(last)}") from error
         finally:
             os.dup2(kept, 2)
             os.close(kept)

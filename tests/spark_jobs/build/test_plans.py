@@ -87,6 +87,9 @@ def check(home: Path, arguments: list[str], why: str) -> None:
         (["s.jsonl", "out", "--format", "csv"], "no format is called 'csv'"),
         (["s.jsonl", "out", "--geotext-index", "best"], "no geotext index is called 'best'"),
         (["s.jsonl", "out", "--max-quarantined", "101"], "--max-quarantined"),
+        (["s.jsonl", "out", "--engine", "local", "--master", "local[2]"], "--master and --py-env are of Spark"),
+        (["s.jsonl", "out", "--engine", "local", "--py-env", "s.whl"], "--master and --py-env are of Spark"),
+        (["s.jsonl", "out", "--quarantine", "s3://bucket/bad"], "--quarantine s3://bucket/bad: a URL"),
     ],
 )
 def test_builds_that_cannot_begin(home: Path, arguments: list[str], why: str) -> None:

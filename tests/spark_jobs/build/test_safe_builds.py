@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from contrada.errors import CorruptFile
+from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.segments.index_directory import commit_index, write_index
 from contrada.forwarding.segments.manifest import read_manifest
 from contrada.spark_jobs.build.build_index import build_index, run_build
@@ -77,7 +77,7 @@ def test_paths_are_those_of_the_driver(spark: SparkSession, tmp_path: Path, monk
         write_lines(tmp_path / "home" / "s.jsonl", GOOD),
     ):
         plan = plan_build(source.name, "index")
-        assert all(Path(each).is_absolute() for each in (*(file.address for file in plan.source.files), plan.out))
+        assert all(Path(each).is_absolute() for each in (*(file.address for file in plan.found.files), plan.out))
         built = run_build(plan, SparkEngine(spark))  # workers of this session live elsewhere
         assert built.subscriptions == 20
         assert built.index == str(tmp_path / "home" / "index")
@@ -189,6 +189,30 @@ def test_statistics_and_quarantine_are_those_of_the_manifest(
     assert [row["raw"] for row in quarantine(index)] == ["{two]"]
     assert pq.read_table(tmp_path / "rejected").to_pylist() == quarantine(index)
     assert len(list(index.glob("statistics-*"))) == len(list(index.glob("quarantine-*"))) == 1
+
+
+def test_a_quarantine_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    write_index(index, [("old", "I", "price > 1")])
+    before = state(index)
+    (tmp_path / ".rejected.writing").touch()  # where a directory must be made
+    source = write_lines(tmp_path / "s.jsonl", [*GOOD, "{]"])
+    with pytest.raises(InvalidValue, match="cannot write"):
+        build_index(source, index, quarantine=tmp_path / "rejected")
+    after = state(index)
+    assert {name: after[name] for name in before} == before
+    assert not (tmp_path / "rejected").exists()
+
+
+def test_a_file_that_cannot_be_read_is_a_row_whatever_it_is(tmp_path: Path) -> None:
+    for name, write in (("parquet", write_parquet), ("jsonl", write_lines)):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / f"a.{name}", GOOD)
+    (tmp_path / "parquet" / "b.parquet").write_bytes(b"PAR1")
+    (tmp_path / "jsonl" / "b.jsonl.gz").write_bytes(b"nonsense")
+    for name in ("parquet", "jsonl"):
+        built = build_index(tmp_path / name, tmp_path / "index", max_quarantined=1)
+        assert (built.rows, built.subscriptions, built.quarantined, built.duplicates) == (21, 20, 1, 0)
 
 
 def test_patterns_in_every_part_of_a_path(tmp_path: Path) -> None:

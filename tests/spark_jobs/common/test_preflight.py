@@ -25,6 +25,7 @@ class Session:
 
     class sparkContext:  # noqa: N801  # Spark's name
         master = "spark://127.0.0.1:7077"
+        pythonExec = "/gone/python"  # noqa: N815  # Spark's name
 
 
 def check(monkeypatch: pytest.MonkeyPatch, *seen: Executor, **options: Any) -> set[str]:
@@ -60,11 +61,11 @@ def test_a_cluster_that_is_not(monkeypatch: pytest.MonkeyPatch, seen: Executor, 
 
 def test_an_interpreter_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*given: Any) -> None:
-        raise JobFailed('Cannot run program "/gone/python"')
+        raise JobFailed("java.io.IOException: error=2, No such file or directory")
 
     monkeypatch.setattr(preflight, "_ask", fail)
     session: Any = Session()
-    with pytest.raises(ClusterNotReady, match=r"/gone/python.*PYSPARK_PYTHON"):
+    with pytest.raises(ClusterNotReady, match=r"cannot run /gone/python: .*PYSPARK_PYTHON"):
         check_executors(session, {})
 
 

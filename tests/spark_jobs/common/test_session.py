@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.protocol import Py4JError
 
 from contrada.spark_jobs.common import session
 from contrada.spark_jobs.common.errors import SparkMissing
@@ -105,6 +106,20 @@ def test_executors_of_a_cluster_run_this_python(started: Any) -> None:
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
     assert options["master"] == "spark://host:7077"
     assert "spark.driver.host" not in options
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_master_that_nobody_answers_for(started: Any, monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
+    def fail(builder: Builder) -> None:
+        raise Py4JError(
+            "An error occurred.\n: java.lang.Exception: all masters are unresponsive\n\tat org.apache.X.f(X)"
+        )
+
+    monkeypatch.setattr(Builder, "getOrCreate", fail)
+    with pytest.raises(SparkMissing, match=r"did not start: .*all masters are mute") as told:
+        started("job", "spark://host:1", quiet=quiet)
+    assert "\n" not in str(told.value)
+    assert "org.apache.X" not in str(told.value)
 
 
 def test_an_environment_is_unpacked_beside_executors(started: Any) -> None:
