@@ -23,8 +23,10 @@ from contrada.forwarding.language.lonlat import PLANE, check_crs
 from contrada.spark_jobs.build.build_index import build_index
 from contrada.spark_jobs.build.rows.parsing import parse_batch
 from contrada.spark_jobs.build.rows.sources import COLUMNS, read_table
+from contrada.spark_jobs.common.columns import check_table, quoted
 from contrada.spark_jobs.common.index_cache import IndexFiles
 from contrada.spark_jobs.publishing import publisher
+from contrada.spark_jobs.replaying.comparing import COLUMNS as COMPARED
 from contrada.spark_jobs.replaying.comparing import differences
 from contrada.spark_jobs.replaying.logs.event_logs import Layout, dataframe_format, select_events
 from contrada.spark_jobs.replaying.matching import Match, match_events, match_with_rejects
@@ -85,7 +87,9 @@ def match(
     """
     layout = Layout(id, time, timezone)
     if attributes is not None:
-        events = events.select(*dict.fromkeys((id, time, *attributes)))
+        wanted = list(dict.fromkeys((id, time, *attributes)))
+        check_table(events, "the DataFrame", wanted)
+        events = events.select(*map(quoted, wanted))
     format = dataframe_format(events, layout)
     files = IndexFiles.of(index)
     if events.isStreaming:
@@ -95,6 +99,8 @@ def match(
 
 def compare(recorded: DataFrame, replayed: DataFrame) -> DataFrame:
     """(difference, event_id, time, interface, filter_id, copies): what is missing from a replay, and what is extra."""
+    for table, what in ((recorded, "recorded"), (replayed, "replayed")):
+        check_table(table, what, COMPARED)
     return differences(recorded, replayed)
 
 

@@ -109,7 +109,7 @@ class Weigher:
         interface = int(self._index.filters[f, layout.F_INTERFACE])
         box = None
         if len(mine) == 1 and self._interfaces[interface, I_COUNT] > EFFORT:
-            box = self._boxes(mine[0][0], [mine[0][1]])[0]
+            box = self._boxes(mine[0][0], np.array([mine[0][1]], np.int64))[0]
             above, below = self._crowded(f, interface, mine[0][0], box, above, below)
         for g in self._promising(mine, above, above=True):
             if self._covers(self._plugged(g), mine):
@@ -123,8 +123,8 @@ class Weigher:
         if box is not None:
             self._crowds.put(interface, mine[0][0], f, box)
 
-    def _boxes(self, tag: int, handles: list[int]) -> list[tuple[float, float, float, float]]:
-        return [(a, b, c, d) for a, b, c, d in self._types[tag & 255].boxes(np.array(handles)).tolist()]
+    def _boxes(self, tag: int, handles: Ints) -> list[tuple[float, float, float, float]]:
+        return [(a, b, c, d) for a, b, c, d in self._types[tag & 255].boxes(handles).tolist()]
 
     def _crowded(
         self, f: int, interface: int, tag: int, box: tuple[float, float, float, float], above: Ints, below: Ints
@@ -157,7 +157,7 @@ class Weigher:
         single_plugs(self._index, found, tags, handles)
         states = self._index.filters[found, layout.F_STATE] & 255
         mine = (tags == tag) & (states == layout.ACTIVE)
-        for each, box in zip(found[mine].tolist(), self._boxes(tag, handles[mine].tolist()), strict=True):
+        for each, box in zip(found[mine].tolist(), self._boxes(tag, handles[mine]), strict=True):
             self._crowds.put(interface, tag, each, box)
 
     def weigh_pair(self, f: int, coverer: int, events: Ints) -> None:

@@ -151,7 +151,12 @@ def manifest_bytes(path: str | os.PathLike[str]) -> bytes:
 
 def manifest_digest(path: str | os.PathLike[str]) -> str:
     """Which index there is: every file is named by its contents, and the manifest names them."""
-    return hashlib.blake2b(manifest_bytes(path), digest_size=12).hexdigest()
+    return digest_of_manifest(manifest_bytes(path))
+
+
+def digest_of_manifest(content: bytes) -> str:
+    """Which index a manifest is of."""
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
 
 
 def manifest_of(content: bytes, file: str) -> Manifest:

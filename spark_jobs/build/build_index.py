@@ -28,6 +28,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from contrada.errors import InvalidValue
+from contrada.errors import shown as told
 from contrada.forwarding.language.lonlat import PLANE
 from contrada.forwarding.segments.manifest import FOLDERS, ROADS
 from contrada.forwarding.state.matching import DEFAULT_MATCHING
@@ -45,7 +47,7 @@ from contrada.spark_jobs.build.side_tables import attribute_shares, gather_quara
 from contrada.spark_jobs.build.statistics import Grid
 from contrada.spark_jobs.build.totals import AllCounted, AllParsed
 from contrada.spark_jobs.common.engine import LocalEngine, SparkEngine
-from contrada.spark_jobs.common.errors import NotCommitted, SparkMissing
+from contrada.spark_jobs.common.errors import NotCommitted, SparkMissing, told_in_one_line
 from contrada.spark_jobs.metrics import Meter
 from contrada.spark_jobs.stores.commit import replacing
 from contrada.spark_jobs.stores.places import commit_build, index_staging, keep_refused
@@ -121,6 +123,8 @@ def build_index(
     `NotCommitted` when nothing was accepted, unless `allow_empty`, or more than `max_quarantined`, a share, refused.
     """
     table = None if isinstance(subscriptions, str | os.PathLike) else subscriptions
+    if table is not None and not hasattr(table, "sparkSession"):
+        raise InvalidValue(f"subscriptions are a path, a URL or a DataFrame, not {told(subscriptions)}")
     plan = plan_build(
         None if table is not None else str(subscriptions),
         out,
@@ -145,7 +149,8 @@ def run_build(
     if rows is None and build.found.remote:
         if not isinstance(engine, SparkEngine):
             raise SparkMissing(f"{build.found.path}: a URL, which Spark reads; start it with --engine spark")
-        rows = read_url(engine.session, build.found)
+        with told_in_one_line():
+            rows = read_url(engine.session, build.found)
     with index_staging(build.out) as stage:
         run = _Run(build, engine, stage, tell)
         run.check()

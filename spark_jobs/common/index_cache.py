@@ -26,7 +26,13 @@ from contrada.forwarding.language.lonlat import LONLAT
 from contrada.forwarding.language.operands import TextMatch
 from contrada.forwarding.language.values import Kind
 from contrada.forwarding.segments.gate import place_of
-from contrada.forwarding.segments.manifest import manifest_digest, read_manifest
+from contrada.forwarding.segments.manifest import (
+    digest_of_manifest,
+    manifest_bytes,
+    manifest_digest,
+    manifest_of,
+    read_manifest,
+)
 from contrada.forwarding.segments.segment import Segment
 from contrada.forwarding.segments.stored_index import holding, roads_of
 from contrada.forwarding.stores import object_store
@@ -43,6 +49,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.segments.gate import Gate
+    from contrada.forwarding.segments.manifest import Manifest
 
     Notifications = Columns | Sequence[Mapping[str, Any]]
 
@@ -63,19 +70,23 @@ class IndexFiles:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], budget: int | None = None, shard: str = "") -> IndexFiles:
-        """The index in a directory, or at a URL, as it is now."""
+        """The index in a directory, or at a URL, as it is now; `CorruptFile` if there is none."""
         read_manifest(path)
         address = address_of(path, "INDEX")
         return cls(address if is_url(address) else str(Path(address).resolve()), manifest_digest(path), budget, shard)
 
-    def check(self) -> None:
-        """Raise `OutOfReach` or `CorruptFile` unless this machine sees the index that is meant."""
+    def manifest(self) -> Manifest:
+        """The manifest of the index that is meant; `OutOfReach` or `CorruptFile` if this machine does not see it.
+
+        It is read once: an index that is committed a moment later is not taken for this one.
+        """
         try:
-            found = manifest_digest(self.path)
+            content = manifest_bytes(self.path)
         except OSError as error:
             raise OutOfReach(self.path, error) from error
-        if found != self.digest:
+        if digest_of_manifest(content) != self.digest:
             raise CorruptFile(f"{shown(self.path)}: the index was built anew meanwhile; run the job again")
+        return manifest_of(content, shown(self.path))
 
 
 _OPEN: OrderedDict[IndexFiles, OpenIndex] = OrderedDict()
@@ -87,8 +98,7 @@ def opened(files: IndexFiles) -> OpenIndex:
         files = IndexFiles.of(files.path, files.budget, files.shard)
     index = _OPEN.get(files)
     if index is None:
-        files.check()
-        index = _OPEN[files] = OpenIndex(files.path, files.budget, files.shard)
+        index = _OPEN[files] = OpenIndex(files)
         freeze()
         while len(_OPEN) > _KEPT:
             _OPEN.popitem(last=False)
@@ -99,16 +109,16 @@ def opened(files: IndexFiles) -> OpenIndex:
 class OpenIndex:
     """The segments of an index, opened when they are asked for."""
 
-    def __init__(self, path: str, budget: int | None, shard: str = "") -> None:
-        self._path = path
-        self._budget = budget
-        manifest = read_manifest(path)
-        number, _, of = shard.partition("/")
-        self._roads = roads_of(path, manifest)
+    def __init__(self, files: IndexFiles) -> None:
+        self._path = files.path
+        self._budget = files.budget
+        manifest = files.manifest()
+        number, _, of = files.shard.partition("/")
+        self._roads = roads_of(files.path, manifest)
         self.degrees = manifest.options.crs == LONLAT
-        self.infos = manifest.shard(int(number), int(of)) if shard else manifest.segments
+        self.infos = manifest.shard(int(number), int(of)) if files.shard else manifest.segments
         self._segments: OrderedDict[int, OpenSegment] = OrderedDict()
-        self._intervals = _intervals_of(path)
+        self._intervals = _intervals_of(files.path)
 
     def __getitem__(self, number: int) -> OpenSegment:
         found = self._segments.get(number)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +14,8 @@ from contrada import spark_jobs
 from contrada.errors import InvalidValue
 from contrada.forwarding.segments.index_directory import write_index
 from contrada.forwarding.segments.segmented_table import SegmentedTable
+from contrada.spark_jobs.common.errors import JobFailed
+from contrada.spark_jobs.replaying.matching import DELIVERED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,12 +62,37 @@ def test_a_table_is_parsed_built_and_matched(spark: SparkSession, tmp_path: Path
     } == {("missing", "s2")}
 
 
+def test_names_with_dots_are_columns(spark: SparkSession, tmp_path: Path) -> None:
+    write_index(tmp_path / "index", [("s", "I", "wind.speed > 1")])
+    events = spark.createDataFrame([("e", WHEN, 2, 0)], "id string, time timestamp, `wind.speed` int, other int")
+    found = spark_jobs.match(events, tmp_path / "index", attributes=["wind.speed"])
+    assert deliveries(found) == deliveries(spark_jobs.match(events, tmp_path / "index")) == [("e", "s")]
+
+
 def test_tables_that_are_none(spark: SparkSession, tmp_path: Path) -> None:
     write_index(tmp_path / "index", [("s", "I", "x > 1")])
     with pytest.raises(InvalidValue, match="no column filter nor interface"):
         spark_jobs.build_index(spark.range(3), tmp_path / "out")
     with pytest.raises(InvalidValue, match="no column 'time'"):
         spark_jobs.match(spark.range(3), tmp_path / "index")
+    rows = subscriptions(spark)
+    for twice in (rows.select("id", "id", "interface", "filter"), rows.selectExpr("*", "id as ID")):
+        with pytest.raises(InvalidValue, match="two columns are called id"):
+            spark_jobs.build_index(twice, tmp_path / "out")
+        with pytest.raises(InvalidValue, match="two columns are called id"):
+            spark_jobs.parse_subscriptions(twice)
+    nobody: Any = 17
+    with pytest.raises(InvalidValue, match="a path, a URL or a DataFrame, not 17"):
+        spark_jobs.build_index(nobody, tmp_path / "out")
+    with pytest.raises(JobFailed, match="http"):
+        spark_jobs.build_index("http://127.0.0.1:9/s.jsonl", tmp_path / "out", session=spark)
+    events = spark.createDataFrame([("e", WHEN, 1)], "id string, time timestamp, `wind.speed` int")
+    with pytest.raises(InvalidValue, match=r"two columns are called wind\.speed"):
+        spark_jobs.match(events.select("*", "`wind.speed`"), tmp_path / "index")
+    with pytest.raises(InvalidValue, match="no column nope; there are id, time"):
+        spark_jobs.match(events, tmp_path / "index", attributes=["nope"])
+    with pytest.raises(InvalidValue, match="replayed: no column event_id"):
+        spark_jobs.compare(spark.createDataFrame([], DELIVERED), events)
     with pytest.raises(AttributeError, match="no attribute 'matches'"):
         spark_jobs.matches  # noqa: B018  # that is the test
 

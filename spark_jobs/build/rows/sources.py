@@ -27,6 +27,7 @@ import pyarrow as pa
 from contrada.errors import CorruptFile, InvalidValue
 from contrada.forwarding.stores.addresses import address_of, in_a_store, is_url, name_of
 from contrada.spark_jobs.build.rows.fields import MEMBERS
+from contrada.spark_jobs.common.columns import check_once, check_table
 from contrada.spark_jobs.common.errors import DamagedSplit, OutOfReach, damage_as, is_damage
 from contrada.spark_jobs.common.geometries import GEOMETRY, GeometryColumn, as_wkb, geometry_column
 from contrada.spark_jobs.common.paths import check_readable
@@ -153,6 +154,7 @@ def read_table(table: DataFrame) -> DataFrame:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     where = ("cast(null as string) as source", "cast(null as bigint) as row")
+    check_table(table, _TABLE.path, among=(*COLUMNS, GEOMETRY, *BESIDE))
     schema = to_arrow_schema(table.schema, timezone="UTC")
     if geometry_column(schema, None, _TABLE.path) is None:
         check_columns(table.columns, _TABLE.path)
@@ -277,12 +279,6 @@ def check_columns(names: Sequence[str], file: str, *, geometry: bool = False) ->
         )
 
 
-def _check_once(names: Sequence[str], file: str) -> None:
-    twice = sorted({name for name in COLUMNS if list(names).count(name) > 1})
-    if twice:
-        raise InvalidValue(f"{file}: two columns are called {' and '.join(twice)}; which is meant? Leave one of them")
-
-
 def _readable(
     files: list[str],
 ) -> tuple[dict[str, list[int]], list[tuple[str, str]], pa.Schema | None, GeometryColumn | None]:
@@ -306,7 +302,7 @@ def _readable(
             first, shape = schema, found
         elif (shape is None) != (found is None):
             raise InvalidValue(f"{file}: geometries in some files and none in others; build from one kind at a time")
-        _check_once(schema.names, file)
+        check_once((name for name in schema.names if name in COLUMNS), file)
         _check_same(first, next(iter(good), file), schema, file)
         good[file] = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     return good, bad, first, shape

@@ -22,6 +22,7 @@ from contrada.errors import InvalidValue
 from contrada.forwarding.recording.reader import recording_files
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import address_of, is_url, name_of, shown
+from contrada.spark_jobs.common.columns import check_once, check_table, quoted
 from contrada.spark_jobs.common.errors import OutOfReach, is_damage
 from contrada.spark_jobs.common.instants import zone_of
 from contrada.spark_jobs.common.paths import check_readable
@@ -189,9 +190,7 @@ def _by_schema(files: Iterable[SizedFile]) -> tuple[list[list[_Parquet]], list[t
                 raise OutOfReach(path, error) from error
             unread.append((path, f"not a Parquet file, or damaged: {error}"))
             continue
-        if len(set(names)) < len(names):
-            twice = sorted({name for name in names if names.count(name) > 1})
-            raise InvalidValue(f"{path}: two columns are called {' and '.join(twice)}; leave one of them")
+        check_once(names, path)
         key = "; ".join(sorted(f"{name}: {kind}" for name, kind in types.items()))
         groups.setdefault(key, []).append(_Parquet(path, types, sizes))
     return list(groups.values()), unread
@@ -220,6 +219,7 @@ def dataframe_format(events: DataFrame, layout: Layout) -> Format:
     from pyspark.sql.pandas.types import to_arrow_schema
 
     zone_of(layout.timezone)
+    check_table(events, "the DataFrame")
     types = {each.name: plain_type(each.type) for each in to_arrow_schema(events.schema, timezone="UTC")}
     return parquet_format("the DataFrame", types, layout)
 
@@ -231,9 +231,9 @@ def select_events(rows: DataFrame, format: Format) -> DataFrame:
     names = attribute_names(rows.columns, format)
     one = names == ["attributes"]
     return rows.select(
-        f.col(f"`{format.id}`").cast("string").alias("event_id"),
-        f.col(f"`{format.time}`").alias("time"),
-        (f.col("attributes") if one else f.struct(*(f.col(f"`{name}`") for name in names))).alias("attributes"),
+        f.col(quoted(format.id)).cast("string").alias("event_id"),
+        f.col(quoted(format.time)).alias("time"),
+        (f.col("attributes") if one else f.struct(*(f.col(quoted(name)) for name in names))).alias("attributes"),
     )
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from contrada.errors import CorruptFile
 from contrada.forwarding.segments.index_directory import write_index
+from contrada.forwarding.segments.manifest import read_manifest
+from contrada.spark_jobs.common import index_cache
 from contrada.spark_jobs.common.errors import TaskFailed
 from contrada.spark_jobs.common.index_cache import IndexFiles, opened
 from contrada.spark_jobs.replaying import matching
@@ -98,7 +100,22 @@ def test_an_index_is_opened_once_and_noticed_when_built_anew(index: Path) -> Non
     write_index(index, [("other", "i", "n = 1")])
     assert IndexFiles.of(index) != files
     with pytest.raises(CorruptFile, match="built anew meanwhile"):
-        files.check()
+        files.manifest()
+
+
+def test_an_index_is_opened_by_the_manifest_that_was_checked(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is committed right after the check is not opened in the name of the one before."""
+    files = IndexFiles.of(index)
+    expected = [each.file for each in read_manifest(index).segments]
+    real = index_cache.manifest_bytes
+
+    def replaced_then(path: str) -> bytes:
+        content = real(path)
+        write_index(index, [("other", "i", "n = 1")])
+        return content
+
+    monkeypatch.setattr(index_cache, "manifest_bytes", replaced_then)
+    assert [each.file for each in opened(files).infos] == expected
 
 
 def test_a_task_that_fails_tells_of_no_files(index: Path, batches: Any, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrada.forwarding.covering import simplify
 from contrada.forwarding.language.text.parse import parse
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spark_jobs.build.build_index import build_index
@@ -55,6 +56,15 @@ def test_as_much_is_covered_as_one_by_one(texts: list[str], tmp_path: Path) -> N
     for text in texts:
         table.add("I", text)
     assert build_index(tmp_path / "in.jsonl", tmp_path / "out").covered >= 0.95 * table.stats().covered
+
+
+def test_a_coverer_older_than_all_that_are_kept_by_their_boxes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The latest filters of its interface are all covered by the time that the outermost box is weighed."""
+    monkeypatch.setattr(simplify, "_GATHERED", 32)
+    boxes = [f"area inside BOX({n} {n}, {900 - n} {900 - n})" for n in range(200)]
+    lines = [json.dumps({"id": f"s{n:03}", "interface": "I", "filter": text}) for n, text in enumerate(boxes)]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    assert build_index(tmp_path / "in.jsonl", tmp_path / "out").covered == 199
 
 
 texts = st.builds(
