@@ -21,6 +21,7 @@ from contrada.forwarding.language.constraint import Constraint
 from contrada.forwarding.language.distance import Distance
 from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.lonlat import filter_in_degrees, holds_in_degrees, value_in_degrees
+from contrada.forwarding.table.options import TableOptions
 from tests.naive import lonlat
 
 BOXES = [
@@ -140,7 +141,7 @@ def test_shown_filters_say_it_all(given_filters):
 @settings(max_examples=60)
 def test_tables_that_simplify_match_what_others_do(given_filters, packed):
     if packed:
-        table = ForwardingTable.packed([("I", f) for f in given_filters], crs="lonlat")
+        table = ForwardingTable.packed([("I", f) for f in given_filters], TableOptions(crs="lonlat"))
     else:
         table = ForwardingTable(crs="lonlat")
         for f in given_filters:
