@@ -169,8 +169,7 @@ def _without_stderr() -> Iterator[None]:
         except Exception as error:
             said.seek(0)
             last = said.read().decode(errors="replace").strip().splitlines()[-3:]
-            reason = reason_of(account_of(error))
-            raise SparkMissing(f"Spark did not start: {reason}: {'; '.join(last)}") from error
+            raise SparkMissing(f"Spark did not start: {'; '.join([reason_of(account_of(error)), *last])}") from error
         finally:
             os.dup2(kept, 2)
             os.close(kept)

@@ -111,9 +111,7 @@ def test_executors_of_a_cluster_run_this_python(started: Any) -> None:
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_master_that_nobody_answers_for(started: Any, monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
     def fail(builder: Builder) -> None:
-        raise Py4JError(
-            "An error occurred.\n: java.lang.Exception: all masters are unresponsive\n\tat org.apache.X.f(X)"
-        )
+        raise Py4JError("An error occurred.\n: java.lang.Exception: all masters are mute\n\tat org.apache.X.f(X)")
 
     monkeypatch.setattr(Builder, "getOrCreate", fail)
     with pytest.raises(SparkMissing, match=r"did not start: .*all masters are mute") as told:
