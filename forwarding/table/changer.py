@@ -219,26 +219,32 @@ class Changer:
         self._hand = reached or (self._hand - 1 + count) % rows + 1
 
     def is_turning(self) -> bool:
-        """Whether filters are to be counted, or to be no longer, for what matching has shown."""
-        if self._memory.state[layout.S_MATCHING] < layout.AUTO:
-            return False
-        return self.rows_to_turn > 0 or self._turning.is_due()
+        """Whether filters may have to be posted in another way, for what matching has shown."""
+        if self.rows_to_turn > 0 or self._have_news():
+            return True
+        return bool(self._memory.state[layout.S_MATCHING] >= layout.AUTO) and self._turning.is_due()
+
+    def _have_news(self) -> bool:
+        """Whether values turned out otherwise than estimates had it."""
+        return any([plugged.news for plugged in self._types.values()])
 
     def is_pressing(self) -> bool:
         """Whether that should not wait for single filters to be posted better."""
+        if self.rows_to_turn > 0 or self._have_news():
+            return True
         return self._memory.trying.late >= _PRESSING and self.is_turning()
 
     def turn(self) -> None:
-        """Post some filters anew, if there are any, after the way has become another (turning.py)."""
+        """Look at how some filters are posted, if the way has become another (turning.py) or there is news of values."""
         state = self._memory.state
-        way = self._turning.choose()
-        if way != state[layout.S_MATCHING]:
+        way = self._turning.choose() if state[layout.S_MATCHING] >= layout.AUTO else state[layout.S_MATCHING]
+        if way != state[layout.S_MATCHING] or self._have_news():
             state[layout.S_MATCHING] = way
+            for plugged in self._types.values():
+                plugged.news = False
             self.rows_to_turn = int(state[layout.S_FILTERS]) - 1
         first = max(self.rows_to_turn - _TURNED, 0)
-        reached = self.reconsider(np.arange(first + 1, self.rows_to_turn + 1), AT_ONCE)[1]
-        if not reached:  # else the rest of them once more
-            self.rows_to_turn = first
+        self.rows_to_turn = self.reconsider(np.arange(self.rows_to_turn, first, -1), AT_ONCE)[1] or first
 
     def _review_all(self) -> None:
         end = int(self._memory.state[layout.S_FILTERS]) if self._types else 0

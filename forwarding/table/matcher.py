@@ -22,6 +22,7 @@ from contrada.forwarding.kernels.match.verifying import (
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.lonlat import notification_in_degrees
 from contrada.forwarding.types.trying import NOTHING, decide_by_rounds
+from contrada.forwarding.types.wanted import wanted_of
 from contrada.spatial import allowance
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def _found_before(
     given = NOTHING
     if not by_filter and memory.trying.pays(len(batch.ends)):
         given = memory.trying.first(batch, values, widest, memory, lambda pairs, all: _decide(pairs, all, types))
-    return *_search(batch, values, types, given, memory), given
+    return *_search(batch, values, widest, types, given, memory), given
 
 
 def _match(
@@ -226,11 +227,13 @@ def _decide_pending(
     return held, ~held
 
 
-def _search(batch: Batch, values: Values, types: Types, given: Given, memory: Memory) -> tuple[Ints, Ints]:
+def _search(
+    batch: Batch, values: Values, widest: int, types: Types, given: Given, memory: Memory
+) -> tuple[Ints, Ints]:
     """The operands that each plugged-in value hits; none of what is decided already."""
     done = given.of_values(batch) if given.done.any() else None
     if done is None and values.are_points:
-        at_once = _search_points(batch, values, types, memory)
+        at_once = _search_points(batch, values, widest, types, memory)
         if at_once is not None:
             return at_once
     found: list[Ints | None] = [None] * len(values.values)
@@ -281,14 +284,17 @@ def _with_texts(found: list[Ints | None], values: Values, plugged: GeotextType) 
     return np.concatenate(parts) if parts else _NO_HITS, np.cumsum(counts)
 
 
-def _search_points(batch: Batch, values: Values, types: Types, memory: Memory) -> tuple[Ints, Ints] | None:
+def _search_points(
+    batch: Batch, values: Values, widest: int, types: Types, memory: Memory
+) -> tuple[Ints, Ints] | None:
     """As `_search`, of points alone: by their coordinates, without objects; None if that is not possible."""
     regions = cast("RegionType | None", types.get(layout.REGION))
     if regions is None:
         return _NO_HITS, np.zeros(len(values.values), np.int64)
     before = regions.decided
     names = np.where(as_ints(values.kinds) == layout.POINT, as_ints(values.names), 0)
-    found = regions.search_points(names, _coordinates(batch, values))
+    with wanted_of(batch, len(values.values), widest, memory) as wanted:
+        found = regions.search_points(names, _coordinates(batch, values), wanted)
     if found is None:
         return None
     memory.trying.note_search(regions.decided - before, len(values.values))

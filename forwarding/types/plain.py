@@ -36,6 +36,7 @@ class PlainType:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.made = 0
+        self.news = False
         self._records = Records()
         self._traffic: dict[int, Traffic] = {}  # by name
         self._searched, self._decided = Sampler(64), Sampler(64)

@@ -53,6 +53,7 @@ class PluggedType(Protocol):
     """A type of values with an index of its own. Searches may run at once; changes have the type to themselves."""
 
     made: int  # how many handles have been made
+    news: bool  # whether values turned out otherwise than shares were judged by; whoever looks at them takes it back
 
     def __init__(self, settings: Settings) -> None: ...
 

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.constraint import Constraint
     from contrada.forwarding.types.plugged import Settings
     from contrada.forwarding.types.shares import Traffic
+    from contrada.forwarding.types.wanted import Wanted
     from contrada.spatial.relations.relate import Rings
 
 _SHAPES = {"heap": (np.int64, ()), "rows": (np.int64, (3,)), "rings": (np.int64, ())}
@@ -235,26 +236,28 @@ class RegionType(PlainType):
                 answers[place] = answer
         return answers
 
-    def search_points(self, names: Ints, xy: Floats) -> tuple[Ints, Ints] | None:
-        """As `search` of points by their coordinates: all handles, and where those of each point end.
+    def search_points(self, names: Ints, xy: Floats, wanted: Wanted) -> tuple[Ints, Ints] | None:
+        """As `search` of points by their coordinates, for what matters: all handles, and where those of each point end.
 
         None if coordinates do not tell all.
         """
-        found = self._find_points(names, xy)
+        looked_at = self._searched.chosen(len(names))
+        wanted.missing[looked_at] = 0
+        found = self._find_points(names, xy, wanted)
         if found is None:
             return None
         hits, ends = found
-        for place in self._searched.chosen(len(names)):
+        for place in looked_at:
             x, y = xy[place].tolist()
             hit = hits[ends[place - 1] if place else 0 : ends[place]].tolist()
             self.note_point(int(names[place]), Point.unchecked(x, y), hit)
         return found
 
-    def _find_points(self, names: Ints, xy: Floats) -> tuple[Ints, Ints] | None:
+    def _find_points(self, names: Ints, xy: Floats, wanted: Wanted) -> tuple[Ints, Ints] | None:
         if not (names == names[0]).all():
-            return _search_by_name(self._trees, names, xy)
-        tree = self._trees.get(int(names[0]))
-        return (_NOTHING, np.zeros(len(names), np.int64)) if tree is None else tree.search_places(xy)
+            return _search_by_name(self._trees, names, xy, wanted)
+        tree, numbers = self._trees.get(int(names[0])), np.arange(len(names))
+        return (_NOTHING, np.zeros(len(names), np.int64)) if tree is None else wanted.search(tree, numbers, xy)
 
     # -- for points that compiled code looks up by itself (table/single.py) -------------------------------
 
@@ -309,9 +312,9 @@ class RegionType(PlainType):
 
     def _learn_value(self, traffic: Traffic, value: Any, found: list[int]) -> None:
         if type(value) is Point:
-            traffic.meet((value.x, value.y, value.x, value.y), found)
+            self.news |= traffic.meet((value.x, value.y, value.x, value.y), found)
         else:
-            traffic.meet(value.bounds, found, len(ring_of(value)[0]) - 1)
+            self.news |= traffic.meet(value.bounds, found, len(ring_of(value)[0]) - 1)
 
     def note_constraints(self, handles: Sequence[int]) -> None:
         """Learn where constraints are and how large, when it is first asked for."""
@@ -402,14 +405,14 @@ class RegionType(PlainType):
             assert len(tree) == len(posted[name])
 
 
-def _search_by_name(trees: Mapping[int, CRTree], names: Ints, xy: Floats) -> tuple[Ints, Ints]:
+def _search_by_name(trees: Mapping[int, CRTree], names: Ints, xy: Floats, wanted: Wanted) -> tuple[Ints, Ints]:
     """Search the tree of each point's name: all handles, and where those of each point end."""
     counts = np.zeros(len(names), np.int64)
     parts: list[tuple[Ints, Ints, Ints]] = []
     for name in np.unique(names).tolist():
         if (tree := trees.get(name)) is not None:
             mine = np.flatnonzero(names == name)
-            hits, ends = tree.search_places(np.ascontiguousarray(xy[mine]))
+            hits, ends = wanted.search(tree, mine, np.ascontiguousarray(xy[mine]))
             counts[mine] = np.diff(ends, prepend=0)
             parts.append((mine, hits, ends))
     ends = np.cumsum(counts)

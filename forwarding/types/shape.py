@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
     from contrada.forwarding.types.plugged import Settings
     from contrada.forwarding.types.shares import Traffic
+    from contrada.forwarding.types.wanted import Wanted
     from contrada.spatial.cr_tree.layout import Tree
 
 _FAR: Final = FIRST_MARK << 4  # marks distance constraints (records.py), relations to points among them, and
@@ -189,14 +190,14 @@ class ShapeType(RegionType):
         """None where distances are asked for, or points are on the Earth."""
         return None if self._reaches or self._degrees else self._trees
 
-    def _find_points(self, names: Ints, xy: Floats) -> tuple[Ints, Ints] | None:
+    def _find_points(self, names: Ints, xy: Floats, wanted: Wanted) -> tuple[Ints, Ints] | None:
         """Relations, distances or both; None on the Earth, and where `contains` may ask for a region around a point."""
         if self._degrees or (self._any_at and self._reaches):
             return None
         if not self._reaches:
-            return super()._find_points(names, xy)
+            return super()._find_points(names, xy, wanted)
         near = self._near_points(names, xy)
-        related = super()._find_points(names, xy) if self._trees else None
+        related = super()._find_points(names, xy, wanted) if self._trees else None
         return near if related is None else _joined(related, near)
 
     def _near_points(self, names: Ints, xy: Floats) -> tuple[Ints, Ints]:
@@ -247,7 +248,7 @@ class ShapeType(RegionType):
 
     def _learn_value(self, traffic: Traffic, value: Any, found: list[int]) -> None:
         if type(value) is Line:
-            traffic.meet(value.bounds, found, len(value))
+            self.news |= traffic.meet(value.bounds, found, len(value))
         else:
             super()._learn_value(traffic, value, found)
 

@@ -59,6 +59,7 @@ class Traffic:
         self._values = 0
         self._asked = np.zeros(3)  # the same of constraints
         self._constraints = 0
+        self._thought: tuple[float, float, float] | None = None  # what of a value was news last, see `meet`
         self._now: dict[int, int] = {}  # hits by handle among the values looked at, and
         self._before: dict[int, int] = {}  # in the window before
         self._counted = self._counted_before = 0
@@ -86,6 +87,11 @@ class Traffic:
         self._constraints = min(self._constraints + len(boxes), 2 * WINDOW)
         self._asked += (sides - self._asked).sum(axis=0) / max(self._constraints, len(boxes), 1)
 
+    def _usual_cost(self, value: tuple[float, float, float]) -> float:
+        """What a constraint of the usual size costs for a value, up to a factor: whether they touch, and the edges."""
+        width, height, edges = self._asked.tolist()
+        return float((width + value[0]) * (height + value[1]) * (1.0 + edges * (1.0 + value[2] / 4.0) / 16.0))
+
     def value(self) -> tuple[float, float, float]:
         """Width, height and edges of a value. Before any has come they are thought to be half of what is asked for."""
         width, height, edges = self._extent if self._values else self._asked / 2
@@ -107,8 +113,11 @@ class Traffic:
         along = _part(_beyond(boxes[:, 3] - boxes[:, 1], height, around), y2 - y1 + height)
         return across * along
 
-    def meet(self, box: Box, found: Iterable[int], edges: int = 0) -> None:
-        """Learn from a value: the box around it, the handles that a search for it found, how many edges it has."""
+    def meet(self, box: Box, found: Iterable[int], edges: int = 0) -> bool:
+        """Learn from a value: the box around it, the handles that a search for it found, how many edges it has.
+
+        Whether it is news that constraints cost less than half, or more than twice, of what was thought.
+        """
         x1, y1, x2, y2 = box
         left, bottom, right, top = self.universe
         if not (left <= x1 and bottom <= y1 and x2 <= right and y2 <= top):
@@ -127,6 +136,12 @@ class Traffic:
         hits = self._now
         for handle in found:
             hits[handle] = hits.get(handle, 0) + 1
+        thought = self._usual_cost(self._thought or tuple((self._asked / 2).tolist()))
+        is_judged_by = self._constraints > 0
+        is_news = is_judged_by and not thought / 2 <= self._usual_cost(self._extent) <= 2 * thought
+        if is_news or not is_judged_by:
+            self._thought = self._extent
+        return is_news
 
     def read(self, words: Iterable[str]) -> None:
         """Learn from the words of a value."""

@@ -22,6 +22,9 @@ sampled points, every sample of ∂A is OUT of B, and the samples of ∂B are al
 answers contains or disjoint whichever boundary it samples first. With halo a sample near B meets it though no edge
 touches the box, so edges decide nothing.
 
+Of a point first all boxes are looked at, then the regions that these leave open: so whoever knows that nobody wants
+some of them may take them out in between.
+
 Kernel-level use: `search_ring(tree, xy, boxes, mode, density, out, tally, left)` and `search_point(tree, x, y, out,
 tally, left)` write ids to `out`, which must hold as many as the tree has constraints and CHUNK more, and return how
 many. They may be called from other kernels, and from several threads at once. Ids come in no particular order, each
@@ -39,7 +42,7 @@ from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.edges import PER_EDGE, keep_touching, relate_by_edges
 from contrada.spatial.cr_tree.lists import list_copy
 from contrada.spatial.geometry.compound.rows import MARK, edge_count, edge_rows, locate_in, part_count
-from contrada.spatial.geometry.ring_arena import in_one_part, is_box, ring_boxes, ring_xy
+from contrada.spatial.geometry.ring_arena import in_one_part, is_box, ring_boxes, ring_size, ring_xy
 from contrada.spatial.geometry.rings import IN, ON, locate
 from contrada.spatial.relations.compound.relating import relate_regions
 from contrada.spatial.relations.mbr import POSSIBLE, POSSIBLE_OF_PARTS, boxes_cross, relate_boxes
@@ -228,62 +231,83 @@ def search_ring(
 
 
 @kernel
-def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints, left: Ints) -> int:
-    """As `search_ring`, for a point: inside a region, meeting its boundary, or disjoint from it."""
-    boxes, node_of, chunk_of, heap = t.boxes, t.node, t.chunk, t.heap
+def look_at_boxes(t: Tree, x: float, y: float, out: Ints, tally: Ints) -> tuple[int, int]:
+    """What the MBRs tell of a point: how many ids they decide for, and how many entries they leave open.
+
+    The ids are written from the front of `out`, the entries from its end, one before another. There is room for both:
+    an entry has one constraint at least.
+    """
+    boxes, node_of, chunk_of = t.boxes, t.node, t.chunk
     entry_of, constraint_of = t.entry, t.constraint
     root = t.state[c.ROOT]
     some_disjoint = node_of[root, c.SIZE + c.LIST * c.WHEN_DISJOINT] > 0  # else what is missed needs no looking at
     stack = np.empty((node_of[root, c.LEVEL] + 1) * c.CAPACITY, np.int64)
     stack[0] = root
     size = 1
-    visited = 0
-    evaluated = 0
-    by_evaluation = 0
-    count = 0
-    spare = left[0]
-    while size > 0 and spare >= 0:
+    last = out.shape[0] - 1
+    visited = count = opened = 0
+    while size > 0:
         size -= 1
         node = stack[size]
         visited += 1
         leaf = node_of[node, c.LEVEL] == 0
         for i in range(node_of[node, c.COUNT]):
-            x1, y1, x2, y2 = boxes[node, i, 0], boxes[node, i, 1], boxes[node, i, 2], boxes[node, i, 3]
-            missed = x < x1 or x > x2 or y < y1 or y > y2
+            missed = x < boxes[node, i, 0] or x > boxes[node, i, 2] or y < boxes[node, i, 1] or y > boxes[node, i, 3]
             if missed and not some_disjoint:
                 continue
             child = node_of[node, c.CHILDREN + i]
-            if not leaf:
-                if missed:
-                    count = list_copy(node_of, chunk_of, child, c.WHEN_DISJOINT, out, count)
-                else:
-                    stack[size] = child
-                    size += 1
-                continue
-            union = entry_of[child, c.UNION]
-            if missed:
-                if union & _D:
+            if leaf:
+                if not missed:
+                    out[last - opened] = child
+                    opened += 1
+                elif entry_of[child, c.UNION] & _D:
                     count = _emit(entry_of, constraint_of, child, _D, out, count)
-            elif union & (_D | _M | _I):
-                block, edges = entry_of[child, c.BLOCK], entry_of[child, c.EDGES]
-                if is_box(heap, block, edges):
-                    inside = x1 < x < x2 and y1 < y < y2
-                    count = _emit(entry_of, constraint_of, child, _I if inside else _M, out, count)
-                    continue
-                bxy, bboxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
-                spare -= PER_PAIR + (edges >> 2)
-                place = locate(x, y, bxy, bboxes) if heap[block] != MARK else locate_in(x, y, bxy, bboxes)
-                before = count
-                count = _emit(
-                    entry_of, constraint_of, child, _I if place == IN else _M if place == ON else _D, out, count
-                )
-                evaluated += 1
-                by_evaluation += count - before
-    left[0] = spare
+            elif missed:
+                count = list_copy(node_of, chunk_of, child, c.WHEN_DISJOINT, out, count)
+            else:
+                stack[size] = child
+                size += 1
     tally[VISITED] += visited
+    tally[ACCEPTED] += count
+    return count, opened
+
+
+@kernel
+def relate_opened(t: Tree, x: float, y: float, out: Ints, count: int, opened: int, tally: Ints, left: Ints) -> int:
+    """Decide the entries that `look_at_boxes` left open, or some of them: how many ids there are then."""
+    heap, entry_of, constraint_of = t.heap, t.entry, t.constraint
+    evaluated = 0
+    spare = left[0]
+    for at in range(out.shape[0] - opened, out.shape[0]):
+        entry = out[at]
+        if entry_of[entry, c.UNION] & (_D | _M | _I) == 0:
+            continue
+        if spare < 0:
+            break
+        block, edges = entry_of[entry, c.BLOCK], entry_of[entry, c.EDGES]
+        before = count
+        if is_box(heap, block, edges):
+            around = block + ring_size(edges) - 4  # the last of its boxes is the MBR
+            inside = heap[around] < x < heap[around + 2] and heap[around + 1] < y < heap[around + 3]
+            count = _emit(entry_of, constraint_of, entry, _I if inside else _M, out, count)
+            tally[ACCEPTED] += count - before
+            continue
+        bxy, bboxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
+        spare -= PER_PAIR + (edges >> 2)
+        place = locate(x, y, bxy, bboxes) if heap[block] != MARK else locate_in(x, y, bxy, bboxes)
+        relation = _I if place == IN else _M if place == ON else _D
+        count = _emit(entry_of, constraint_of, entry, relation, out, count)
+        evaluated += 1
+    left[0] = spare
     tally[EVALUATED] += evaluated
-    tally[ACCEPTED] += count - by_evaluation
     return count
+
+
+@kernel
+def search_point(t: Tree, x: float, y: float, out: Ints, tally: Ints, left: Ints) -> int:
+    """As `search_ring`, for a point: inside a region, meeting its boundary, or disjoint from it."""
+    count, opened = look_at_boxes(t, x, y, out, tally)
+    return relate_opened(t, x, y, out, count, opened, tally, left)
 
 
 @kernel

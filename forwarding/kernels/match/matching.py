@@ -141,7 +141,7 @@ def _descend(index: Index, message: Message, scratch: Scratch, n: int, root: int
 
 
 @bare_kernel
-def _suspect(scratch: Scratch, f: int) -> None:
+def suspect(scratch: Scratch, f: int) -> None:
     """Note a filter down. The gap to the next is uneven, so as not to keep step with lists of one length."""
     cursor = scratch.cursor
     if cursor[C_SUSPECTS] < SUSPECTS:
@@ -180,7 +180,7 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
             verdict = examine(index, message, scratch, n, f, status_rest(filters[f, F_ACCESS]))
         if verdict == 0:
             if not counted and cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
-                _suspect(scratch, f)
+                suspect(scratch, f)
             continue
         ghost = status_now(filters[f, F_STATE]) == GHOST
         if ghost:
@@ -332,7 +332,7 @@ def _match_one(
         if row[A_KIND] >= POINT and hit > cursor[C_CANDIDATES] + cursor[C_FOUND] - taken:
             cursor[C_REFUSED] += hit - (cursor[C_CANDIDATES] + cursor[C_FOUND] - taken)
             if cursor[C_VERIFIED] + cursor[C_REFUSED] >= cursor[C_NEXT]:
-                _suspect(scratch, payload_filter(postings[operands[mix(cursor[C_REFUSED], a) % hit] + 1, 1]))
+                suspect(scratch, payload_filter(postings[operands[mix(cursor[C_REFUSED], a) % hit] + 1, 1]))
         for side in (N_BELOW, N_ABOVE):
             directory = fields[number, side]
             if directory == 0:
@@ -384,6 +384,49 @@ def forget(message: Message, count: int) -> None:
 
 
 @bare_kernel
+def begin(scratch: Scratch) -> None:
+    """Forget what was found before."""
+    cursor = scratch.cursor
+    cursor[C_FOUND] = 0
+    cursor[C_PENDING] = 0
+    cursor[C_PAIRS] = 0
+    cursor[C_SUSPECTS] = 0
+
+
+@bare_kernel
+def match_decoded(
+    index: Index,
+    message: Message,
+    count: int,
+    bits: int,
+    hits: Ints,
+    hit_ends: Ints,
+    given: Ints,
+    scratch: Scratch,
+    n: int,
+    by_filter: bool,
+) -> bool:
+    """Match notification n, of `count` attributes, decoded, and empty the table of its names.
+
+    False when an output is full, and then nothing of it is found.
+    """
+    cursor = scratch.cursor
+    cursor[C_GENERATION] += 1
+    found, pending, pairs = cursor[C_FOUND], cursor[C_PENDING], cursor[C_PAIRS]
+    cursor[C_LEFT] = -1 if by_filter else index.state[S_INTERFACES]
+    for i in range(given.shape[0]):
+        _matched(scratch, given[i])
+    _match_one(index, message, count, bits, hits, hit_ends, scratch, n, by_filter)
+    forget(message, count)
+    if cursor[C_FULL] == 0:
+        return True
+    cursor[C_FULL] = 0
+    cursor[C_CANDIDATES] = 0
+    cursor[C_FOUND], cursor[C_PENDING], cursor[C_PAIRS] = found, pending, pairs
+    return False
+
+
+@bare_kernel
 def match_batch(
     index: Index,
     batch: Batch,
@@ -402,13 +445,9 @@ def match_batch(
     each notification if there are any, are interfaces that are known to match. Returns the notification to go on with
     when an output is full, the number of notifications when all are done.
     """
-    cursor = scratch.cursor
     start = 0
     if first == 0:
-        cursor[C_FOUND] = 0
-        cursor[C_PENDING] = 0
-        cursor[C_PAIRS] = 0
-        cursor[C_SUSPECTS] = 0
+        begin(scratch)
     for r in range(batch.ends[first - 1] if first > 0 else 0):
         if batch.rows[r, 0] & 15 == STRING:
             start += batch.rows[r, 1]
@@ -416,19 +455,11 @@ def match_batch(
     for n in range(first, batch.ends.shape[0]):
         row = batch.ends[n - 1] if n > 0 else 0
         bits, start = decode(index, batch, row, batch.ends[n], start, message)
-        cursor[C_GENERATION] += 1
-        found, pending, pairs = cursor[C_FOUND], cursor[C_PENDING], cursor[C_PAIRS]
-        cursor[C_LEFT] = -1 if by_filter else index.state[S_INTERFACES]
+        mine = given
         if given_ends.shape[0] != 0:
-            for i in range(given_ends[n - 1] if n > 0 else 0, given_ends[n]):
-                _matched(scratch, given[i])
-        _match_one(index, message, batch.ends[n] - row, bits, hits, hit_ends, scratch, n, by_filter)
-        if cursor[C_FULL] != 0:
-            cursor[C_FULL] = 0
-            cursor[C_CANDIDATES] = 0
-            cursor[C_FOUND], cursor[C_PENDING], cursor[C_PAIRS] = found, pending, pairs
-            forget(message, batch.ends[n] - row)
+            mine = given[given_ends[n - 1] if n > 0 else 0 : given_ends[n]]
+        count = batch.ends[n] - row
+        if not match_decoded(index, message, count, bits, hits, hit_ends, mine, scratch, n, by_filter):
             return n
-        ends[n] = cursor[C_FOUND]
-        forget(message, batch.ends[n] - row)
+        ends[n] = scratch.cursor[C_FOUND]
     return batch.ends.shape[0]

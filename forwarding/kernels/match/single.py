@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from contrada.forwarding.kernels.match.batch import Batch
-from contrada.forwarding.kernels.match.matching import match_batch
+from contrada.forwarding.kernels.match.matching import begin, decode, match_decoded
 from contrada.forwarding.kernels.match.reading import (
     PADDING,
     T_FLOATS,
@@ -33,6 +33,7 @@ from contrada.forwarding.kernels.match.reading import (
     Reading,
     read_bodies,
 )
+from contrada.forwarding.kernels.match.refusing import search_wanted
 from contrada.forwarding.kernels.match.verifying import (
     A_COLUMNS,
     C_FOUND,
@@ -41,6 +42,7 @@ from contrada.forwarding.kernels.match.verifying import (
     C_PENDING,
     C_SPARE,
     C_SUSPECTS,
+    Message,
     Scratch,
 )
 from contrada.forwarding.kernels.memory.addresses import (
@@ -55,7 +57,7 @@ from contrada.forwarding.kernels.memory.layout import F_INTERFACE, REGION, Index
 from contrada.forwarding.kernels.memory.names import Names
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.layout import Tree
-from contrada.spatial.cr_tree.search import EVALUATED, PER_PAIR, TALLY_SIZE, search_point
+from contrada.spatial.cr_tree.search import EVALUATED, PER_PAIR, TALLY_SIZE
 from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.ring_arena import ring_boxes, ring_size, ring_xy
 from contrada.spatial.geometry.rings import IN, ON, locate
@@ -161,8 +163,9 @@ def _tree_at(where: Ints, row: int) -> Tree:
 
 
 @kernel
-def _search_points(where: Ints, reading: Reading, left: Ints) -> int:
-    """Search the tree of each point's attribute; how many regions were related."""
+def _search_points(where: Ints, reading: Reading, index: Index, scratch: Scratch, missing: int) -> int:
+    """Search the tree of each point's attribute for what may match without `missing`; how many regions were related."""
+    operands, left = ints_at(where, POSTED), scratch.cursor[C_SPARE : C_SPARE + 1]
     hits, hit_ends, floats = ints_at(where, HITS), ints_at(where, HIT_ENDS), floats_at(where, READING + 2)
     count = decided = 0
     for point in range(reading.cursor[T_POINTS]):
@@ -172,11 +175,11 @@ def _search_points(where: Ints, reading: Reading, left: Ints) -> int:
                 at = reading.points[point, 1]
                 tally = ints_at(where, row + TREE_ROWS - 1)
                 before = tally[EVALUATED]
-                count += search_point(_tree_at(where, row + 1), floats[at], floats[at + 1], hits[count:], tally, left)
+                x, y, out, t = floats[at], floats[at + 1], hits[count:], _tree_at(where, row + 1)
+                count += search_wanted(t, x, y, out, operands, index, missing, scratch, tally, left)
                 tally[TALLY_SIZE] += 1
                 decided += tally[EVALUATED] - before
         hit_ends[point] = count
-    operands = ints_at(where, POSTED)
     for i in range(count):
         hits[i] = operands[hits[i]]
     return decided
@@ -240,11 +243,7 @@ def match_single(where: Ints, size: int) -> int:
         return LEFT
     answer = 0
     scratch.cursor[C_SPARE] = _MOST
-    if cursor[T_POINTS] != 0:
-        where[DECIDED, 0] = _search_points(where, reading, scratch.cursor[C_SPARE : C_SPARE + 1])
-        where[POINTS_LEFT, 0] -= cursor[T_POINTS]
-        if where[POINTS_LEFT, 0] < 0 or where[DECIDED, 0] > _MANY:
-            answer = HAS_POINTS
+    begin(scratch)
     index = _index_at(where)
     batch = Batch(
         reading.rows[: cursor[T_ROWS]],
@@ -252,8 +251,16 @@ def match_single(where: Ints, size: int) -> int:
         floats_at(where, READING + 2)[: cursor[T_FLOATS]],
         reading.text[: cursor[T_TEXT] + PADDING],
     )
-    nobody = ends[:0]
-    if match_batch(index, batch, hits, hit_ends, nobody, nobody, scratch, ends, 0, False) == 0:
+    message = Message(scratch.attributes, scratch.slots, batch.text)
+    count = cursor[T_ROWS]
+    bits, _ = decode(index, batch, 0, count, 0, message)
+    if cursor[T_POINTS] != 0:
+        where[POINTS_LEFT, 0] -= cursor[T_POINTS]
+        is_looked_at = where[POINTS_LEFT, 0] < 0
+        where[DECIDED, 0] = _search_points(where, reading, index, scratch, 0 if is_looked_at else ~bits)
+        if is_looked_at or where[DECIDED, 0] > _MANY:
+            answer = HAS_POINTS
+    if not match_decoded(index, message, count, bits, hits, hit_ends, ends[:0], scratch, 0, False):
         return FULL
     if scratch.cursor[C_SPARE] < 0:
         return LEFT
