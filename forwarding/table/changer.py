@@ -226,7 +226,7 @@ class Changer:
 
     def _have_news(self) -> bool:
         """Whether values turned out otherwise than estimates had it."""
-        return any([plugged.news for plugged in self._types.values()])
+        return any(plugged.news for plugged in self._types.values())
 
     def is_pressing(self) -> bool:
         """Whether that should not wait for single filters to be posted better."""
@@ -235,7 +235,7 @@ class Changer:
         return self._memory.trying.late >= _PRESSING and self.is_turning()
 
     def turn(self) -> None:
-        """Look at how some filters are posted, if the way has become another (turning.py) or there is news of values."""
+        """Look at how some filters are posted: the way has become another (turning.py), or there is news of values."""
         state = self._memory.state
         way = self._turning.choose() if state[layout.S_MATCHING] >= layout.AUTO else state[layout.S_MATCHING]
         if way != state[layout.S_MATCHING] or self._have_news():

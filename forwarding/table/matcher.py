@@ -227,9 +227,7 @@ def _decide_pending(
     return held, ~held
 
 
-def _search(
-    batch: Batch, values: Values, widest: int, types: Types, given: Given, memory: Memory
-) -> tuple[Ints, Ints]:
+def _search(batch: Batch, values: Values, widest: int, types: Types, given: Given, memory: Memory) -> tuple[Ints, Ints]:
     """The operands that each plugged-in value hits; none of what is decided already."""
     done = given.of_values(batch) if given.done.any() else None
     if done is None and values.are_points:
@@ -284,9 +282,7 @@ def _with_texts(found: list[Ints | None], values: Values, plugged: GeotextType) 
     return np.concatenate(parts) if parts else _NO_HITS, np.cumsum(counts)
 
 
-def _search_points(
-    batch: Batch, values: Values, widest: int, types: Types, memory: Memory
-) -> tuple[Ints, Ints] | None:
+def _search_points(batch: Batch, values: Values, widest: int, types: Types, memory: Memory) -> tuple[Ints, Ints] | None:
     """As `_search`, of points alone: by their coordinates, without objects; None if that is not possible."""
     regions = cast("RegionType | None", types.get(layout.REGION))
     if regions is None:

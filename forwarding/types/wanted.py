@@ -1,4 +1,4 @@
-"""Searching a CR-tree for the points of a batch, but for what their notifications rule out (kernels/match/refusing.py)."""
+"""Searching a CR-tree for the points of a batch, but for what their notifications rule out (refusing.py of kernels)."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from hypothesis import given
@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from contrada.forwarding.batches.columns import Column, Columns
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.attr import attr
-from contrada.forwarding.language.filter import Filter
 from contrada.forwarding.language.values import Kind
 from contrada.forwarding.table.table import ForwardingTable
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
+
+if TYPE_CHECKING:
+    from contrada.forwarding.language.filter import Filter
 
 TRIANGLES = [Region([(x, y), (x + 6, y), (x, y + 6)]) for x in range(0, 8, 2) for y in range(0, 8, 2)]
 REGIONS = [*TRIANGLES, Box(0, 0, 5, 5), Box(2, 2, 9, 9)]
