@@ -27,7 +27,7 @@ class Wanted(NamedTuple):
     """What tells which constraints matter to the points of a batch."""
 
     missing: Ints  # by the number of a point: the bits that its notification lacks; 0 where all matter
-    index: Index
+    filters: Index  # and what they are posted under
     posted: Ints  # by handle, the operand that filters are posted under
     scratch: Scratch
 
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
         done = 0
         while (
             done := search_all_wanted(
-                tree.tree, xy, done, out, ends, self.posted, self.index, missing, self.scratch, tree.tally, left
+                tree.tree, xy, done, out, ends, self.posted, self.filters, missing, self.scratch, tree.tally, left
             )
         ) < len(points):
             out = np.concatenate((out, np.empty_like(out)))
