@@ -2,8 +2,8 @@
 
     python -m tests.soak [--crashes 1000000] [--broker-crashes 1000000] [--kills 1000] [--frames 1000000] [--seed 0]
 
-The journal alone on a simulated disk; brokers on such disks, one alone and three that are linked, in virtual time; real
-processes that are killed, of one broker and of three that are linked; and frames that are no messages.
+The journal alone on a simulated disk; brokers on such disks, alone and linked, in virtual time; real processes that are
+killed, of one broker and of three that are linked; and frames that are no messages.
 
 A run that fails prints its seed, and the same seed fails again. Exits with 1 if any did.
 """
@@ -19,15 +19,18 @@ import time
 from pathlib import Path
 from random import Random
 
-from tests.broker.durable.linked_simulation import simulate_links
 from tests.broker.durable.simulation import simulate
 from tests.broker.kills.schedule import World, kills
 from tests.forwarding.journal.auditor import Auditor, audit_lenient
 
 RUN = 20  # crashes
-WORLDS = 20  # simulated, in a batch
 BATCH = 50  # runs
+SHAPES = ("alone", "line", "triangle", "line", "square")  # of simulated worlds, in turn
+WORLDS = 8 * len(SHAPES)  # in a batch
+STEPS = 1500  # of each
+CHECK_EVERY = 32  # turns: invariants are looked at
 ROUNDS = 20  # of kills, of one world
+PATIENCE = 600.0  # seconds, with processes on a machine that is busy
 
 
 def crash(first: int) -> list[str]:
@@ -60,17 +63,17 @@ def soak_journal(crashes: int, seed: int, workers: int) -> int:
 
 
 def simulate_some(first: int) -> tuple[int, int, list[str]]:
-    """A batch of simulated worlds, most of linked brokers: crashes, durable publishes acknowledged, what went wrong."""
+    """A batch of simulated worlds of all shapes: crashes, durable publishes acknowledged, what went wrong."""
     logging.disable(logging.CRITICAL)
     crashes = acknowledged = 0
     failed = []
     for seed in range(first, first + WORLDS):
         try:
-            world = simulate(seed) if seed % 4 == 0 else simulate_links(seed)
+            world = simulate(seed, SHAPES[seed // 2 % len(SHAPES)], STEPS, check_every=CHECK_EVERY)
             crashes += world.crashes
             acknowledged += len(world.auditor.ids)
         except Exception as error:
-            failed.append(f"{'one broker' if seed % 4 == 0 else 'linked brokers'}, {error}")
+            failed.append(str(error))
     return crashes, acknowledged, failed
 
 
@@ -98,7 +101,7 @@ def soak_brokers(wanted: int, seed: int, workers: int) -> int:
 def soak_frames(frames: int, seed: int) -> int:
     """Send so many frames that are no messages, beside a publisher and a subscriber; whether that failed."""
     directory = tempfile.TemporaryDirectory(prefix="contrada-frames-")
-    with directory as name, World(Path(name), 200, brokers=3) as world:
+    with directory as name, World(Path(name), 200, brokers=3, patience=PATIENCE) as world:
         world.frames, world.starts = frames, seed
         world.start("vandal")
         world.finish()
@@ -115,7 +118,8 @@ def soak_processes(rounds: int, seed: int) -> int:
     for at in range(0, rounds, ROUNDS):
         with tempfile.TemporaryDirectory(prefix="contrada-kills-") as directory:
             try:
-                with World(Path(directory), 40 * ROUNDS, brokers=1 if at // ROUNDS % 5 == 4 else 3) as world:
+                brokers = 1 if at // ROUNDS % 5 == 4 else 3
+                with World(Path(directory), 40 * ROUNDS, brokers=brokers, patience=PATIENCE) as world:
                     kills(world, Random(seed + at), ROUNDS)
                     world.finish()
                     world.audit()

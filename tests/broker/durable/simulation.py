@@ -1,379 +1,327 @@
-"""A broker, its clients and its disk in virtual time: a seed decides what happens, and an auditor what must hold.
+"""Brokers, their clients and their disks in virtual time: a seed decides what happens, and an auditor what must hold.
 
-Both ends are the product's own state machines: the broker's core with a real journal on a simulated disk, and the
-engine that both clients drive. Between them is a network that loses everything under way when one end dies. What a
-seed decides: who publishes what, who takes and acknowledges, when the disk gets to work, at which of its operations the
-broker is killed or the power is cut, when the disk is full or its syncs fail, when a subscriber is killed, how the
-clock jumps.
+    alone       a
+    line        a ── b ── c
+    triangle    a ── b ── c ── a: one link stands by, and the tree re-forms around whoever is killed
+    square      a ── b ── c ── d ── a
 
-At the end the disk is well, everybody comes back, and what waits is delivered. Then (`Auditor`):
+What a seed decides: who publishes what and where, who takes and acknowledges, when disks get to work, at which of its
+operations a broker is killed or its power is cut, when disks are full or fail to sync, when subscribers are killed,
+which wires are cut and how far messages get, how the clocks jump. In every other world brokers die four times as often.
 
-    acknowledged ⊆ delivered    to every durable subscription that was confirmed before and matches
-    no phantoms                 what is delivered was published, as it is
-    order                       of one publisher at one subscription: that in which it was published
-    one id                      however often a notification is delivered, and the id that its publisher was told
-    drops = counted             what a subscription with limits did not get, the broker says it has dropped
+At the end everybody is well and gets what waits. Then the auditor (`delivery_auditor.py`) compares what was
+acknowledged anywhere with what every durable subscription got, wherever it is. In circles a younger notification may
+overtake an older one that waits on the disk of a broker that is away: there, order is not checked.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from pathlib import Path
+from collections import defaultdict, deque
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgpack
-
-from contrada.broker.core.core import Core
-from contrada.broker.core.ports import Codec
-from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.messages import Keep
-from contrada.broker.protocol.wire import Full, Role
-from contrada.broker.sessions.session import Sent
-from contrada.broker.sessions.sessions import Identity
-from contrada.client.engine.actions import Connect, Hangup, Send
-from contrada.client.engine.core import Core as ClientCore
+from contrada.broker.protocol.wire import Full
 from contrada.client.engine.kept_requests import Stage
-from contrada.client.engine.states import Input, Phase
-from contrada.client.options import Options
-from contrada.errors import ContradaError, Refused
-from contrada.forwarding.journal.journal import Journal
-from tests.broker.table_top import equals
-from tests.forwarding.journal.simulated_disk import Crash, SimulatedDisk
-from tests.naive.delivery import NaiveTable, read_filter, read_notification
+from contrada.client.engine.states import Phase
+from contrada.errors import ContradaError
+from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
+from contrada.forwarding.language.text.parse import parse
+from tests.broker.durable.delivery_auditor import Auditor
+from tests.broker.durable.simulated_parties import Host, SimulatedClient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable
 
-DATA = Path("/data/journal")
-EVERYONE = Identity("", frozenset(Role))
 VALUES = 3
+STORM = 4
 
 
-class Auditor:
-    """What was promised, and what was done."""
+class Shape(NamedTuple):
+    """Whom each broker dials; where publishers are; where subscribers are, and the value that each asks for."""
 
-    def __init__(self) -> None:
-        self.published: dict[int, tuple[str, int]] = {}  # x: publisher and value
-        self.owed: dict[int, set[str]] = {}  # x: the subscriptions that were confirmed when it was published
-        self.ids: dict[int, Any] = {}  # x: what its publisher was told, when it was acknowledged
-        self.delivered: dict[str, list[tuple[int, Any]]] = defaultdict(list)
-        self.refused: set[int] = set()
-
-    def hear(self, publishers: Iterable[SimClient]) -> None:
-        """Publishers hear what became of what they published."""
-        for publisher in publishers:
-            for x, submission in list(publisher.submissions.items()):
-                if submission.done:
-                    del publisher.submissions[x]
-                    if submission.error is None:
-                        self.ids[x] = submission.ids[0]
-                    elif isinstance(submission.error, Refused):
-                        self.refused.add(x)
-
-    def check(self, wants: dict[str, int], dropped: dict[str, int], *, ordered: bool = True) -> None:
-        for name, found in self.delivered.items():
-            first: dict[int, Any] = {}
-            for x, id in found:
-                assert x in self.published, f"{name} got {x}, which nobody has published"
-                assert self.published[x][1] == wants[name], f"{name} got {x}, which it does not match"
-                assert first.setdefault(x, id) == id, f"{name} got {x} under two ids"
-                assert self.ids.get(x, id) == id, f"{name} got {x} as {id}, acknowledged as {self.ids[x]}"
-            by_publisher: dict[str, list[int]] = defaultdict(list)
-            for x in first:
-                by_publisher[self.published[x][0]].append(x)
-            for publisher, order in by_publisher.items():
-                assert not ordered or order == sorted(order), (
-                    f"{name} got what {publisher} published in another order: {order}"
-                )
-        for name, value in wants.items():
-            got = {x for x, _ in self.delivered[name]}
-            missing = [x for x in self.ids if self.published[x][1] == value and name in self.owed[x] and x not in got]
-            assert len(missing) <= dropped[name], f"{name} never got {missing}; {dropped[name]} were counted as dropped"
+    wires: dict[str, tuple[str, ...]]
+    publishers: dict[str, str]
+    subscribers: dict[str, tuple[str, int]]
+    ordered: bool = True
 
 
-class SimClient:
-    """The engine of a client, and its connection."""
-
-    def __init__(self, world: Any, name: str) -> None:
-        self.world = world
-        self.name = name
-        options = Options(name=name, backoff=0.1, backoff_max=1.0, attempt_timeout=2.0, connect_timeout=1e6)
-        self.core = ClientCore(options, random=Random(world.random.random()))
-        self.connection = b""
-        self.inbox: Any = None  # of a subscriber
-        self.submissions: dict[int, Any] = {}
-        self.core.start(world.now)
-        self.perform()
-
-    def perform(self) -> None:
-        while self.core.has_actions:
-            for action in self.core.take_actions():
-                if isinstance(action, Connect):
-                    self.world.connections += 1
-                    self.connection = b"%s-%d" % (self.name.encode(), self.world.connections)
-                    self.world.clients[self.connection] = self
-                elif isinstance(action, Send):
-                    self.world.under_way.append((self.connection, action.frames))
-                elif isinstance(action, Hangup):
-                    self.world.clients.pop(self.connection, None)
-        self.core.take_changed()
-
-    def hear(self, frames: list[bytes]) -> None:
-        self.core.receive(frames, self.world.now)
-        self.perform()
-
-    def cut(self) -> None:
-        self.core.failed(Input.CUT, "the broker is gone", self.world.now)
-        self.perform()
-
-    def take(self, auditor: Auditor, acknowledged: float) -> None:
-        """A subscriber takes what has come; what it acknowledges it is done with."""
-        random = self.world.random
-        while self.inbox.buffer:
-            notification = self.core.take(self.inbox)
-            auditor.delivered[self.name].append((msgpack.unpackb(notification._body)["n"], notification.id))
-            if random.random() < acknowledged:
-                self.core.acknowledge(self.inbox, notification.position, run=random.random() < 0.3)
-        self.core.flush()
-        self.perform()
-
-    def tick(self) -> None:
-        self.core.tick(self.world.now)
-        self.core.flush()
-        self.perform()
+_THREE = {"s0": ("c", 0), "s1": ("a", 1), "s2": ("b", 2), "s3": ("c", 1), "s4": ("a", 2)}
+SHAPES = {
+    "alone": Shape({"a": ()}, {"a": "a", "a2": "a"}, {"s0": ("a", 0), "s1": ("a", 1), "s2": ("a", 2)}),
+    "line": Shape({"a": (), "b": ("a",), "c": ("b",)}, {"a": "a", "b": "b", "c": "c"}, _THREE),
+    "triangle": Shape({"a": (), "b": ("a",), "c": ("b", "a")}, {"a": "a", "b": "b", "c": "c"}, _THREE, False),
+    "square": Shape(
+        {"a": (), "b": ("a",), "c": ("b",), "d": ("c", "a")}, {"a": "a", "b": "b", "d": "d"}, _THREE, False
+    ),
+}
+_LATE = {"alone": "s1"}  # who asks for everything that was before it
+_LIMITED = {"alone": "s2", "line": "s4", "triangle": "s4", "square": "s4"}  # who loses the oldest of more than four
 
 
 class World:
-    """Everything, and time."""
+    """Everything, and time. Invariants are checked in one turn of `check_every`."""
 
-    def __init__(self, seed: int) -> None:
-        self.random = random = Random(seed)
+    def __init__(self, seed: int, shape: str, *, check_every: int = 1) -> None:
+        self.random = Random(seed)
+        self.shape = SHAPES[shape]
+        self.check_every = check_every
         self.now = 0.0
         self.wall = 1_800_000_000.0
-        self.disk = SimulatedDisk(random)
-        self.auditor = Auditor()
-        self.clients: dict[bytes, SimClient] = {}
-        self.connections = 0
-        self.under_way: list[tuple[bytes, Any]] = []
-        self.jobs: list[Any] = []
-        self.broker: Core | None = None
         self.crashes = 0
+        self.cuts = 0
+        self.connections = 0
         self.x = 0
-        self.wants = {f"s{number}": number % VALUES for number in range(3)}
-        self.keeps = {name: Keep() for name in self.wants}
-        self.keeps["s2"] = Keep(notifications=4, when_notifications=Full.DROP_OLDEST)
-        self.dropped = dict.fromkeys(self.wants, 0)
-        self.start()
-        self.publishers = [SimClient(self, f"p{number}") for number in range(2)]
-        self.subscribers = {name: self.subscriber(name) for name in self.wants}
+        self.auditor = Auditor()
+        self.wires: dict[tuple[str, bytes], tuple[str, bytes]] = {}  # each end to the other
+        self.queues: dict[tuple[str, bytes], deque[Any]] = defaultdict(deque)  # towards each end
+        self.hosts = {name: Host(self, name, peers) for name, peers in self.shape.wires.items()}
+        self.publishers: dict[str, SimulatedClient] = {}
+        self.subscribers: dict[str, SimulatedClient] = {}
+        self.places = dict(self.shape.subscribers)
+        self.confirmed: set[str] = set()
+        self.dropped: dict[str, int] = defaultdict(int)
+        self.late, self.limited = _LATE.get(shape), _LIMITED[shape]
+        for host in self.hosts.values():
+            host.start()
+        if len(self.hosts) > 1:
+            self.spin(2.0)
+        self.publishers = {
+            name: SimulatedClient(self.hosts[at], f"p-{name}") for name, at in self.shape.publishers.items()
+        }
+        self.subscribers = {name: self.subscriber(name) for name in self.places}
+        while len(self.hosts) > 1 and not self.all_live():  # who is not linked need not know of them
+            assert self.now < 60, "the subscriptions were never confirmed"
+            self.spin(0.25)  # no longer than that: what is published now is theirs
+        self.happenings = self._happenings(STORM if seed % 2 else 1)
 
-    # -- the broker --------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------------
 
-    def start(self) -> None:
-        try:
-            journal = Journal.open(DATA, disk=self.disk, file_bytes=2000, clock=lambda: int(self.wall * 1e9))
-            settings = Settings(data="/data", data_bytes=4000, data_seconds=30, heartbeat=2.0, timeout=10.0)
-            codec = Codec(read_notification, read_filter)
-            self.broker = Core(
-                settings,
-                NaiveTable(),
-                codec,
-                lambda _user: EVERYONE,
-                id="b-1",
-                first_sequence=int(self.wall * 1e6),
-                now=self.now,
-            )
-            self.broker.durable.open(journal, lambda: self.wall)
-            self.broker.durable.store.beside = lambda job, done: self.jobs.append((job, done))
-        except Crash:
-            self.die()
-        except ContradaError:  # the disk does not take it: somebody sees to the disk
-            self.broker = None
-            self.disk.kill()
+    def spin(self, seconds: float) -> None:
+        """Let everything happen, for a while."""
+        until = self.now + seconds
+        while self.now < until:
+            self.tick(0.25)
+            self.exhaust()
 
-    def die(self) -> None:
-        """The process is gone, or everything that the disk did not have yet."""
-        self.crashes += 1
-        self.broker = None
-        self.jobs.clear()
-        self.under_way.clear()
-        if self.random.random() < 0.5:
-            self.disk.kill()
-        else:
-            self.disk.cut_power()
-        for client in list(self.clients.values()):
-            client.cut()
-
-    def guarded(self, function: Any, *arguments: Any) -> None:
-        """Do something that touches the disk."""
-        try:
-            function(*arguments)
-        except Crash:
-            self.die()
-
-    def turn(self) -> None:
-        if self.broker is None:
-            return
-        under_way, self.under_way = self.under_way, []
-        for connection, frames in under_way:
-            if connection in self.clients:
-                self.broker.receive(connection, None, frames, self.now)
-        self.broker.turn(self.now)
-        self.broker.flush(self.send)
-        self.broker._check()
-        for name in self.wants:
-            subscription = self.broker.durable._by_name.get(name)
-            if subscription is not None:
-                self.dropped[name] = max(self.dropped[name], subscription.dropped)
-
-    def send(self, connection: bytes, frames: Any) -> Sent:
-        client = self.clients.get(connection)
-        if client is None:
-            return Sent.GONE
-        client.hear(frames)
-        return Sent.OK
-
-    def write(self) -> None:
-        """The disk does one of the things that it was asked to."""
-        if self.jobs and self.broker is not None:
-            job, done = self.jobs.pop(0)
-            job()
-            done()
+    def exhaust(self) -> None:
+        """Until nothing moves."""
+        moving = True
+        while moving:
+            moving = False
+            for host in self.hosts.values():
+                moving |= host.core is not None and bool(host.under_way or host.jobs)
+                host.turn()
+                while host.jobs:
+                    host.write()
+                moving |= bool(host.core and (host.core.busy or host.core.pending))
+            for end in list(self.queues):
+                moving |= self.carry(end, 1000)
 
     def tick(self, seconds: float) -> None:
+        """Time passes for everybody."""
         self.now += seconds
         self.wall += seconds
-        for client in [*self.publishers, *self.subscribers.values()]:
+        for client in (*self.publishers.values(), *self.subscribers.values()):
             client.tick()
-        if self.broker is not None:
-            self.broker.tick(self.now)
+        for host in self.hosts.values():
+            if host.core is not None:
+                host.core.tick(self.now)
+                host.core.flush(host.send)
+
+    # -- wires -------------------------------------------------------------------------------------------
+
+    def carry(self, end: tuple[str, bytes], most: int) -> bool:
+        """Let some messages arrive at the end of a wire; whether any did."""
+        queue = self.queues[end]
+        core = self.hosts[end[0]].core
+        if core is None or end not in self.wires:
+            del self.queues[end]
+            return False
+        some = [queue.popleft() for _ in range(min(most, len(queue)))]
+        for frames in some:
+            core.receive(end[1], None, frames, self.now)
+        return bool(some)
+
+    def drop_wire(self, end: tuple[str, bytes]) -> None:
+        """A wire is cut: what is under way is lost. Who dialled notices at once, the other by its silence."""
+        far = self.wires.pop(end, None)
+        if far is None:
+            return
+        self.wires.pop(far, None)
+        for each in (end, far):
+            self.queues.pop(each, None)
+            core = self.hosts[each[0]].core
+            if core is not None and core.links.is_dialled(each[1]):
+                core.disconnected(each[1], "cut", self.now)
 
     # -- clients -----------------------------------------------------------------------------------------
 
-    def subscriber(self, name: str) -> SimClient:
-        client = SimClient(self, name)
-        since = "all" if name == "s1" else None  # it may come late: then it gets what was before, too
-        client.inbox = client.core.subscribe_durably(
-            equals("a", self.wants[name]), 8, name, since, self.keeps[name], auto=False
-        )
+    def subscriber(self, name: str) -> SimulatedClient:
+        """Somebody who makes a durable subscription, or takes it up."""
+        where, value = self.places[name]
+        client = SimulatedClient(self.hosts[where], name)
+        wanted = (encode_filter(parse(f"a = {value}")),)
+        since = "all" if name == self.late else None
+        limits = (4, Full.DROP_OLDEST) if name == self.limited else ()
+        keep = Keep(*limits)._replace(attempts=1000)
+        client.inbox = client.core.subscribe_durably(wanted, 8, name, since, keep, auto=False)
         client.perform()
         return client
 
-    def publish(self, publisher: SimClient) -> None:
-        if not publisher.core.outbox.has_room or publisher.core.phase is Phase.CLOSED:
-            return
+    def publish(self, publisher: SimulatedClient, value: int, key: str, retain: str = "") -> None:
+        """Publish durably what those get who ask for this value."""
         self.x += 1
-        value = self.random.randrange(VALUES)
         self.auditor.published[self.x] = publisher.name, value
-        live = {name for name, each in self.subscribers.items() if each.inbox.stage is Stage.LIVE}
-        self.confirmed = getattr(self, "confirmed", set()) | live
+        self.confirmed |= {name for name, each in self.subscribers.items() if each.inbox.stage is Stage.LIVE}
         self.auditor.owed[self.x] = set(self.confirmed)
-        key = f"key-{self.x}" if self.random.random() < 0.8 else ""
-        content = msgpack.packb({"a": value, "n": self.x})
-        retain = self.random.choice(("", "", "", "north", "south"))
-        publisher.submissions[self.x] = publisher.core.publish([content], durable=True, key=key, retain=retain)
+        content = encode_notification({"a": value, "n": self.x})
+        submission = publisher.core.publish([content], durable=True, key=key, retain=retain)
+        publisher.submissions[self.x] = submission
         publisher.perform()
 
     def look(self) -> None:
-        self.auditor.hear(self.publishers)
+        """See what became of what was asked for."""
+        self.auditor.hear(self.publishers.values())
         for name, client in list(self.subscribers.items()):
+            core = client.host.core
+            if core is not None and (subscription := core.durable._by_name.get(name)) is not None:
+                self.dropped[name] = max(self.dropped[name], subscription.dropped)
             if client.inbox.stage is Stage.ENDED:  # the disk did not take it: try again
                 assert client.inbox.error.code == "storage", client.inbox.error
                 self.kill_subscriber(name)
 
-    def take(self, name: str) -> None:
-        self.subscribers[name].take(self.auditor, 0.9)
-
     def kill_subscriber(self, name: str) -> None:
+        """Kill a subscriber, and let another one come for it."""
         client = self.subscribers[name]
-        self.clients.pop(client.connection, None)
+        client.host.clients.pop(client.connection, None)
         self.subscribers[name] = self.subscriber(name)
+
+    def all_live(self) -> bool:
+        return all(each.inbox.stage is Stage.LIVE for each in self.subscribers.values())
 
     # -- what happens ------------------------------------------------------------------------------------
 
-    def step(self) -> None:
+    def _happenings(self, storm: int) -> dict[Callable[[Host], None], float]:
+        """What may happen, at a broker if it is about one, and how often each does."""
+        return {
+            self._publish: 26,
+            lambda host: host.turn(): 20,
+            lambda host: host.write(): 15,
+            self._carry: 15 if len(self.hosts) > 1 else 0,
+            self._take: 10,
+            self._pass_time: 8,
+            self._crash_soon: 1.5 * storm,
+            self._kill: storm,
+            self._cut_wire: 2,
+            self._kill_subscriber: 1,
+            self._jump: 0.7,
+            self._fill: 1.2,
+            self._fail_sync: 0.5,
+            self._checkpoint: 0.9,
+        }
+
+    def _publish(self, _host: Host) -> None:
         random = self.random
-        choice = random.random()
-        if choice < 0.30:
-            self.publish(random.choice(self.publishers))
-        elif choice < 0.55:
-            self.turn()
-        elif choice < 0.72:
-            self.guarded(self.write)
-        elif choice < 0.86:
-            self.take(random.choice(list(self.wants)))
-        elif choice < 0.94:
-            self.tick(random.choice((0.1, 0.5, 3.0)))
-        elif choice < 0.955:
-            self.disk.crash_in = random.randrange(12)
-        elif choice < 0.965:
-            self.die()
-        elif choice < 0.975:
-            self.kill_subscriber(random.choice(list(self.wants)))
-        elif choice < 0.98:
-            self.wall += random.choice((-500.0, 5.0))
-        elif choice < 0.985:
-            self.disk.write_error = random.choice((28, 5))
-        elif choice < 0.988:
-            self.disk.sync_error = 5
-        elif self.broker is not None and random.random() < 0.5:
-            self.broker.durable.upkeep.checkpoint()
-        if self.broker is None and random.random() < 0.3:
-            self.start()
-        if random.random() < 0.2:
-            self.disk.write_error = 0
-        self.look()
+        publisher = random.choice(list(self.publishers.values()))
+        if publisher.core.outbox.has_room and publisher.core.phase is not Phase.CLOSED:
+            key = f"key-{self.x + 1}" if random.random() < 0.8 else ""
+            self.publish(publisher, random.randrange(VALUES), key, random.choice(("", "", "", "north", "south")))
+
+    def _carry(self, _host: Host) -> None:
+        if self.queues:
+            self.carry(self.random.choice(list(self.queues)), self.random.randrange(1, 6))
+
+    def _take(self, _host: Host) -> None:
+        self.subscribers[self.random.choice(list(self.places))].take(self.auditor, 0.9)
+
+    def _pass_time(self, _host: Host) -> None:
+        self.tick(self.random.choice((0.1, 0.5, 2.0)))
+
+    def _crash_soon(self, host: Host) -> None:
+        host.disk.crash_in = self.random.randrange(12)
+
+    def _kill(self, host: Host) -> None:
+        if host.core is not None:
+            host.die()
+
+    def _cut_wire(self, _host: Host) -> None:
+        if self.wires:
+            self.cuts += 1
+            self.drop_wire(self.random.choice(list(self.wires)))
+
+    def _kill_subscriber(self, _host: Host) -> None:
+        self.kill_subscriber(self.random.choice(list(self.places)))
+
+    def _jump(self, _host: Host) -> None:
+        self.wall += self.random.choice((-500.0, 5.0))
+
+    def _fill(self, host: Host) -> None:
+        host.disk.write_error = self.random.choice((28, 5))
+
+    def _fail_sync(self, host: Host) -> None:
+        host.disk.sync_error = 5
+
+    def _checkpoint(self, host: Host) -> None:
+        if host.core is not None:
+            host.core.durable.upkeep.checkpoint()
+
+    def steps(self, count: int) -> None:
+        """Let so many things happen."""
+        random, hosts = self.random, list(self.hosts.values())
+        for happening in random.choices(list(self.happenings), list(self.happenings.values()), k=count):
+            host = random.choice(hosts)
+            happening(host)
+            for each in hosts:
+                if each.core is None and random.random() < 0.25:
+                    each.start()
+            if random.random() < 0.2:
+                host.disk.write_error = 0
+            self.look()
 
     def heal(self) -> None:
-        """The disk is well, and everybody gets what waits."""
-        if self.broker is not None:
-            self.die()
-        self.disk.kill()
-        self.start()
-        assert self.broker is not None
+        """Disks and wires are well, some brokers are started again, and everybody gets what waits."""
+        for host in self.hosts.values():
+            host.disk.heal()
+            if host.core is not None and (host.core.durable.store.failure or self.random.random() < 0.5):
+                host.die()
+            if host.core is None:
+                host.start()
+            assert host.core is not None
         for _ in range(400):
             self.tick(0.5)
-            for _ in range(4):
-                self.turn()
-                while self.jobs:
-                    self.write()
-                    self.turn()
-                for name in self.wants:
-                    client = self.subscribers[name]
-                    while client.inbox.buffer:
-                        notification = client.core.take(client.inbox)
-                        x = msgpack.unpackb(notification._body)["n"]
-                        self.auditor.delivered[name].append((x, notification.id))
-                        client.core.acknowledge(client.inbox, notification.position, run=False)
-                    for position in list(client.inbox.unacknowledged):
-                        client.core.acknowledge(client.inbox, position, run=False)
-                    client.core.flush()
-                    client.perform()
-                self.look()
+            self.exhaust()
+            for client in self.subscribers.values():
+                client.take_all(self.auditor)
+            self.look()
             if self.at_rest():
                 return
-        raise AssertionError("something never came to its end")
+        raise AssertionError(f"something never came to its end: {self.waiting()}")
+
+    def waiting(self) -> dict[str, dict[str, int]]:
+        """How many notifications wait at each broker, for a subscription or a neighbour."""
+        cores = {name: host.core for name, host in self.hosts.items() if host.core is not None}
+        return {
+            name: {each.title: len(each.queue) for each in core.durable.state.by_number.values() if len(each.queue)}
+            for name, core in cores.items()
+        }
 
     def at_rest(self) -> bool:
-        assert self.broker is not None
-        published = all(not publisher.submissions for publisher in self.publishers)
-        live = all(each.inbox.stage is Stage.LIVE for each in self.subscribers.values())
-        waiting = sum(len(each.queue) for each in self.broker.durable.state.by_number.values())
-        return published and live and not waiting and not self.under_way and self.broker.durable.idle
+        published = all(not publisher.submissions for publisher in self.publishers.values())
+        return published and self.all_live() and not any(self.waiting().values())
 
     def check(self) -> None:
-        self.auditor.check(self.wants, self.dropped)
+        wants = {name: value for name, (_, value) in self.places.items()}
+        self.auditor.check(wants, self.dropped, ordered=self.shape.ordered)
 
 
-def simulate(seed: int, steps: int = 400) -> World:
+def simulate(seed: int, shape: str, steps: int = 400, *, check_every: int = 1) -> World:
     """One run."""
-    world = World(seed)
     try:
-        for _ in range(steps):
-            world.step()
+        world = World(seed, shape, check_every=check_every)
+        world.steps(steps)
         world.heal()
         world.check()
     except (AssertionError, ContradaError) as error:
-        raise AssertionError(f"seed {seed}: {error}") from error
+        raise AssertionError(f"{shape}, seed {seed}: {error}") from error
     return world

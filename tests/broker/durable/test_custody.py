@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from contrada.broker.durable.custody import Custody
@@ -14,42 +16,48 @@ from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
 from contrada.forwarding.language.filter import as_filters
 from contrada.forwarding.language.text.parse import parse
 from tests.broker.durable.fake_journal import FakeJournal
-from tests.broker.durable.linked_simulation import SUBSCRIBERS, LinkedWorld
+from tests.broker.durable.simulation import World
 from tests.broker.overlay.linked_cores import Overlay
 
+if TYPE_CHECKING:
+    from tests.broker.durable.simulated_parties import SimulatedClient
 
-def publish(world: LinkedWorld, where: str, *values: int) -> None:
+
+def publish(world: World, where: str, *values: int) -> None:
     """Publish durably at a broker, and let that broker alone work until it has answered."""
     publisher, host = world.publishers[where], world.hosts[where]
     for value in values:
-        world.x += 1
-        world.auditor.published[world.x] = publisher.name, value
-        body = encode_notification({"a": value, "n": world.x})
-        publisher.submissions[world.x] = publisher.core.publish([body], durable=True, key=f"key-{world.x}")
-        publisher.perform()
+        world.publish(publisher, value, f"key-{world.x + 1}")
     while not all(each.done for each in publisher.submissions.values()):
         host.turn()
         host.write()
     world.look()
 
 
-def waiting(world: LinkedWorld, at: str, neighbour: str) -> int:
+def waiting(world: World, at: str, neighbour: str) -> int:
     return len(world.hosts[at].core.durable.state.links[neighbour].queue)
 
 
-def received(world: LinkedWorld, name: str) -> list[int]:
+def received(world: World, name: str) -> list[int]:
     world.exhaust()
     world.subscribers[name].take(world.auditor, 1.0)
     return [x for x, _ in world.auditor.delivered[name]]
 
 
-def restart(world: LinkedWorld, name: str) -> None:
+def subscribe_at_c(world: World, value: int) -> SimulatedClient:
+    """One more durable subscription, `s9`, at the end of the line."""
+    world.places["s9"] = ("c", value)
+    world.subscribers["s9"] = client = world.subscriber("s9")
+    return client
+
+
+def restart(world: World, name: str) -> None:
     world.hosts[name].die()
     world.hosts[name].start()
 
 
 def test_it_is_freed_when_the_next_disk_has_it_and_not_before():
-    world = LinkedWorld(1, "line")
+    world = World(1, "line")
     publish(world, "a", 0)
     a, b = world.hosts["a"], world.hosts["b"]
     a.turn()
@@ -73,7 +81,7 @@ def test_it_is_freed_when_the_next_disk_has_it_and_not_before():
 
 
 def test_each_may_be_killed_in_turn():
-    world = LinkedWorld(1, "line")
+    world = World(1, "line")
     publish(world, "a", 0, 0)
     restart(world, "b")
     world.spin(3.0)
@@ -86,13 +94,13 @@ def test_each_may_be_killed_in_turn():
     assert received(world, "s0") == [1, 2, 3]
 
 
-def publish_when_there(world: LinkedWorld, where: str, *values: int) -> None:
+def publish_when_there(world: World, where: str, *values: int) -> None:
     world.spin(3.0)
     publish(world, where, *values)
 
 
 def test_a_neighbour_that_is_away_for_longer_than_routing_remembers_is_still_kept_for():
-    world = LinkedWorld(1, "line")
+    world = World(1, "line")
     world.hosts["c"].die()
     world.spin(60.0)  # three times as long
     publish(world, "a", 0, 0, 0)
@@ -108,28 +116,25 @@ def test_a_neighbour_that_is_away_for_longer_than_routing_remembers_is_still_kep
 
 
 def test_what_a_full_subscription_refuses_waits_at_the_broker_before():
-    SUBSCRIBERS["s9"] = ("c", 7)
-    try:
-        world = LinkedWorld(1, "line")
-        client = world.subscribers["s9"]
-        subscription = world.hosts["c"].core.durable._by_name["s9"]
-        subscription.keep = subscription.keep._replace(notifications=2, when_notifications=Full.REFUSE)
-        publish(world, "a", 7, 7, 7, 7, 7)
-        world.spin(3.0)
-        assert len(subscription.queue) == 2
-        assert waiting(world, "b", "c") == 3
-        assert world.hosts["b"].core.counters["custody_declined"] >= 1
-        for _ in range(30):
-            world.subscribers["s9"].take(world.auditor, 1.0)
-            world.spin(1.0)
-        assert [x for x, _ in world.auditor.delivered["s9"]] == [1, 2, 3, 4, 5]
-        assert client.inbox.stage is Stage.LIVE
-    finally:
-        del SUBSCRIBERS["s9"]
+    world = World(1, "line")
+    client = subscribe_at_c(world, 7)
+    world.spin(3.0)
+    subscription = world.hosts["c"].core.durable._by_name["s9"]
+    subscription.keep = subscription.keep._replace(notifications=2, when_notifications=Full.REFUSE)
+    publish(world, "a", 7, 7, 7, 7, 7)
+    world.spin(3.0)
+    assert len(subscription.queue) == 2
+    assert waiting(world, "b", "c") == 3
+    assert world.hosts["b"].core.counters["custody_declined"] >= 1
+    for _ in range(30):
+        client.take(world.auditor, 1.0)
+        world.spin(1.0)
+    assert [x for x, _ in world.auditor.delivered["s9"]] == [1, 2, 3, 4, 5]
+    assert client.inbox.stage is Stage.LIVE
 
 
 def test_publishers_are_refused_when_too_much_waits_for_a_neighbour():
-    world = LinkedWorld(1, "line")
+    world = World(1, "line")
     world.hosts["b"].die()
     cursor = world.hosts["a"].core.durable.state.links["b"]
     cursor.keep = cursor.keep._replace(notifications=2)
@@ -140,7 +145,7 @@ def test_publishers_are_refused_when_too_much_waits_for_a_neighbour():
 
 
 def test_what_waits_for_a_neighbour_that_never_comes_back_is_dropped_and_counted():
-    world = LinkedWorld(1, "line")
+    world = World(1, "line")
     world.hosts["b"].die()
     world.spin(5.0)
     publish(world, "a", 0, 0)
@@ -159,31 +164,26 @@ def test_what_waits_for_a_neighbour_that_never_comes_back_is_dropped_and_counted
 
 
 def test_a_subscription_is_confirmed_when_all_linked_brokers_have_it_on_disk(monkeypatch):
-    world = LinkedWorld(1, "line")
-    SUBSCRIBERS["s9"] = ("c", 9)
-    try:
-        late = world.subscribers["s9"] = world.subscriber("s9")
-        a = world.hosts["a"]
-        writing = a.write
-        monkeypatch.setattr(a, "write", lambda: a.jobs.clear())  # its disk takes its time
-        kept = []
-        monkeypatch.setattr(a, "write", lambda: kept.append(a.jobs.pop(0)))
-        world.spin(3.0)
-        assert late.inbox.stage is not Stage.LIVE
-        a.jobs[:0] = kept
-        monkeypatch.setattr(a, "write", writing)
-        world.spin(1.0)
-        assert late.inbox.stage is Stage.LIVE
-        assert len(a.core.durable.state.links["b"].wanted) == 4
-    finally:
-        del SUBSCRIBERS["s9"]
+    world = World(1, "line")
+    late = subscribe_at_c(world, 9)
+    a = world.hosts["a"]
+    writing = a.write
+    kept = []
+    monkeypatch.setattr(a, "write", lambda: kept.append(a.jobs.pop(0)))  # its disk takes its time
+    world.spin(3.0)
+    assert late.inbox.stage is not Stage.LIVE
+    a.jobs[:0] = kept
+    monkeypatch.setattr(a, "write", writing)
+    world.spin(1.0)
+    assert late.inbox.stage is Stage.LIVE
+    assert len(a.core.durable.state.links["b"].wanted) == 4
 
 
 def test_what_is_withdrawn_ends_after_a_while():
-    world = LinkedWorld(1, "line")
+    world = World(1, "line")
     core = world.hosts["c"].core
     core.durable.end(core.durable._by_name["s0"], "was removed")
-    del world.subscribers["s0"], world.wants["s0"]
+    del world.subscribers["s0"], world.places["s0"]
     world.spin(5.0)
     assert len(world.hosts["b"].core.durable.state.links["c"].wanted) == 2
     world.spin(50.0)
@@ -261,7 +261,7 @@ def test_what_a_peer_says_of_custody_is_bounded_and_harmless():
 
 
 def test_the_limits_of_a_link_are_those_of_a_subscription():
-    world = LinkedWorld(1, "line")
+    world = World(1, "line")
     limits = world.hosts["a"].core.settings.durable
     keep = world.hosts["a"].core.durable.state.links["b"].keep
     assert keep == Keep(
@@ -271,21 +271,17 @@ def test_the_limits_of_a_link_are_those_of_a_subscription():
 
 @pytest.mark.parametrize("returns", [True, False])
 def test_who_was_linked_a_moment_ago_is_waited_for_a_little(returns):
-    world = LinkedWorld(1, "line")
+    world = World(1, "line")
     world.hosts["a"].die()
-    SUBSCRIBERS["s9"] = ("c", 9)
-    try:
-        late = world.subscribers["s9"] = world.subscriber("s9")
-        world.spin(2.0)
-        assert late.inbox.stage is not Stage.LIVE
-        if returns:
-            world.hosts["a"].start()
-        world.spin(6.5)
-        assert late.inbox.stage is Stage.LIVE
-        if returns:
-            assert len(world.hosts["a"].core.durable.state.links["b"].wanted) == 4
-    finally:
-        del SUBSCRIBERS["s9"]
+    late = subscribe_at_c(world, 9)
+    world.spin(2.0)
+    assert late.inbox.stage is not Stage.LIVE
+    if returns:
+        world.hosts["a"].start()
+    world.spin(6.5)
+    assert late.inbox.stage is Stage.LIVE
+    if returns:
+        assert len(world.hosts["a"].core.durable.state.links["b"].wanted) == 4
 
 
 def test_a_neighbour_that_has_no_disk_any_more_is_forwarded_to():

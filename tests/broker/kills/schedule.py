@@ -39,11 +39,19 @@ class World:
     """
 
     def __init__(
-        self, directory: Path, total: int, data: Path | None = None, *, brokers: int = 1, pause: float = 0.0
+        self,
+        directory: Path,
+        total: int,
+        data: Path | None = None,
+        *,
+        brokers: int = 1,
+        pause: float = 0.0,
+        patience: float = PATIENCE,
     ) -> None:
         self.directory = directory
         self.total = total
         self.pause = pause
+        self.patience = patience  # seconds for whatever is waited for
         self.brokers = ["broker", *(f"broker-{number}" for number in range(2, brokers + 1))]
         self.urls = {name: free_url() for name in self.brokers}
         self.faults = directory / "faults"
@@ -111,7 +119,7 @@ class World:
         return [(int(number), id) for number, id in (line.split() for line in whole.splitlines())]
 
     def wait(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + self.patience
         while not condition():
             if time.monotonic() > deadline:
                 told = [self.told(name) for name in self.running]

@@ -191,11 +191,16 @@ class SimulatedDisk:
 
     def kill(self) -> None:
         """End the process; the system goes on."""
-        self.crash_in, self._dead = None, False
+        self.heal()
+        self._dead = False
         self._files.clear()
         self._locked.clear()
-        self.write_error = self.sync_error = 0
         self.during_sync = None
+
+    def heal(self) -> None:
+        """Let nothing more go wrong by itself."""
+        self.crash_in = None
+        self.write_error = self.sync_error = 0
 
     def cut_power(self) -> None:
         """End everything; then start again from what the disk has."""
