@@ -122,15 +122,21 @@ def told_while_compiling(tell: Callable[[Progress], None], period: float = 5.0) 
         kernel_cache.compiled.remove(count)
 
 
-def compile_kernels(roads: RoadNetwork | None = None, crs: str = PLANE) -> None:
+def compile_kernels(
+    roads: RoadNetwork | None = None, crs: str = PLANE, *, tidy: Callable[[], None] = lambda: None
+) -> None:
     """Put a small table, and a set of filters for neighbours, through everything a broker does with them.
 
-    With a road network, `similar` too; with longitudes and latitudes, distances on the Earth.
+    With a road network, `similar` too; with longitudes and latitudes, distances on the Earth. `tidy` is called after
+    the first kernels, and now and then.
     """
+    _compile_shapes()
+    tidy()
     if crs == LONLAT:
         _compile_earth()
     filters = (*_PLAIN, *_SPATIAL, *_TEXTUAL, *(() if roads is None else _SIMILAR))
     _use_table(filters, [_NOTIFICATION, *_places()], roads)
+    tidy()
     _compile_crowded()
     _compile_few()
 

@@ -165,9 +165,10 @@ def _roads(settings: Settings) -> RoadNetwork | None:
 def _new_table(roads: RoadNetwork | None, settings: Settings) -> Table:
     """An empty forwarding table, its kernels compiled."""
     warm = import_module("contrada.forwarding.warm")
+    give_back: Callable[[], None] = import_module("contrada.spatial.storage.memory").give_back
     with warm.told_while_compiling(_tell_progress):
-        warm.compile_kernels(roads, settings.crs)
-    import_module("contrada.spatial.storage.memory").give_back()
+        warm.compile_kernels(roads, settings.crs, tidy=give_back)
+    give_back()
     made: type[Table] = import_module("contrada.forwarding.table.table").ForwardingTable
     table: Table = made(  # type: ignore[call-arg]  # a port says nothing of these
         discretization=settings.discretization,

@@ -48,6 +48,19 @@ def test_what_was_compiled_is_not_compiled_again() -> None:
     assert names == []
 
 
+def test_a_process_may_tidy_up_after_the_first_kernels_and_before_the_last() -> None:
+    script = (
+        "from contrada.forwarding.warm import compile_kernels\n"
+        "from contrada.spatial.storage import kernel_cache\n"
+        "compile_kernels(tidy=lambda: print(len(kernel_cache.used)))\n"
+        "print(len(kernel_cache.used))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=True)
+    used = [int(count) for count in done.stdout.split()]
+    assert len(used) >= 3
+    assert 0 < used[0] < used[-1] // 3
+
+
 def test_what_this_process_compiles_is_counted_and_told_at_once_and_then_now_and_then() -> None:
     told: list[Progress] = []
     with told_while_compiling(told.append, period=1000.0):
