@@ -247,6 +247,10 @@ class AsyncClient(BaseClient):
         """Read the dead letters of a durable subscription, behind a position."""
         return await self._run(self._durable_query(DurableAction.DEAD, name, behind), timeout)
 
+    async def durable_unlink(self, neighbour: str, timeout: float | None = None) -> dict[str, Any]:
+        """Have the broker keep nothing more for a neighbour that is gone for good (role admin)."""
+        return await self._run(self._durable_query(DurableAction.UNLINK, neighbour), timeout)
+
     async def forget(self, key: str, timeout: float | None = None) -> bool:
         """Let a key have no last value any more; whether it had one."""
         document = await self._run(self._durable_query(DurableAction.FORGET, key), timeout)

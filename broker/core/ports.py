@@ -82,6 +82,9 @@ class Interest(Protocol):
     def interest_changed(self, added: Sequence[EncodedFilter], removed: Sequence[bytes]) -> None:
         """More is wanted; what was added before is wanted once less, by its keys."""
 
+    def durable_interest_changed(self, added: Sequence[EncodedFilter], removed: Sequence[bytes]) -> None:
+        """The same of durable subscriptions: what is published durably is to be kept for them."""
+
 
 class Refusal(Exception):
     """A request that is refused while its session goes on."""

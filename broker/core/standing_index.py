@@ -121,15 +121,20 @@ class Loaded(NamedTuple):
 
 
 class StandingInterface:
-    """A name of the index: its interface number, who is attached, and what the interest was told of for them."""
+    """A name of the index: its interface number, who is attached, and what the interest was told of for them.
 
-    __slots__ = ("attached", "interface", "keys", "name")
+    Of those who are `attached` some are `durable`: while there are, the name's filters are wanted durably, too.
+    """
+
+    __slots__ = ("attached", "durable", "durable_keys", "interface", "keys", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.interface = 0  # not matched yet
         self.attached: set[int] = set()
+        self.durable: set[int] = set()
         self.keys: list[bytes] = []
+        self.durable_keys: list[bytes] = []
 
 
 class StandingIndex:
@@ -229,10 +234,14 @@ class StandingIndex:
         """A durable subscription, which has an interface, gets what a name matches, whoever is there."""
         standing = self._names.get(name) or self._name(name)
         standing.attached.add(interface)
+        standing.durable.add(interface)
         self.attachments[interface] = standing
         self._delivery.unrecorded.add(interface)
-        if len(standing.attached) == 1:
-            self._leftovers.go_through(self._tell_name(standing))
+
+    def tell_durable(self, interface: int) -> Steps:
+        """Tell neighbours, by steps, what a durable subscription wants that has been attached."""
+        if (standing := self.attachments.get(interface)) is not None:
+            yield from self._tell_again((standing,))
 
     def detach_durably(self, interface: int) -> None:
         """A durable subscription has ended."""
@@ -254,7 +263,11 @@ class StandingIndex:
     def _detach(self, interface: int) -> None:
         standing = self.attachments.pop(interface)
         standing.attached.remove(interface)
+        standing.durable.discard(interface)
         self._delivery.unrecorded.remove(interface)
+        if not standing.durable:
+            keys, standing.durable_keys = standing.durable_keys, []
+            self._leftovers.put(lambda key: self._interest.durable_interest_changed((), (key,)), keys)
         if not standing.attached:
             keys, standing.keys = standing.keys, []
             self._leftovers.put(lambda key: self._interest.interest_changed((), (key,)), keys)
@@ -280,9 +293,13 @@ class StandingIndex:
         for standing in names:
             # The new filters first: what both have is never withdrawn from the neighbours.
             before, standing.keys = standing.keys, []
+            durable_before, standing.durable_keys = standing.durable_keys, []
             yield from self._tell_name(standing)
             for key in before:
                 self._interest.interest_changed((), (key,))
+                yield
+            for key in durable_before:
+                self._interest.durable_interest_changed((), (key,))
                 yield
 
     def _tell_name(self, standing: StandingInterface) -> Steps:
@@ -300,6 +317,9 @@ class StandingIndex:
                 wanted = EncodedFilter(each, encode_filter(each))
                 self._interest.interest_changed((wanted,), ())
                 standing.keys.append(wanted.key)
+                if standing.durable:
+                    self._interest.durable_interest_changed((wanted,), ())
+                    standing.durable_keys.append(wanted.key)
                 yield
 
     # -- loading and changing ----------------------------------------------------------------------------
@@ -380,6 +400,9 @@ class StandingIndex:
                 if key in standing.keys:
                     standing.keys.remove(key)
                     self._interest.interest_changed((), (key,))
+                if key in standing.durable_keys:
+                    standing.durable_keys.remove(key)
+                    self._interest.durable_interest_changed((), (key,))
         return len(ids)
 
     def _require_index(self) -> Index:
@@ -411,9 +434,10 @@ class StandingIndex:
             assert standing.attached or standing.interface
             assert not standing.interface or _FIRST <= standing.interface < self._next_interface
             assert standing.attached == {each for each, its in self.attachments.items() if its is standing}
-            durable = {each for each in standing.attached if each in self._delivery.unrecorded}
-            assert standing.attached <= self._delivery.receivers.keys() | self._matching.muted | durable
+            assert standing.durable <= standing.attached
+            assert standing.attached <= self._delivery.receivers.keys() | self._matching.muted | standing.durable
             assert standing.attached or not standing.keys
+            assert standing.durable or not standing.durable_keys
         assert self.attachments.keys() <= self._delivery.unrecorded
 
 

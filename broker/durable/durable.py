@@ -23,7 +23,7 @@ from contrada.broker.durable.delivering import Delivering
 from contrada.broker.durable.greeting import Greeting, forget_last_value, last_values
 from contrada.broker.durable.past import Past, PastOfName
 from contrada.broker.durable.publishing import Publishing, code_of, owner_of
-from contrada.broker.durable.query import answer_query
+from contrada.broker.durable.query import answer_query, end_link
 from contrada.broker.durable.replay import Replay, first_position
 from contrada.broker.durable.upkeep import Upkeep
 from contrada.broker.overlay.neighbour import Neighbour
@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("contrada.broker")
 
+_ROLES: Final = {DurableAction.FORGET: Role.PUBLISH, DurableAction.UNLINK: Role.ADMIN}
 _NO_DISK: Final = "this broker keeps nothing on disk: its operator starts it with --data DIR (setting data)"
 
 
@@ -159,6 +160,7 @@ class Durable:
         subscription.interface = interface = self._delivery.new_interface()
         if subscription.interface_name:
             self._index.attach_durably(subscription.interface_name, interface)
+            self._leftovers.go_through(self._index.tell_durable(interface))
         for encoded in subscription.filters:
             subscription.filter_ids += self._table.add(interface, self._codec.filter(encoded))
         subscription.known = True
@@ -310,7 +312,11 @@ class Durable:
 
     def _attach_all(self, made: DurableSubscription, session: Session, message: SubscribeDurable) -> None:
         """Once all linked brokers know of it."""
-        self.custody.when_known(partial(self._attach_each, made, session, message))
+        attach = partial(self.custody.when_known, partial(self._attach_each, made, session, message))
+        if made.interface_name:
+            self._leftovers.go_through(self._index.tell_durable(made.interface), attach)
+        else:
+            attach()
 
     def _attach_each(self, made: DurableSubscription, session: Session, message: SubscribeDurable) -> None:
         """Deliver to who made it, then to those who asked for it meanwhile: the one that asked last has it."""
@@ -412,15 +418,19 @@ class Durable:
         self.store.put([(Row.LEFT, subscription.number, subscription.left)], urgent=False)
 
     def query(self, session: Session, message: DurableQuery) -> None:
-        """DURABLE_QUERY: list subscriptions, remove one, or read its dead letters; forget a last value."""
-        forget = message.action is DurableAction.FORGET
-        self._sessions.require(session, Role.PUBLISH if forget else Role.SUBSCRIBE)
+        """DURABLE_QUERY: list subscriptions, remove one, or read its dead letters; forget a last value, or a link."""
+        action = message.action
+        self._sessions.require(session, _ROLES.get(action, Role.SUBSCRIBE))
         if self.store is None:
             self._no_disk()
-        if forget:
+        if action is DurableAction.FORGET:
             forget_last_value(self.store, self.state, self._sessions, session, message)
             return
-        document = answer_query(self._by_name, session, message, self._codec, self.store.wall(), self.end)
+        now = self.store.wall()
+        if action is DurableAction.UNLINK:
+            document = end_link(self.state.links, message, now, self.custody.end)
+        else:
+            document = answer_query(self._by_name, session, message, self._codec, now, self.end)
         self._sessions.answer(session, Reply(message.request, document))
 
     # -- how one ends ------------------------------------------------------------------------------------

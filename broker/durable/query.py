@@ -1,4 +1,7 @@
-"""What operators and owners ask about durable subscriptions: which there are, an end to one, its dead letters."""
+"""What operators and owners ask about durable subscriptions: which there are, an end to one, its dead letters.
+
+And what operators say of a neighbour that is gone for good: nothing more is kept for it.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from contrada.broker.core.ports import Codec
     from contrada.broker.protocol.messages import DurableQuery
     from contrada.broker.sessions.session import Session
+    from contrada.broker.stored.link_cursor import LinkCursor
     from contrada.broker.stored.subscription import DurableSubscription
 
 _LISTED: Final = 1000  # subscriptions in one answer
@@ -55,6 +59,24 @@ def answer_query(
             facts = {"position": position, "reason": letter.reason, "publisher": letter.publisher, "time": letter.time}
             letters.append({"id": str(letter.id), **facts, "notification": text})
     return {"name": found.name, "letters": letters, "dead": len(found.dead)}
+
+
+def end_link(
+    links: Mapping[str, LinkCursor],
+    message: DurableQuery,
+    now: float,
+    end: Callable[[LinkCursor, str], None],
+) -> dict[str, Any]:
+    """Keep nothing more for a neighbour, and say what was lost by that; a refusal while its link is up."""
+    cursor = links.get(message.name)
+    if cursor is None:
+        raise Refusal(Code.UNKNOWN, f"nothing is kept for a neighbour {message.name!r}")
+    if cursor.receiver is not None:
+        reason = f"the link to {message.name!r} is up: take it out of the settings of both brokers first"
+        raise Refusal(Code.DUPLICATE, reason)
+    document = cursor.document(now)
+    end(cursor, "an operator has ended it")
+    return document
 
 
 def _may(session: Session, subscription: DurableSubscription) -> bool:

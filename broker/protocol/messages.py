@@ -399,7 +399,8 @@ class DeliverDurable:
 class DurableQuery:
     """C: list durable subscriptions, remove one, or read its dead letters behind a position. Answered by a REPLY.
 
-    With FORGET, the name is a key that shall have no last value any more; REMOVE behind 1 removes what nobody uses.
+    With FORGET, the name is a key that shall have no last value any more; with UNLINK, the id of a neighbour that is
+    gone for good. REMOVE behind 1 removes what nobody uses.
     """
 
     request: int

@@ -94,6 +94,7 @@ class DurableAction(StrEnum):
     REMOVE = "rm"
     DEAD = "dead"
     FORGET = "forget"  # the last value of a key
+    UNLINK = "unlink"  # what is kept for a neighbour
 
 
 class Sync(StrEnum):

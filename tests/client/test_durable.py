@@ -190,6 +190,25 @@ def test_an_index_has_durable_subscribers_too(tmp_path: Path) -> None:
             assert desk.get(timeout=PATIENCE)["wind"] == 91
 
 
+def test_a_durable_subscriber_of_an_index_gets_what_another_broker_was_told_while_it_was_away(tmp_path: Path) -> None:
+    from contrada.forwarding.segments.index_directory import write_index
+
+    write_index(tmp_path / "standing", [("s1", "harbour", "wind > 90")])
+    far_options = {"data": tmp_path / "far", "index": tmp_path / "standing"}
+    with Broker(data=tmp_path / "near") as near, Client(near.url) as publisher:
+        with Broker(**far_options, peers=[near.url]) as far, Client(far.url) as c:
+            c.attach("harbour", durable="desk").close()  # confirmed: the other broker keeps what matches
+            publisher.publish({"wind": 91}, durable=True)
+        publisher.publish({"wind": 92}, durable=True)
+        publisher.publish({"wind": 5}, durable=True)
+        with (
+            Broker(**far_options, peers=[near.url]) as far,
+            Client(far.url) as c,
+            c.attach("harbour", durable="desk") as desk,
+        ):
+            assert [desk.get(timeout=PATIENCE)["wind"] for _ in range(2)] == [91, 92]
+
+
 def test_one_at_a_time_does_not_use_up_the_attempts_of_the_next(tmp_path: Path) -> None:
     with Broker(data=tmp_path) as broker, Client(broker.url) as c:
         c.subscribe("x >= 0", durable="desk").close()

@@ -1,4 +1,4 @@
-"""`contrada subs`: list the durable subscriptions of a broker, remove one, read its dead letters."""
+"""`contrada subs`: list the durable subscriptions of a broker, remove one, read its dead letters; forget a link."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from contrada.client.cli.common import Connect, examples, with_client
 LIST_EXAMPLES = ("contrada subs ls", "contrada subs ls --json")
 REMOVE_EXAMPLES = ("contrada subs rm desk-7",)
 DEAD_EXAMPLES = ("contrada subs dead desk-7",)
+UNLINK_EXAMPLES = ("contrada subs unlink b-60ec2af1",)
 EXAMPLES = (*LIST_EXAMPLES, *DEAD_EXAMPLES, *REMOVE_EXAMPLES)
 
 subs = typer.Typer(help="Durable subscriptions of a broker: list, remove, read dead letters.", no_args_is_help=True)
@@ -63,6 +64,17 @@ def dead(connect: Connect, name: Annotated[str, typer.Argument(help="The durable
                 letter["notification"] = json.loads(letter["notification"])
                 print(json.dumps(letter, ensure_ascii=False), flush=True)
             behind = letters[-1]["position"]
+
+
+@subs.command(epilog=examples(UNLINK_EXAMPLES))
+@with_client("subs")
+def unlink(connect: Connect, neighbour: Annotated[str, typer.Argument(help="The id of the other broker.")]) -> None:
+    """Keep nothing more for a neighbour that is gone for good (role admin). Prints what it was, as JSON.
+
+    What waits for it is lost, and counted; `contrada status` tells how much that is.
+    """
+    with connect() as client:
+        print(json.dumps(client.durable_unlink(neighbour, timeout=30.0), ensure_ascii=False), flush=True)
 
 
 def _print_table(rows: list[dict[str, Any]]) -> None:

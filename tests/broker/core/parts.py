@@ -57,11 +57,20 @@ class FakeInterest:
         self.awake = awake
         self.woken: list[Any] = []
         self.wanted: Counter[bytes] = Counter()
+        self.wanted_durably: Counter[bytes] = Counter()
 
     def interest_changed(self, added: Any, removed: Any) -> None:
-        self.wanted.update(each.key for each in added)
-        self.wanted.subtract(removed)
-        self.wanted = +self.wanted
+        self.wanted = _changed(self.wanted, added, removed)
+
+    def durable_interest_changed(self, added: Any, removed: Any) -> None:
+        self.wanted_durably = _changed(self.wanted_durably, added, removed)
+
+
+def _changed(wanted: Counter[bytes], added: Any, removed: Any) -> Counter[bytes]:
+    wanted.update(each.key for each in added)
+    wanted.subtract(removed)
+    assert all(count >= 0 for count in wanted.values())
+    return +wanted
 
 
 class Bench:

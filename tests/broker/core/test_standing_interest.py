@@ -96,6 +96,31 @@ def test_who_leaves_while_a_new_index_is_told_leaves_nothing_wanted():
     assert parts.finish() == []
 
 
+def test_what_somebody_is_attached_to_durably_is_wanted_durably_until_the_last_of_them_ends():
+    parts = Indexed()
+    parts.load("x = 1", "x = 2")
+    session = parts.open(b"one")
+    parts.attach(session)
+    assert parts.finish() == wanted("x = 1", "x = 2")
+    assert not parts.interest.wanted_durably
+    for interface in (901, 902):
+        parts.index.attach_durably("harbour", interface)
+        done(parts.index.tell_durable(interface))
+        assert parts.finish() == wanted("x = 1", "x = 2")
+        assert sorted(parts.interest.wanted_durably.items()) == wanted("x = 1", "x = 2")
+    parts.load("x = 2", "x = 3")
+    parts.finish()
+    assert sorted(parts.interest.wanted_durably.items()) == wanted("x = 2", "x = 3")
+    parts.index.detach_durably(901)
+    parts.finish()
+    assert sorted(parts.interest.wanted_durably.items()) == wanted("x = 2", "x = 3")
+    parts.index.detach_durably(902)
+    assert parts.finish() == wanted("x = 2", "x = 3")
+    assert not parts.interest.wanted_durably
+    done(parts.index.tell_durable(902))  # it has ended before it was its turn
+    assert not parts.interest.wanted_durably
+
+
 def test_a_filter_that_is_removed_while_the_index_is_told_is_passed_over():
     parts = Indexed()
     parts.attach(parts.open(b"one"))

@@ -7,10 +7,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contrada.broker.durable.custody import Custody
-from contrada.broker.protocol.messages import Error, Hello, Keep, Link, Store, SubscribeDurable
+from contrada.broker.protocol.messages import (
+    DurableQuery,
+    Error,
+    Hello,
+    Keep,
+    Link,
+    Message,
+    Reply,
+    Store,
+    SubscribeDurable,
+)
 from contrada.broker.protocol.peer_frames import encode_peer
 from contrada.broker.protocol.peer_messages import Carried, Carry, Decline, Known, Run
-from contrada.broker.protocol.wire import Code, Full
+from contrada.broker.protocol.wire import Code, DurableAction, Full
 from contrada.client.engine.kept_requests import Stage
 from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
 from contrada.forwarding.language.filter import as_filters
@@ -161,6 +171,30 @@ def test_what_waits_for_a_neighbour_that_never_comes_back_is_dropped_and_counted
     world.spin(5.0)
     publish(world, "a", 0)
     assert received(world, "s0") == [3]
+
+
+def test_an_operator_ends_what_is_kept_for_a_neighbour_that_is_gone_for_good():
+    overlay = overlay_of(True, True)
+    encoded = tuple(encode_filter(f) for f in as_filters(parse("x > 0")))
+    overlay.say("b", b"client", SubscribeDurable(9, 9, "desk", encoded, "", 100, None, Keep()))
+    overlay.run()
+    core = overlay.cores["a"]
+
+    def unlink(neighbour: str) -> Message:
+        overlay.heard["a", b"client"].clear()
+        overlay.say("a", b"client", DurableQuery(8, DurableAction.UNLINK, neighbour))
+        return overlay.heard["a", b"client"][0]
+
+    assert unlink("b").code is Code.DUPLICATE  # it is up
+    overlay.kill("b")
+    overlay.run(5.0)
+    overlay.say("a", b"client", Store(5, (encode_notification({"x": 1}),), "", ""))
+    answer = unlink("b")
+    assert isinstance(answer, Reply)
+    assert answer.document["waiting"] == 1
+    assert core.counters["durable_dropped"] == 1
+    assert not core.durable.state.links
+    assert unlink("b").code is Code.UNKNOWN
 
 
 def test_a_subscription_is_confirmed_when_all_linked_brokers_have_it_on_disk(monkeypatch):
