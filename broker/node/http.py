@@ -36,7 +36,11 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def server_bind(self) -> None:
-        """Bind without asking the name service who we are, as `WSGIServer` would."""
+        """Bind without asking the name service who we are, as `WSGIServer` would.
+
+        Connections of a broker that was killed a moment ago, which the system still remembers, are no hindrance.
+        """
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])

@@ -64,7 +64,7 @@ class ClientOptions(NamedTuple):
     quiet: Quiet = False
 
 
-Connect = Callable[[], "AbstractContextManager[Client]"]
+Connect = Callable[..., "AbstractContextManager[Client]"]
 
 
 def with_client(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -97,14 +97,17 @@ def with_client(name: str) -> Callable[[Callable[..., None]], Callable[..., None
 
 
 @contextmanager
-def connected(options: ClientOptions, command: str) -> Iterator[Client]:
-    """Connect as options, environment and file say; tell how that goes."""
+def connected(options: ClientOptions, command: str, *, lasting: bool = False) -> Iterator[Client]:
+    """Connect as options, environment and file say; tell how that goes.
+
+    Unless the file names the client it has a name of its own, or, if that is to be `lasting`, the same in each process.
+    """
     from contrada.client.blocking import Client
 
     settings = load(options.config)
     given = {name: getattr(options, name) for name in ("key", "server_key", "connect_timeout")}
     keywords: dict[str, Any] = {
-        "name": f"contrada-{command}-{os.getpid()}",  # for `contrada status`
+        "name": f"contrada-{command}" if lasting else f"contrada-{command}-{os.getpid()}",  # for `contrada status`
         **settings.client,
         **{name: value for name, value in given.items() if value is not None},
     }

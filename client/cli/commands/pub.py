@@ -67,7 +67,7 @@ def pub(
     if not sources:
         sources = [_file(Path("-"))]
     count = 0
-    with connect() as client:
+    with connect(lasting=bool(id)) as client:  # keys are known by the name of who used them
         if advertise is not None:
             client.advertise(advertise)
         try:

@@ -41,6 +41,16 @@ def test_each_path_has_its_answer():
         server.close()
 
 
+def test_a_restarted_broker_serves_metrics_where_the_one_before_was_just_asked():
+    for _ in range(2):
+        first = serve(Metrics(), "127.0.0.1:0")
+        get(first.url)  # the server hangs up first: the system remembers that for a minute
+        first.close()
+        again = serve(Metrics(), first.url.removeprefix("http://").removesuffix("/metrics"))
+        assert again.url == first.url
+        again.close()
+
+
 def test_a_host_that_cannot_be_resolved_is_named():
     with pytest.raises(ContradaError, match=r"no-such-host\.invalid cannot be resolved"):
         serve(Metrics(), "no-such-host.invalid:0")

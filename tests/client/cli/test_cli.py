@@ -416,6 +416,8 @@ def test_what_is_durable_from_the_command_line(shell: dict[str, str], tmp_path: 
             assert sh(example, env, tmp_path).returncode == 0
         again = sh("contrada sub 'hazard > 3' --durable desk-7 --count 1 --timeout 10 --bare", env, tmp_path)
         assert (again.returncode, json.loads(again.stdout)) == (0, {"hazard": 4})
+        twice = [sh("""contrada pub --durable --id leak-99 '{"x": 1}'""", env, tmp_path).stdout for _ in range(2)]
+        assert twice[0] == twice[1], "a retry by another process was accepted again"
         past = sh("contrada sub 'vehicle = 17' --durable road --since all --count 2 --timeout 10 --bare", env, tmp_path)
         assert [json.loads(line)["speed"] for line in past.stdout.splitlines()] == [42, 42]
         for example in examples("subs"):
