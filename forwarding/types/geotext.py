@@ -49,7 +49,6 @@ _SIMILAR: Final = FIRST_MARK
 _SHAPED: Final = FIRST_MARK << 1  # within a region that is no box: what the index finds must be checked
 _REFUSED: Final = FIRST_MARK << 2  # `not matches`, `not similar`
 _WORD_COST: Final = 50  # nanoseconds, about, of a keyword, a constraint found or a vertex of a region
-_ROAD_COST: Final = 100_000  # of a way along roads that is looked for alone
 _EVERYWHERE: Final = (-1e100, -1e100, 1e100, 1e100)  # as far as coordinates go
 _NO_HANDLES: Final = np.zeros(0, np.int64)
 
@@ -341,7 +340,6 @@ class GeotextType(PlainType):
     def _is_similar(self, handle: int, value: Any) -> bool:
         wanted, network = self._asked(handle)[1], self.settings.road_network
         assert network is not None
-        allowance.spend(_ROAD_COST)
         return network.similar(wanted.keywords, wanted.at, wanted.alpha, wanted.tau, value)
 
     def _cost(self, handle: int, _value: Any) -> int:

@@ -8,13 +8,12 @@ are built anew.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from contrada.errors import InvalidValue
 from contrada.forwarding.types.plain import nested, numbered, within
-from contrada.spatial import allowance
 from contrada.spatial.geometry.point import Point
 
 if TYPE_CHECKING:
@@ -29,11 +28,6 @@ if TYPE_CHECKING:
     from contrada.spatial.textual.geotext import GeoText
 
 
-_JUNCTION_COST: Final = 150  # nanoseconds, about, of a junction that a search comes to,
-_CANDIDATE_COST: Final = 100  # and of a constraint that it looks at
-_FADING: Final = 0.98
-
-
 class SimilarIndexes:
     """Handles of posted constraints, by name."""
 
@@ -41,7 +35,6 @@ class SimilarIndexes:
         self._network = network
         self._indexes: dict[int, EnhancedIndex] = {}
         self._unread: dict[int, set[int]] = {}  # without a network
-        self._dearest: dict[int, float] = {}  # by name: what of late the dearest search took, of an allowance
 
     def post(self, name: int, wanted: Sequence[tuple[int, Similar]]) -> None:
         """Make `search` find handles; an index that is not there yet is built at once."""
@@ -69,7 +62,6 @@ class SimilarIndexes:
         self._indexes[name].remove(handle)
         if not len(self._indexes[name]):
             del self._indexes[name]
-            self._dearest.pop(name, None)  # the number may become another name's
 
     def has(self, name: int) -> bool:
         """Whether anything is posted under a name."""
@@ -82,12 +74,7 @@ class SimilarIndexes:
         index = self._indexes.get(name)
         if index is None or not isinstance(text.place, Point):
             return None
-        expected = self._dearest.get(name, 0.0)  # how far it goes along the roads is not known before
-        allowance.spend(int(expected))
-        found = index.search(text.keywords, text.place)
-        took = _JUNCTION_COST * index.counters.touched + _CANDIDATE_COST * index.counters.candidates
-        self._dearest[name] = max(took, _FADING * expected)
-        return found
+        return index.search(text.keywords, text.place)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what to save."""

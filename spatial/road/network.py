@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 
 from contrada.errors import ContradaError, CorruptFile, InvalidValue
+from contrada.spatial import allowance
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.road.graph import places
 from contrada.spatial.road.graph.cells import LEVELS, Cells, cell_bounds
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 KIND: Final = "road-network"
 VERSION: Final = 1
+_PLACE_COST: Final = 5000  # units of an allowance, for a point that is put on its road and compared
 _SLACK: Final = 64 * float(np.finfo(np.float64).eps)
 
 
@@ -214,12 +216,14 @@ class RoadNetwork:
     def distances(self, start: Place, ends: Iterable[Place], *, within: float = float("inf")) -> NDArray[np.float64]:
         """Return the distances from one point to others, by one expansion; infinite beyond `within`."""
         points = np.array([tuple(Point.of(each)) for each in (start, *ends)], np.float64)
+        allowance.spend(_PLACE_COST * len(points))
         roads, facts = self.on_roads(points)
-        scratch = self.take_scratch()
+        scratch, left = self.take_scratch(), allowance.left()
         found = places.distances(
-            self.graph, scratch, int(roads[0]), float(facts[0, ALONG]), roads[1:], facts[1:, ALONG].copy(), within
+            self.graph, scratch, int(roads[0]), float(facts[0, ALONG]), roads[1:], facts[1:, ALONG].copy(), within, left
         )
         self.give_scratch(scratch)
+        allowance.check(left)
         return found
 
     def similarity(self, keywords: Collection[str], at: Point, alpha: float, text: GeoText) -> Similarity:

@@ -47,6 +47,7 @@ def cell_bounds(
     bounds = np.full((cells, cells), np.inf)
     starts = np.zeros(2 * of_road.size)
     seeds = np.empty(2 * of_road.size, np.int32)
+    left = np.array([np.int64(1) << 62])  # a network's own, and no search's
     for cell in range(cells):
         bounds[cell, cell] = 0.0
         count = 0
@@ -55,7 +56,7 @@ def cell_bounds(
                 seeds[count] = ends[road, 0]
                 seeds[count + 1] = ends[road, 1]
                 count += 2
-        touched = expand(first, to, length, scratch, seeds[:count], starts[:count], radius, -1)
+        touched = expand(first, to, length, scratch, seeds[:count], starts[:count], radius, -1, left)
         for road in range(of_road.size):
             near = min(scratch.distance[ends[road, 0]], scratch.distance[ends[road, 1]])
             bounds[cell, of_road[road]] = min(bounds[cell, of_road[road]], near)

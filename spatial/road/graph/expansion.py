@@ -6,7 +6,7 @@
 
 Scratch is as large as the network and is used again: `distance` is infinite everywhere between calls, and what a call
 has reached is listed in `touched`, which is put back in order before it returns. A call costs what it reaches,
-O(k log k), whatever the size of the network.
+O(k log k), whatever the size of the network, and ends before that where its allowance does (spatial/allowance.py).
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from contrada.spatial.storage.jit import inline_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+PER_JUNCTION = 200  # units of an allowance, for a junction whose arcs are followed
 
 
 class Graph(NamedTuple):
@@ -88,13 +91,16 @@ def expand(
     starts: NDArray[np.float64],
     radius: float,
     wanted: int,
+    left: NDArray[np.int64],
 ) -> int:
     """Find the distances of junctions up to the radius, from seeds that are `starts` away; how many were touched.
 
     Ends early when so many junctions marked `wanted` have their distances; -1 never. What is farther than where it
-    ended has a distance too large, or none, and never one within the radius unless all that are wanted are found.
+    ended has a distance too large, or none, and never one within the radius unless all that are wanted are found. What
+    is left of the allowance is below 0 where that ended it, and distances mean nothing.
     """
     distance, marks, touched, keys, junctions = scratch
+    spare = left[0]
     count = 0
     size = 0
     for i in range(seeds.size):
@@ -108,7 +114,7 @@ def expand(
         distance[junction] = start
         _push(keys, junctions, size, start, junction)
         size += 1
-    while size > 0 and wanted != 0:
+    while size > 0 and wanted != 0 and spare >= 0:
         key = keys[0]
         junction = junctions[0]
         size -= 1
@@ -129,6 +135,7 @@ def expand(
         junctions[at] = moved
         if key > distance[junction]:
             continue
+        spare -= PER_JUNCTION
         if marks[junction]:
             wanted -= 1
         # As with the seeds; shared by both, as an inlined function, it makes searches several per cent slower.
@@ -143,6 +150,7 @@ def expand(
             distance[other] = farther
             _push(keys, junctions, size, farther, other)
             size += 1
+    left[0] = spare
     return count
 
 

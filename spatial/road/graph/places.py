@@ -21,6 +21,8 @@ ALONG = 0
 X = 1
 Y = 2
 
+PER_PLACE = 20  # units of an allowance, for a place whose distance is asked for
+
 
 class Edges(NamedTuple):
     """Edges as a point finds its place on them: a tree over their segments, and where each is on its road."""
@@ -53,8 +55,17 @@ def locate(
 
 
 @kernel
-def expand_to(graph: Graph, scratch: Scratch, road: int, along: float, roads: NDArray[np.int32], radius: float) -> int:
+def expand_to(
+    graph: Graph,
+    scratch: Scratch,
+    road: int,
+    along: float,
+    roads: NDArray[np.int32],
+    radius: float,
+    left: NDArray[np.int64],
+) -> int:
     """Expand from a place until both ends of all these roads have their distances; how many junctions were touched."""
+    left[0] -= PER_PLACE * roads.size
     ends, marks = graph.ends, scratch.wanted
     wanted = 0
     for other in roads:
@@ -62,7 +73,7 @@ def expand_to(graph: Graph, scratch: Scratch, road: int, along: float, roads: ND
             wanted += 1 - marks[ends[other, side]]
             marks[ends[other, side]] = 1
     starts = np.array([along, graph.road_length[road] - along])
-    touched = expand(graph.first, graph.to, graph.length, scratch, ends[road], starts, radius, wanted)
+    touched = expand(graph.first, graph.to, graph.length, scratch, ends[road], starts, radius, wanted, left)
     for other in roads:
         marks[ends[other, 0]] = 0
         marks[ends[other, 1]] = 0
@@ -93,9 +104,10 @@ def distances(
     roads: NDArray[np.int32],
     alongs: NDArray[np.float64],
     radius: float,
+    left: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     """Return the distances from one place to others by one expansion; infinite beyond the radius."""
-    touched = expand_to(graph, scratch, road, along, roads, radius)
+    touched = expand_to(graph, scratch, road, along, roads, radius, left)
     found = np.empty(roads.size)
     for i in range(roads.size):
         far = distance_to(graph.ends, graph.road_length, scratch.distance, road, along, roads[i], alongs[i])

@@ -4,7 +4,8 @@ A subscription is keywords at a place, with α and τ; a message is words at a p
 every subscription by `RoadNetwork.similar`, whichever index is asked. An index writes the methods of `SlotIndex`
 (spatial/textual/slot_index.py), and
 
-    _candidates(message)     slots that may match, each once, with their TSIM; read-only
+    _candidates(message, left)     slots that may match, each once, with their TSIM; read-only. It takes what it costs
+                                   from the allowance (spatial/allowance.py), and ends where that does
 
 Words have ids from the vocabulary, rarest last, as in the geotext indexes. The order matters to speed alone.
 """
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from contrada.errors import InvalidValue
+from contrada.spatial import allowance
 from contrada.spatial.geometry.point import Point, check_coordinates
 from contrada.spatial.road.index.verification import ALPHA, FACTS, TAU, TOTAL, Candidates, Message, Placed, verify
 from contrada.spatial.storage.arrays_file import load_arrays, save_arrays
@@ -182,12 +184,14 @@ class RoadIndex(SlotIndex):
         road, placed = network.on_roads(np.array([tuple(Point.of(at))]))
         along, x, y = placed[0].tolist()
         message = Message(int(road[0]), along, x, y, tokens, self._weights[tokens])
-        candidates = self._candidates(message)
+        left = allowance.left()
+        candidates = self._candidates(message, left)
         found, touched = np.empty(0, np.int32), 0
         if candidates.slots.size:
             scratch = network.take_scratch()
-            found, touched = verify(network.graph, scratch, message, candidates, self.placed, network.d_max)
+            found, touched = verify(network.graph, scratch, message, candidates, self.placed, network.d_max, left)
             network.give_scratch(scratch)
+        allowance.check(left)
         self.counters = RoadCounters(candidates.visited, candidates.slots.size, touched, found.size)
         ids = self.store.rows.ids[found].astype(np.int64)
         ids.sort()
@@ -264,5 +268,5 @@ class RoadIndex(SlotIndex):
             assert self._weights[id] == (self.network.weights.of(self.vocabulary.word(id)) if id else 0.0)
 
     @abstractmethod
-    def _candidates(self, message: Message) -> Candidates:
+    def _candidates(self, message: Message, left: allowance.Left) -> Candidates:
         """Slots that may match, each once."""

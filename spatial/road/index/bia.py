@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from contrada.spatial.allowance import Left
+
 
 @kernel
 def _keys_of_words(
@@ -57,7 +59,13 @@ def _keys_of_words(
 
 @kernel
 def _search(
-    lists: Postings, placed: v.Placed, cells: Cells, ranges: NDArray[np.float64], message: v.Message, d_max: float
+    lists: Postings,
+    placed: v.Placed,
+    cells: Cells,
+    ranges: NDArray[np.float64],
+    message: v.Message,
+    d_max: float,
+    left: NDArray[np.int64],
 ) -> v.Candidates:
     start, length, keywords, _, facts = placed
     index, pool, tokens, weights = lists.table, lists.pool, message.tokens, message.weights
@@ -69,6 +77,7 @@ def _search(
         if row < 0:
             continue
         first, last = list_bounds(index, row)
+        left[0] -= v.PER_ENTRY * (last - first)
         largest[:] = 0.0
         for entry in range(first, last):
             cell = pool[entry] // CLASSES
@@ -87,7 +96,7 @@ def _search(
     for t in range(-1, tokens.size):
         token = tokens[t] if t >= 0 else 0
         row = find_list(index, token, DIRECTORY)
-        if row < 0:
+        if row < 0 or left[0] < 0:
             continue
         first, last = list_bounds(index, row)
         for entry in range(first, last):
@@ -96,6 +105,9 @@ def _search(
                 continue
             visited += 1
             low, high = list_bounds(index, find_list(index, token, pool[entry]))
+            left[0] -= v.PER_LIST + v.PER_SLOT * (high - low)
+            if left[0] < 0:
+                break
             for i in range(low, high):
                 slot = pool[i]
                 weight = v.shared(table, weights, keywords, start[slot], length[slot], token)
@@ -130,9 +142,9 @@ class BasicIndex(ListedIndex):
     def _keys(self, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         return _keys_of_words(slots, self.placed, self._weights, self.network.cells.of_road)
 
-    def _candidates(self, message: v.Message) -> v.Candidates:
+    def _candidates(self, message: v.Message, left: Left) -> v.Candidates:
         network = self.network
-        return _search(self.lists, self.placed, network.cells, self.ranges, message, network.d_max)
+        return _search(self.lists, self.placed, network.cells, self.ranges, message, network.d_max, left)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         return {**super()._arrays(), "ranges": self.ranges}

@@ -33,6 +33,8 @@ from contrada.spatial.textual.postings import DIRECTORY, Postings, find_list, li
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from contrada.spatial.allowance import Left
+
 
 @kernel
 def _keys_of_prefixes(
@@ -63,7 +65,13 @@ def _keys_of_prefixes(
 
 @kernel
 def _search(
-    lists: Postings, placed: v.Placed, cells: Cells, components: NDArray[np.int32], message: v.Message, d_max: float
+    lists: Postings,
+    placed: v.Placed,
+    cells: Cells,
+    components: NDArray[np.int32],
+    message: v.Message,
+    d_max: float,
+    left: NDArray[np.int64],
 ) -> v.Candidates:
     start, length, keywords, roads, facts = placed
     index, pool, tokens, weights = lists.table, lists.pool, message.tokens, message.weights
@@ -78,15 +86,19 @@ def _search(
     for t in range(-1, tokens.size):
         token = tokens[t] if t >= 0 else 0
         row = find_list(index, token, DIRECTORY)
-        if row < 0:
+        if row < 0 or left[0] < 0:
             continue
         first, last = list_bounds(index, row)
+        left[0] -= v.PER_ENTRY * (last - first)
         for entry in range(first, last):
             key = pool[entry]
             if lower[key // CLASSES] > (key % CLASSES + 1) * d_max / CLASSES:
                 continue
             visited += 1
             low, high = list_bounds(index, find_list(index, token, key))
+            left[0] -= v.PER_LIST + v.PER_SLOT * (high - low)
+            if left[0] < 0:
+                break
             for i in range(low, high):
                 slot = pool[i]
                 weight = v.shared(table, weights, keywords, start[slot], length[slot], token)
@@ -115,6 +127,6 @@ class EnhancedIndex(ListedIndex):
     def _keys(self, slots: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         return _keys_of_prefixes(slots, self.placed, self._weights, self.network.cells.of_road)
 
-    def _candidates(self, message: v.Message) -> v.Candidates:
+    def _candidates(self, message: v.Message, left: Left) -> v.Candidates:
         network = self.network
-        return _search(self.lists, self.placed, network.cells, network.components, message, network.d_max)
+        return _search(self.lists, self.placed, network.cells, network.components, message, network.d_max, left)

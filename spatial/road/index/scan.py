@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contrada.spatial.road.index.base import RoadIndex
-from contrada.spatial.road.index.verification import TOTAL, Candidates, Message, Placed, place_of, token_places
+from contrada.spatial.road.index.verification import PER_SLOT, TOTAL, Candidates, Message, Placed, place_of, token_places
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.textual.slot_index import Unindexed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from contrada.spatial.allowance import Left
 
 
 @kernel
@@ -37,5 +39,6 @@ class RoadScan(Unindexed, RoadIndex):
 
     name = "scan"
 
-    def _candidates(self, message: Message) -> Candidates:
+    def _candidates(self, message: Message, left: Left) -> Candidates:
+        left[0] -= PER_SLOT * self.store.slots.size
         return _all(self.placed, self.store.slots, message, self.network.d_max)

@@ -6,7 +6,7 @@ Subscriptions stand in the slots of a store (`spatial.textual.store`), which hol
     facts  float64 (c, 6)  how far along, x, y (`road/graph/places.py`), α, τ, and what its keywords weigh together
 
 A candidate comes with its TSIM, known exactly. The expansion ends at the radius given, or when both ends of every
-candidate's road have their distances, whichever is sooner.
+candidate's road have their distances, whichever is sooner; or with its allowance, and then the answer is not whole.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ ALPHA = 3
 TAU = 4
 TOTAL = 5
 FACTS = 6
+
+# Units of an allowance:
+PER_ENTRY = 8  # for a key of a word's directory,
+PER_LIST = 40  # for a list that is read,
+PER_SLOT = 60  # and for a subscription on it
 
 
 class Message(NamedTuple):
@@ -61,13 +66,19 @@ class Candidates(NamedTuple):
 
 @kernel
 def verify(
-    graph: Graph, scratch: Scratch, message: Message, candidates: Candidates, placed: Placed, d_max: float
+    graph: Graph,
+    scratch: Scratch,
+    message: Message,
+    candidates: Candidates,
+    placed: Placed,
+    d_max: float,
+    left: NDArray[np.int64],
 ) -> tuple[NDArray[np.int32], int]:
     """Return the slots that match, and how many junctions the expansion touched."""
     ends, road_length, facts = graph.ends, graph.road_length, placed.facts
     slots, words = candidates.slots, candidates.words
     roads = placed.roads[slots]
-    touched = expand_to(graph, scratch, message.road, message.along, roads, candidates.radius)
+    touched = expand_to(graph, scratch, message.road, message.along, roads, candidates.radius, left)
     found = np.empty(slots.size, np.int32)
     count = 0
     for i in range(slots.size):

@@ -8,12 +8,15 @@ from __future__ import annotations
 import math
 import random
 
+from typing import Any
+
 import pytest
 
 from contrada import ForwardingTable, GeoText, Line, Point, Region, Uniform, attr, parse
 from contrada.forwarding.codec.msgpack import encode_notification
 from contrada.forwarding.language.filter import as_filters
 from contrada.spatial.allowance import MILLISECOND, Exhausted, allowed
+from tests.spatial.road.maps import grid
 
 rng = random.Random(7)
 
@@ -41,6 +44,12 @@ def like(length: int) -> str:
     return "%" + "_".join(rng.choice("ab") for _ in range(length)) + "%"
 
 
+def similar(count: int) -> list[Any]:
+    """So many `similar`, of which each leads across the whole grid."""
+    return [parse(f'v similar {{"w{n}"}} at POINT(0 {n % 40}) alpha 0.01 tau 0.9') for n in range(count)]
+
+
+ROADS = {"road_network": grid(40)}
 LETTERS = [f"w{n}" for n in range(40)]
 CASES = {
     "relations": ([attr("v").inside(star(60, 20, 0.9)) for _ in range(300)], {"v": star(60, 19, 0.8)}, {}),
@@ -61,6 +70,10 @@ CASES = {
                         {"v": GeoText(" ".join(LETTERS), at=(50, 50))}, {}),
     "geotext, refused": ([~attr("v").matches([f"x{n}"]) for n in range(50_000)],
                          {"v": GeoText(" ".join(LETTERS), at=(50, 50))}, {}),
+    "similar": (similar(1), {"v": GeoText("w0", at=(39, 39))}, ROADS),
+    "similar, on many lists": (similar(4000), {"v": GeoText(" ".join(f"w{n}" for n in range(4000)), at=(0, 0))}, ROADS),
+    "similar, verified": ([(attr("k") == 1) & similar(1)[0]], {"k": 1, "v": GeoText("w0", at=(39, 39))}, ROADS),
+    "similar, refused": ([~similar(1)[0]], {"v": GeoText("w0", at=(39, 39))}, ROADS),
     "sets": ([attr("v").has_any([f"m{(n + k) % 500}" for k in range(100)]) for n in range(900)],
              {"v": {f"m{n}" for n in range(500)}}, {}),
     "like": ([attr("v").like(like(25)) for _ in range(2000)], {"v": "ab" * 2000}, {}),

@@ -58,3 +58,11 @@ def subscriptions(draw: Callable[..., Any], roads: NaiveRoads, id: int) -> RoadS
             tau = alpha * (1.0 - distance / roads.d_max) + (1.0 - alpha) * likeness
             tau = draw(st.sampled_from((tau, math.nextafter(tau, 0), math.nextafter(tau, 1))))
     return RoadSubscription(id, words, at, alpha, min(max(tau, 0.0), 1.0))
+
+
+def grid(side: int) -> RoadNetwork:
+    """Roads between all neighbours of a square of places."""
+    places = [(float(x), float(y)) for x in range(side) for y in range(side)]
+    across = [(n, n + side) for n in range(side * (side - 1))]
+    along = [(n, n + 1) for n in range(side * side) if (n + 1) % side]
+    return RoadNetwork(places, across + along, d_max=200.0)
