@@ -1,129 +1,32 @@
 """What one client may send within the limits that clients have by default: the rows of `benchmarks.fairness`.
 
-A row is a generator of steps: messages, of which each that has a request is answered before the next step begins. Rows
-of BROKERS are measured at a broker with these options, and those of PEERS by a link.
+A row is a generator of steps: messages, of which each that has a request is answered before the next step begins, or
+functions, which are called. Rows of PEERS are measured by a link.
 """
 
 from __future__ import annotations
 
-import math
 import random
 from typing import TYPE_CHECKING, Any
 
-import zmq
-
-from contrada import Box, GeoText, Line, Point, Predicate, Region, attr, parse
-from contrada.broker.protocol.frames import decode, encode
+from benchmarks.fairness_links import advertised, change, digests, forwarded, link_states, malformed, short_sessions
+from benchmarks.fairness_shapes import diamonds, ring, ripple
+from contrada import Box, GeoText, Point, Predicate, RoadNetwork, attr, parse
 from contrada.broker.protocol.messages import (
-    Ack,
-    Advertise,
-    Error,
+    Bye,
     Explain,
-    Hello,
     Link,
-    Message,
     NotificationId,
-    Ping,
-    Pong,
-    Publish,
-    Reply,
-    Store,
-    Subscribe,
-    SubscribeDurable,
 )
-from contrada.broker.protocol.peer_frames import encode_peer
-from contrada.broker.protocol.peer_messages import Change, Digest, Flow, Forward, LinkState, LinkStates, Run
-from contrada.broker.protocol.wire import VERSION, Policy
-from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
-
-class Raw:
-    """A client that speaks frames, so that the client library is not what is measured."""
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-        self.socket = zmq.Context.instance().socket(zmq.DEALER)
-        self.socket.linger = 0
-        self.socket.rcvhwm = 0
-        self.socket.connect(url)
-        self.request = 0
-        self.latest = 0  # the number of the first notification of what was acknowledged last
-        self.say(Hello(1, VERSION, "bench"))
-        self.broker = self.hear().broker
-
-    def say(self, message: Any) -> None:
-        """Send a message of a client or of a neighbour."""
-        self.socket.send_multipart(encode(message) if isinstance(message, Message) else encode_peer(message))
-
-    def hear(self, seconds: float = 120.0) -> Any:
-        """The next message."""
-        if not self.socket.poll(seconds * 1000):
-            raise TimeoutError("the broker does not answer")
-        return decode(self.socket.recv_multipart())
-
-    def await_answers(self, count: int) -> None:
-        """Listen until so many requests are answered."""
-        done = 0
-        while done < count:
-            message = self.hear()
-            if isinstance(message, Ack):
-                done += len(message.entries)
-                self.latest = message.entries[-1].sequence
-            elif isinstance(message, Reply):
-                done += 1
-            elif isinstance(message, Error):
-                raise RuntimeError(message.reason)
-            elif isinstance(message, Ping):
-                self.say(Pong(message.nonce))
-
-    def await_each(self, types: tuple[type, ...]) -> None:
-        """Listen until a message of each type has come."""
-        missing = set(types)
-        while missing:
-            message = self.hear()
-            if isinstance(message, Error):
-                raise RuntimeError(message.reason)
-            if isinstance(message, Ping):
-                self.say(Pong(message.nonce))
-            missing.discard(type(message))
-
-    def subscribe(self, *filters: Any) -> Subscribe:
-        """The message that asks for filters."""
-        self.request += 1
-        encoded = tuple(encode_filter(each) for each in filters)
-        return Subscribe(self.request, self.request, encoded, Policy.BLOCK, 10**6)
-
-    def store(self, *notifications: Any, retain: str = "") -> Store:
-        """The message that publishes durably."""
-        self.request += 1
-        return Store(self.request, tuple(encode_notification(each) for each in notifications), "", retain)
-
-    def subscribe_durably(self, name: str, filter: Any, *, since: Any = None, credit: int = 10**6) -> SubscribeDurable:
-        """The message that makes a durable subscription."""
-        self.request += 1
-        return SubscribeDurable(self.request, self.request, name, (encode_filter(filter),), "", credit, since)
-
-    def publish(self, *notifications: Any) -> Publish:
-        """The message that publishes."""
-        self.request += 1
-        return Publish(self.request, tuple(encode_notification(each) for each in notifications))
+    from benchmarks.fairness_client import Raw
 
 
 # -- what a client may send --------------------------------------------------------------------------------
-
-
-def ring(rng: random.Random, vertices: int, *, star: bool = False, size: float = 10.0) -> Region:
-    """A polygon around some place; a star's radius jumps from vertex to vertex."""
-    x, y = rng.uniform(0, 100), rng.uniform(0, 100)
-    points = []
-    for number in range(vertices):
-        angle = 2 * math.pi * number / vertices
-        radius = size * (rng.uniform(0.3, 1.0) if star else 1.0 + 0.1 * math.sin(9 * angle) + 0.001 * rng.random())
-        points.append((x + radius * math.cos(angle), y + radius * math.sin(angle)))
-    return Region(points)
 
 
 def contains(client: Raw) -> Iterator[list[Any]]:
@@ -180,7 +83,7 @@ def leaves(client: Raw) -> Iterator[list[Any]]:
     """A client with 10,000 subscriptions leaves."""
     for start in range(0, 10_000, 1000):
         yield [client.subscribe(attr("x") == start + n) for n in range(1000)]
-    yield []
+    yield [Bye()]
 
 
 def idle(client: Raw) -> Iterator[list[Any]]:
@@ -189,19 +92,6 @@ def idle(client: Raw) -> Iterator[list[Any]]:
 
 
 # -- shapes that are dear though small ---------------------------------------------------------------------
-
-
-def diamonds(vertices: int, phase: float, size: float = 10.0) -> Line:
-    """A spiral of four vertices to a turn: two of them do not touch, and the boxes of their edges all meet."""
-    turns = [(size * (0.05 + (n + phase) / vertices), math.pi / 2 * n) for n in range(vertices)]
-    return Line([(50 + r * round(math.cos(a)), 50 + r * round(math.sin(a))) for r, a in turns])
-
-
-def ripple(rng: random.Random, vertices: int, size: float) -> Region:
-    """A ring around one place whose radius hardly changes."""
-    angles = [2 * math.pi * n / vertices for n in range(vertices)]
-    radii = [size * (1 + 0.001 * rng.random()) for _ in angles]
-    return Region([(50 + r * math.cos(a), 50 + r * math.sin(a)) for a, r in zip(angles, radii, strict=True)])
 
 
 def distances(client: Raw) -> Iterator[list[Any]]:
@@ -281,6 +171,26 @@ def shaped_texts(client: Raw) -> Iterator[list[Any]]:
     yield [client.publish(*({"g": GeoText(" ".join(words), at=(50, 50))} for _ in range(50)))]
 
 
+def similar(client: Raw) -> Iterator[list[Any]]:
+    """500 `similar` at one end of 90,000 junctions, 100 geotexts at the other."""
+    words = [f"word{n}" for n in range(500)]
+    wanted = (attr("g").similar([word], at=(n % 9, 0), alpha=0.01, tau=0.9) for n, word in enumerate(words))
+    yield [client.subscribe(each) for each in wanted]
+    texts = (GeoText(" ".join(words[n : n + 5]), at=(_SIDE - 1, _SIDE - 1)) for n in range(100))
+    yield [client.publish(*({"g": each} for each in texts))]
+
+
+_SIDE = 300  # junctions
+
+
+def roads() -> RoadNetwork:
+    """A square of roads between all neighbours."""
+    places = [(float(x), float(y)) for x in range(_SIDE) for y in range(_SIDE)]
+    across = [(n, n + _SIDE) for n in range(_SIDE * (_SIDE - 1))]
+    along = [(n, n + 1) for n in range(_SIDE * _SIDE) if (n + 1) % _SIDE]
+    return RoadNetwork(places, across + along, d_max=4.0 * _SIDE)
+
+
 def payloads(client: Raw) -> Iterator[list[Any]]:
     """Texts of 1 MB that 100 subscriptions want."""
     yield [client.subscribe(attr("t").exists()) for _ in range(100)]
@@ -320,7 +230,7 @@ def queued(client: Raw) -> Iterator[list[Any]]:
     yield [client.subscribe_durably("desk", attr("x") >= 0, credit=0)]
     for _ in range(5):
         yield [client.store(*({"x": n, "t": "x" * 200} for n in range(1000))) for _ in range(8)]
-    again = Raw(client.url)
+    again = client.another()
     again.say(again.subscribe_durably("desk", attr("x") >= 0))
     yield []
     yield []
@@ -357,75 +267,37 @@ def replayed_shapes(client: Raw) -> Iterator[list[Any]]:
     yield [client.subscribe_durably("d", wanted, since="all", credit=0)]
 
 
-# -- links -------------------------------------------------------------------------------------------------
-
-
-def change(client: Raw) -> Iterator[list[Any]]:
-    """A neighbour wants 4,000 filters, 50 polygons of 10,000 vertices and 400 of 150."""
-    rng = random.Random(14)
-    small = tuple(encode_filter(attr("x") == n) for n in range(4000))
-    large = tuple(encode_filter(attr("r").intersects(ring(rng, 10_000))) for _ in range(50))
-    middle = tuple(encode_filter(attr("r").intersects(ring(rng, 150, size=1.0))) for _ in range(400))
-    for filters in (small, large[:25], large[25:], middle):
-        yield [Change(Flow.SUBSCRIPTIONS, filters, ())]
-
-
-def digests(client: Raw) -> Iterator[list[Any]]:
-    """A neighbour sends a thousand digests, none of which is right."""
-    yield [Change(Flow.SUBSCRIPTIONS, tuple(encode_filter(attr("x") == n) for n in range(4000)), ())]
-    yield [Digest(Flow.SUBSCRIPTIONS, tuple(range(k, k + 64))) for k in range(1000)]
-
-
-def link_states(client: Raw) -> Iterator[list[Any]]:
-    """A neighbour tells of a thousand brokers, and of each a hundred times."""
-    names = [f"b{n}" for n in range(1000)]
-    for sequence in range(1, 101):
-        states = [LinkState(name, sequence, frozenset(names[n - 2 : n])) for n, name in enumerate(names)]
-        yield [LinkStates(tuple(states[n : n + 100])) for n in range(0, 1000, 100)]
-
-
-def forwarded(client: Raw) -> Iterator[list[Any]]:
-    """A neighbour forwards what is dear: 40 regions of 15 KB for 400 such filters of its own client."""
-    rng = random.Random(15)
-    own = Raw(client.url)
-    for _ in range(4):
-        own.say(own.subscribe(*(attr("p").covered_by(ripple(rng, 900, 10.0)) for _ in range(100))))
-        own.await_answers(1)
-    bodies = tuple(encode_notification({"p": ripple(rng, 900, 10.0)}) for _ in range(40))
-    yield [Forward((Run("far", "p", 1, tuple(range(1, 41)), bodies),))]
-
-
-def advertised(client: Raw) -> Iterator[list[Any]]:
-    """2,000 advertisements, each of a polygon."""
-    rng = random.Random(16)
-    for start in range(0, 2000, 200):
-        yield [
-            Advertise(n + 1, n + 1, (encode_filter(attr("r").intersects(ring(rng, 150, size=1.0))),))
-            for n in range(start, start + 200)
-        ]
-
-
 ROWS = {
     each.__name__: each
     for each in (
         idle, contains, polygons, districts, stars, large_star, geotexts, many_small, leaves,
         distances, small_distances, earth, earth_points, lines, small_shapes, sets, patterns, shaped_texts, payloads,
-        explained, stored, stored_small, queued, retained, retained_shapes, replayed, replayed_shapes,
+        explained, similar, malformed, short_sessions,
+        stored, stored_small, queued, retained, retained_shapes, replayed, replayed_shapes,
         change, digests, link_states, forwarded, advertised,
     )
 }  # fmt: skip
 _ON_DISK = ("stored", "stored_small", "queued", "retained", "retained_shapes", "replayed", "replayed_shapes")
-BROKERS: dict[str, dict[str, Any]] = {
-    "earth": {"crs": "lonlat"},
-    "earth_points": {"crs": "lonlat"},
-    "advertised": {"advertisements": True},
-    **{name: {"data": ...} for name in _ON_DISK},  # a directory that is made for it
-}
+_IN_DEGREES = ("earth", "earth_points")
 PEERS = frozenset(("change", "digests", "link_states", "forwarded"))
+UNANSWERED = PEERS | {"leaves", "queued", "malformed", "short_sessions"}  # the broker does not say when it is done
 
 
-def peer(url: str) -> Raw:
-    """A client that has become a neighbour."""
-    client = Raw(url)
+def broker_options(name: str, own: Path, shared: Path) -> dict[str, Any]:
+    """The options of a row's broker: a directory is the run's own, and one is shared by all runs."""
+    if name in _IN_DEGREES:
+        return {"crs": "lonlat"}
+    if name in _ON_DISK:
+        return {"data": str(own / "data")}
+    if name == "advertised":
+        return {"advertisements": True}
+    if name == "similar":
+        if not (file := shared / "roads").exists():
+            roads().save(file)
+        return {"roads": str(file)}
+    return {}
+
+
+def become_peer(client: Raw) -> None:
+    """Make a client a neighbour."""
     client.say(Link("far", False, 1))
-    return client

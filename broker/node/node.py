@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("contrada.broker")
 
 _TURN_MESSAGES = 512
+_TURN_HANDSHAKES = 64  # keys that are vouched for in a turn, and handshakes that have failed
 _TURN_NOTIFICATIONS = 2048
 _TURN_BYTES = 8 << 20
 _TURN_SECONDS = 0.01  # some messages take milliseconds
@@ -353,7 +354,7 @@ class Node:
     def _vouch(self) -> None:
         """Answer ZAP requests (ZeroMQ RFC 27): the handshake has proven the key; one that is known is the user's id."""
         assert self._keys is not None
-        while True:
+        for _ in range(_TURN_HANDSHAKES):
             try:
                 request = self._zap.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
@@ -373,7 +374,8 @@ class Node:
             self._zap.send_multipart([b"1.0", number, b"400", reason.encode(), b"", b""])
 
     def _note_failures(self) -> None:
-        while True:
+        """Count handshakes that came to nothing; of many, some wait for the next turn."""
+        for _ in range(_TURN_HANDSHAKES):
             try:
                 event = event_number(self._monitor.recv_multipart(zmq.NOBLOCK))
             except zmq.Again:

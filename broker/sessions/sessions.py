@@ -44,6 +44,7 @@ log = logging.getLogger("contrada.broker")
 
 _UNREAD: Final = 4096  # messages that a congested client may leave unread before its session is ended
 _UNHEARD: Final = 16  # answers that a connection without a session may leave unread before it gets no more
+_LOGGED: Final = 64  # bad frames between two ticks: more are only counted, since a line takes longer than the frame
 _RETRY: Final = 0.002  # seconds before congested connections are tried again,
 _RETRY_EACH: Final = 0.00005  # and more for each of them: stuck clients must not take the time of the others
 
@@ -87,6 +88,7 @@ class Sessions:
         self._farewells: list[tuple[bytes, Sequence[bytes]]] = []
         self._unsaid: dict[bytes, tuple[float, deque[Sequence[bytes]]]] = {}  # until when to try
         self._ticked = clock.now
+        self._bad_frames = 0  # since then
 
     @property
     def busy(self) -> bool:
@@ -258,6 +260,7 @@ class Sessions:
             for session in self.by_connection.values():
                 session.heard += stall
         self._ticked = now
+        self._bad_frames = 0
         self._offences.expire(now)
 
     def keep_alive(self, session: Session) -> None:
@@ -286,7 +289,9 @@ class Sessions:
     def bad_frame(self, connection: bytes, session: Session | None, reason: str, request: int) -> None:
         """A message is not of the protocol."""
         self.counters["bad_frames"] += 1
-        log.warning("bad frame", extra={"session": session.number if session else None, "reason": reason})
+        self._bad_frames += 1
+        if self._bad_frames <= _LOGGED:
+            log.warning("bad frame", extra={"session": session.number if session else None, "reason": reason})
         self.strike(connection, session, Code.BAD_FRAME, reason, request)
 
     def strike(self, connection: bytes, session: Session | None, code: Code, reason: str, request: int) -> None:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from contrada.spatial.road.index.base import RoadIndex
-from contrada.spatial.road.index.verification import PER_SLOT, TOTAL, Candidates, Message, Placed, place_of, token_places
+from contrada.spatial.road.index.verification import (
+    PER_SLOT,
+    TOTAL,
+    Candidates,
+    Message,
+    Placed,
+    place_of,
+    token_places,
+)
 from contrada.spatial.storage.jit import kernel
 from contrada.spatial.textual.slot_index import Unindexed
 

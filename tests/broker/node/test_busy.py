@@ -53,7 +53,7 @@ def test_writers_that_close_with_much_unread_while_the_loop_is_busy(tmp_path, co
 
 
 @pytest.mark.xfail(
-    reason="libzmq 4.3.5 aborts on it, whatever its options are: see its issues 3937, 4364 and 4767",
+    reason="libzmq 4.3.5 aborts on it unless RCVHWM is 0, with which memory has no bound: its issues 3937, 4364, 4767",
     strict=False,  # a race inside libzmq, which it now and then wins
 )
 def test_a_ping_of_the_transport_among_what_a_client_leaves_unread(tmp_path, context):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from types import SimpleNamespace
 
 import pytest
 import zmq
@@ -145,6 +146,18 @@ def test_a_turn_ends_in_time_however_long_its_messages_take(context, monkeypatch
             assert node._router.poll(PATIENCE * 1000)
             node._receive()
             assert node.core.counters["received"] - before <= 2
+    finally:
+        node.close()
+
+
+def test_a_turn_looks_at_some_of_many_failed_handshakes(monkeypatch):
+    node = Node(Settings(listen="tcp://127.0.0.1:*"), NaiveTable(), Codec(read_notification, read_filter), Metrics())
+    try:
+        failure = int(zmq.Event.HANDSHAKE_FAILED_PROTOCOL).to_bytes(2, sys.byteorder) + bytes(4)
+        endless = SimpleNamespace(recv_multipart=lambda _flags: [failure, b""])
+        monkeypatch.setattr(node, "_monitor", endless)
+        node._note_failures()
+        assert 0 < node.core.counters["handshake_failures"] < 1000
     finally:
         node.close()
 

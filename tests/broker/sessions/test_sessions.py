@@ -53,6 +53,18 @@ def test_silence_is_asked_about_and_then_ends_a_session():
     assert [m.code for m in bench.flush()[b"one"] if isinstance(m, Error)] == [Code.SILENT]
 
 
+def test_of_many_bad_frames_some_are_logged_and_all_are_counted(caplog):
+    bench = Bench()
+    for number in range(1000):
+        bench.sessions.bad_frame(b"%d" % number, None, "no frame", 0)
+    assert bench.counters["bad_frames"] == 1000
+    assert 10 < len(caplog.records) < 100
+    caplog.clear()
+    bench.sessions.tick(1.0)
+    bench.sessions.bad_frame(b"another", None, "no frame", 0)
+    assert [record.getMessage() for record in caplog.records] == ["bad frame"]
+
+
 def test_a_full_connection_is_tried_again_and_is_not_in_the_backlog_meanwhile():
     bench = Bench()
     session = bench.open(b"one")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import random
-
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ import pytest
 from contrada import ForwardingTable, GeoText, Line, Point, Region, Uniform, attr, parse
 from contrada.forwarding.codec.msgpack import encode_notification
 from contrada.forwarding.language.filter import as_filters
+from contrada.forwarding.language.operators import Operator
 from contrada.spatial.allowance import MILLISECOND, Exhausted, allowed
 from tests.spatial.road.maps import grid
 
@@ -96,6 +96,27 @@ def test_every_way_to_be_long_is_counted(name):
         some = random.Random(1).sample(range(len(filters)), 20)
         assert {n for n in some if any(f.matches(notification) for f in as_filters(filters[n]))} == matched & {*some}
     table._check()
+
+
+def test_there_is_a_case_for_every_kind_of_operator_that_has_an_index_of_its_own():
+    """Kernels that search count by themselves: one that is new, with an operator of its own, needs a case here."""
+    by_the_table = {"=", "!=", "<", "<=", ">", ">=", "exists", "in", "prefix", "suffix", "contains"}
+    alike = {  # decided by the same kernels as one that has a case
+        "inside": {"disjoint", "meets", "overlaps", "equals", "covers", "intersects"},
+        "within": {"beyond"},
+        "like": {"not like", "~=", "not ~="},
+        "has": {"not has"},
+    }
+    asked = {
+        str(constraint.op)
+        for filters, _, _ in CASES.values()
+        for expression in filters[:1]
+        for each in as_filters(expression)
+        for constraint in each.constraints
+    }
+    asked |= {other for operator in asked for other in alike.get(operator, ())}
+    negated = {str(operator) for operator in Operator if operator.removeprefix("not ") in by_the_table}
+    assert {str(operator) for operator in Operator} - by_the_table - negated == asked - by_the_table
 
 
 def test_a_batch_is_counted_as_a_whole_and_answered_right_afterwards():
