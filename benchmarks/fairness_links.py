@@ -18,7 +18,7 @@ from contrada.broker.protocol.messages import (
     Hello,
 )
 from contrada.broker.protocol.peer_messages import Change, Digest, Flow, Forward, LinkState, LinkStates, Run
-from contrada.broker.protocol.wire import VERSION
+from contrada.broker.protocol.wire import VERSION, Code
 from contrada.forwarding.codec.msgpack import encode_filter, encode_notification
 
 if TYPE_CHECKING:
@@ -35,29 +35,43 @@ _GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01NULL".ljust(23, b"\0") + bytes(32
 _READY = b"\x05READY\x0bSocket-Type" + struct.pack(">I", 6) + b"DEALER"
 
 
-def come_and_go(url: str, count: int, messages: list[bytes]) -> None:
-    """So many connections, 200 at a time, that each send messages of one short frame and go."""
+def come_and_go(url: str, count: int, messages: list[bytes], answer: bytes) -> None:
+    """So many connections, 200 at a time, that each send messages of one short frame, and go when they are answered.
+
+    Who goes before resets the connection, and the broker never sees what was sent.
+    """
     address = urlsplit(url)
-    sent = _GREETING + bytes((4, len(_READY))) + _READY + b"".join(bytes((0, len(each))) + each for each in messages)
+    sent = b"".join(bytes((0, len(each))) + each for each in messages)
     strangers: deque[socket.socket] = deque()
-    for _ in range(count):
-        if len(strangers) == _AT_A_TIME:
-            strangers.popleft().close()
-        strangers.append(socket.create_connection((address.hostname, address.port or 0)))
-        strangers[-1].sendall(sent)
-    for stranger in strangers:
-        stranger.close()
+    for number in range(count + _AT_A_TIME):
+        if number >= _AT_A_TIME:
+            with strangers.popleft() as stranger:
+                _hear(stranger, answer)
+        if number < count:
+            strangers.append(socket.create_connection((address.hostname, address.port or 0), timeout=60))
+            strangers[-1].sendall(_GREETING + bytes((4, len(_READY))) + _READY)
+            _hear(strangers[-1], b"READY")  # what comes before that ends the handshake
+            strangers[-1].sendall(sent)
+
+
+def _hear(stranger: socket.socket, answer: bytes) -> None:
+    heard = b""
+    while answer not in heard:
+        more = stranger.recv(1 << 16)
+        if not more:
+            raise RuntimeError(f"the broker went without saying {answer!r}")
+        heard += more
 
 
 def malformed(client: Raw) -> Iterator[list[Any]]:
     """4,000 connections, 200 at a time, that each send 20 malformed frames and go."""
-    yield [partial(come_and_go, client.url, 4000, [b"no frame of ours"] * 20)]
+    yield [partial(come_and_go, client.url, 4000, [b"no frame of ours"] * 20, Code.BANNED.encode())]
 
 
 def short_sessions(client: Raw) -> Iterator[list[Any]]:
     """4,000 connections, 200 at a time, that each say HELLO and go."""
     (hello,) = encode(Hello(1, VERSION, "short"))
-    yield [partial(come_and_go, client.url, 4000, [hello])]
+    yield [partial(come_and_go, client.url, 4000, [hello], b"short")]
 
 
 # -- links -------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-PER_JUNCTION = 80  # units of an allowance, for a junction whose arcs are followed: twice what it takes on a square of roads
+PER_JUNCTION = 80  # units of an allowance, for a junction: twice what it takes on a square of roads
 
 
 class Graph(NamedTuple):
