@@ -4,11 +4,13 @@ Numba compiles every function by itself: it types it, lowers it, links in everyt
 and emits machine code, with an entry for Python. A kernel that only other kernels call needs neither its own machine
 code nor the entry, and with ten levels of calls its instructions are optimised ten times. Here a kernel has two sides:
 
-    the entry       what Python calls: linked with all it reaches, optimised once, emitted, kept on disk
-    the callee      what other kernels call: typed and lowered once for all of them, and no more
+    the callee      what kernels call: typed and lowered once for all of them, and no more
+    the entry       what Python calls: the callee, with all that it reaches and a wrapper that takes Python's objects,
+                    linked and optimised as one, emitted, kept on disk
 
 Both are numba's own dispatchers and code libraries; what differs is when a library is linked and optimised. A callee's
-library is left as it was lowered, and an entry's library links what it reaches through any number of callees.
+library is left as it was lowered, and an entry's library links what it reaches through any number of callees. So are
+the libraries of numba's own functions that are compiled on the way (`np.empty`, slices, …).
 
 Half of what is left is typing, and most of that is asking again what an int64 plus an int64 is: while a kernel is
 compiled, what numba answers for plain arguments is remembered (`_remembered_answers`).
@@ -22,6 +24,7 @@ how numba asks a kernel for its callee side.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import llvmlite.binding
@@ -30,6 +33,7 @@ from numba.core import codegen as numba_codegen
 from numba.core import types
 from numba.core.compiler import Compiler as _Compiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher as _CPUDispatcher
 from numba.core.sigutils import normalize_signature as _normalize_signature
 from numba.core.targetconfig import ConfigStack as _ConfigStack
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 # Numba has no types for these.
 Compiler: Any = _Compiler
 CPUDispatcher: Any = _CPUDispatcher
+FunctionCompiler: Any = _FunctionCompiler
 RuntimeLinker: Any = numba_codegen.RuntimeLinker
 JITCodeLibrary: Any = numba_codegen.JITCodeLibrary
 ConfigStack: Any = _ConfigStack
@@ -61,6 +66,7 @@ class CalleeLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
     def __init__(self, codegen: Any, name: str) -> None:
         super().__init__(codegen, name)
         self.environments: dict[str, Any] = {}  # objects that the code refers to, by the name of the variable
+        self._whole: EntryLibrary | None = None
 
     @property
     def codegen(self) -> CalleeLibrary:
@@ -84,6 +90,22 @@ class CalleeLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         self._ensure_finalized()
         return 0
 
+    def lowered(self) -> Any:
+        """The code by itself, for entries to link."""
+        return super()._get_module_for_linking()
+
+    def _get_module_for_linking(self) -> Any:
+        """The code with all that it reaches, for functions that numba compiles its own way and that use it too."""
+        if self._whole is None:
+            self._whole = EntryLibrary(self._codegen, self.name)
+            self._whole._final_module.link_in(self._final_module, preserve=True)
+            for library in self._linking_libraries:
+                self._whole.add_linking_library(library)
+            self._whole.finalize()
+            for name, environment in self.environments.items():
+                self._codegen.set_env(name, environment)
+        return self._whole._get_module_for_linking()
+
 
 class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
     """Machine code for Python to call, all callees inside."""
@@ -105,8 +127,13 @@ class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
     def finalize(self) -> None:
         """Link what is reached through callees as well, then optimise and emit."""
         reached = _reach(self._linking_libraries)
-        self._linking_libraries = reached
+        for library in reached:
+            self._reload_init.update(library._reload_init)
+            code = library.lowered() if isinstance(library, CalleeLibrary) else library._get_module_for_linking()
+            self._final_module.link_in(code, preserve=True)
+        self._linking_libraries = []
         super().finalize()
+        self._linking_libraries = reached  # environments live as long as what they are set in
         variables = {variable.name for variable in self._final_module.global_variables}
         for name in variables:
             if name.startswith(RuntimeLinker.PREFIX):
@@ -165,22 +192,21 @@ def _remembered_answers() -> Iterator[None]:
             BaseFunction.get_call_type = ask
 
 
+@contextmanager
+def _numbas_own_as_callees(codegen: Any) -> Iterator[None]:
+    """While a kernel is lowered, what numba compiles for it besides is a callee too."""
+    codegen.create_library = partial(CalleeLibrary, codegen)
+    try:
+        yield
+    finally:
+        del codegen.create_library
+
+
 class _CalleeCompiler(Compiler):  # type: ignore[misc]  # numba has no types
     def define_pipelines(self) -> Any:
         state = self.state
         state.library = CalleeLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()
-
-
-class _EntryCompiler(Compiler):  # type: ignore[misc]  # numba has no types
-    def define_pipelines(self) -> Any:
-        state = self.state
-        state.library = EntryLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        return super().define_pipelines()
-
-
-_ENTRY_ONLY: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 class _CalleeDispatcher(CPUDispatcher):  # type: ignore[misc]  # numba has no types
@@ -193,14 +219,41 @@ class _CalleeDispatcher(CPUDispatcher):  # type: ignore[misc]  # numba has no ty
                 kernel_cache.tell_compiled(self.py_func)
 
 
+class _EntryCompiler(FunctionCompiler):  # type: ignore[misc]  # numba has no types
+    """Makes entries of a kernel's callees."""
+
+    def __init__(self, callee: _CalleeDispatcher, **options: Any) -> None:
+        super().__init__(callee.py_func, callee.targetdescr, options, {}, _CalleeCompiler)
+        self._callee = callee
+
+    def compile(self, args: Any, return_type: Any) -> Any:
+        """The entry for arguments of these types; `return_type` is what numba infers."""
+        with _numbas_own_as_callees(self.targetdescr.target_context.codegen()):
+            self._callee.compile(args)
+        callee = self._callee.overloads[args]
+        context, function, environment = callee.target_context, callee.fndesc, callee.environment
+        library = EntryLibrary(context.codegen(), function.qualname)
+        library.enable_object_caching()
+        library.add_linking_library(callee.library)
+        nogil = bool(self.targetoptions.get("nogil"))
+        with context.push_code_library(library):
+            context.create_cpython_wrapper(library, function, environment, callee.call_helper, release_gil=nogil)
+        called = context.get_executable(library, function, environment)
+        return callee._replace(library=library, entry_point=called, reload_init=list(library._reload_init))
+
+
+_NO_WRAPPERS: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
 class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]  # numba has no types
     """A kernel: called by Python it is an entry; to kernels it shows its callee side."""
 
     def __init__(self, function: Callable[..., object], options: dict[str, Any]) -> None:
-        options = {"nopython": True, "boundscheck": None, "no_cfunc_wrapper": True, **options}
-        super().__init__(function, targetoptions=options, pipeline_class=_EntryCompiler)
+        options = {"nopython": True, "boundscheck": None, **_NO_WRAPPERS, **options}
+        super().__init__(function, targetoptions=options, pipeline_class=_CalleeCompiler)
         self._cache = kernel_cache.KernelCache(self.py_func)
-        self._callee = _CalleeDispatcher(function, targetoptions=options | _ENTRY_ONLY, pipeline_class=_CalleeCompiler)
+        self._callee = _CalleeDispatcher(function, targetoptions=options, pipeline_class=_CalleeCompiler)
+        self._compiler = _EntryCompiler(self._callee, **options)
 
     def compile(self, sig: Any) -> Any:
         """The entry for arguments of these types, compiled if it is not on disk."""
