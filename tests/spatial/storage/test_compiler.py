@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -55,6 +56,11 @@ def ask(number: int) -> int:
     return refuse(number) + 1
 
 
+@kernel
+def middle(values: np.ndarray[Any, Any], at: int) -> float:
+    return float(np.median(values[at:]) + np.argmin(values))
+
+
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv(kernel_cache.VARIABLE, str(tmp_path / "kernels"))
@@ -69,6 +75,41 @@ def test_only_what_python_calls_becomes_machine_code(cache: Path) -> None:
     (compiled,) = callee.overloads.values()  # a constant argument makes no second one
     assert isinstance(compiled.library, CalleeLibrary)
     assert double(np.arange(5), 2) == 6  # and Python may call it all the same
+
+
+def test_what_python_and_kernels_call_is_typed_and_lowered_once() -> None:
+    told: list[str] = []
+    kernel_cache.compiled.append(told.append)
+    try:
+        assert refuse(np.uint8(1)) == 1
+        assert ask(np.uint8(1)) == 2
+    finally:
+        kernel_cache.compiled.remove(told.append)
+    assert [name.rsplit(".", 1)[1] for name in told] == ["refuse", "refuse", "ask", "ask"]  # a callee, an entry each
+    (callee,) = (each for types, each in _callees(refuse).items() if "uint8" in str(types))
+    (entry,) = (each for types, each in refuse.overloads.items() if "uint8" in str(types))
+    assert entry.fndesc is callee.fndesc
+
+
+def _callees(called: Any) -> dict[Any, Any]:
+    overloads: dict[Any, Any] = called._callee.overloads
+    return overloads
+
+
+def test_numbas_own_functions_are_callees_of_kernels_and_whole_for_others() -> None:
+    values = np.arange(9.0)
+    assert middle(values, 2) == 5.0
+    (entry,) = middle.overloads.values()
+    plain = {each.name for each in entry.library._linking_libraries if not isinstance(each, CalleeLibrary)}
+    assert plain <= {"nrt"}  # numba's runtime is there before any kernel
+
+    @numba.njit
+    def of_another(values: np.ndarray[Any, Any]) -> float:
+        return float(np.median(values) + np.argmin(values[1:]))
+
+    assert of_another(values) == 4.0
+    with pytest.raises(ValueError, match="argmin of an empty"):
+        of_another(values[:1])
 
 
 def test_recursion_from_python_and_from_a_kernel() -> None:
