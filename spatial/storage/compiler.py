@@ -13,7 +13,7 @@ library is left as it was lowered, and an entry's library links what it reaches 
 the libraries of numba's own functions that are compiled on the way (`np.empty`, slices, …).
 
 Half of what is left is typing, and most of that is asking again what an int64 plus an int64 is: while a kernel is
-compiled, what numba answers for plain arguments is remembered (`_remembered_answers`).
+compiled, what numba answers for given types is remembered (`_remembered_answers`), and Python's search for cycles waits.
 
 Kernels may call themselves, with the types that they were called with.
 
@@ -23,6 +23,7 @@ how numba asks a kernel for its callee side.
 
 from __future__ import annotations
 
+import gc
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -33,6 +34,7 @@ from numba.core import codegen as numba_codegen
 from numba.core import types
 from numba.core.compiler import Compiler as _Compiler
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.cpu import CPUContext as _CPUContext
 from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher as _CPUDispatcher
 from numba.core.sigutils import normalize_signature as _normalize_signature
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 # Numba has no types for these.
 Compiler: Any = _Compiler
+CPUContext: Any = _CPUContext
 CPUDispatcher: Any = _CPUDispatcher
 FunctionCompiler: Any = _FunctionCompiler
 RuntimeLinker: Any = numba_codegen.RuntimeLinker
@@ -56,7 +59,8 @@ normalize_signature: Any = _normalize_signature
 unliteral: Any = types.unliteral
 
 
-_PLAIN: Final = (types.Number, types.Boolean, types.Literal)
+# Types that say all that an answer depends on; a tuple does if its fields do.
+_PLAIN: Final = (types.Number, types.Boolean, types.Literal, types.Array, types.SliceType, types.NoneType)
 _answers: Final[dict[tuple[int, Any, str], tuple[Any, Any]]] = {}
 
 
@@ -76,6 +80,9 @@ class CalleeLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
     def set_env(self, name: str, environment: Any) -> None:
         """Remember what to set in each entry."""
         self.environments[name] = environment
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        _optimize_functions(self._codegen, ll_module)
 
     def finalize(self) -> None:
         """Take no more code in."""
@@ -124,6 +131,9 @@ class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
         bitcode = llvmlite.binding.parse_assembly(str(names)).as_bitcode()
         return self.name, "object", (self._get_compiled_object(), bitcode)
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        _optimize_functions(self._codegen, ll_module)
+
     def finalize(self) -> None:
         """Link what is reached through callees as well, then optimise and emit."""
         reached = _reach(self._linking_libraries)
@@ -142,6 +152,15 @@ class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]  # numba has no types
             if isinstance(library, CalleeLibrary):
                 for name in variables & library.environments.keys():
                     self._codegen.set_env(name, library.environments[name])
+
+
+def _optimize_functions(codegen: Any, module: Any) -> None:
+    """Simplify each function by itself, as numba does, which also sets up its passes for every function declared."""
+    module.data_layout = codegen._data_layout
+    passes, builder = codegen._function_pass_manager()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
 
 
 def _reach(libraries: list[Any]) -> list[Any]:
@@ -166,15 +185,15 @@ def _reach(libraries: list[Any]) -> list[Any]:
 def _remembered_answers() -> Iterator[None]:
     """While kernels are compiled, ask numba only once what a built-in function makes of arguments of given types.
 
-    What it answers for numbers depends on their types and on the compiler's flags alone. No other code is compiled
-    meanwhile: the compiler has one lock.
+    What it answers for numbers and arrays depends on their types and on the compiler's flags alone. No other code is
+    compiled meanwhile: the compiler has one lock.
     """
     with global_compiler_lock:
         ask = BaseFunction.get_call_type
         latest: tuple[Any, str] = (None, "")
 
         def recall(function: Any, context: Any, args: Any, kws: Any) -> Any:
-            if kws or not all(isinstance(each, _PLAIN) for each in args):
+            if kws or not _are_plain(args):
                 return ask(function, context, args, kws)
             nonlocal latest
             flags = ConfigStack.top_or_none()
@@ -194,12 +213,31 @@ def _remembered_answers() -> Iterator[None]:
 
 @contextmanager
 def _numbas_own_as_callees(codegen: Any) -> Iterator[None]:
-    """While a kernel is lowered, what numba compiles for it besides is a callee too."""
+    """While a kernel is lowered, what numba compiles for it besides is a callee too, without wrappers for C."""
+    wrap = CPUContext.create_cfunc_wrapper
     codegen.create_library = partial(CalleeLibrary, codegen)
+    CPUContext.create_cfunc_wrapper = lambda *_arguments: None
     try:
         yield
     finally:
+        CPUContext.create_cfunc_wrapper = wrap
         del codegen.create_library
+
+
+def _are_plain(args: Any) -> bool:
+    return all(isinstance(each, _PLAIN) or (isinstance(each, types.BaseTuple) and _are_plain(each)) for each in args)
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """Hold Python's collector off: compiling makes many objects that live on, which it looks through again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class _CalleeCompiler(Compiler):  # type: ignore[misc]  # numba has no types
@@ -257,7 +295,7 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]  # numba has no typ
 
     def compile(self, sig: Any) -> Any:
         """The entry for arguments of these types, compiled if it is not on disk."""
-        with _remembered_answers():
+        with _remembered_answers(), _no_search_for_cycles():
             return super().compile(sig)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
