@@ -249,12 +249,18 @@ class _CalleeCompiler(Compiler):  # type: ignore[misc]  # numba has no types
 
 class _CalleeDispatcher(CPUDispatcher):  # type: ignore[misc]  # numba has no types
     def compile(self, sig: Any) -> None:
-        """Type and lower it for arguments of these types, once; numba's own way also looks for it on disk."""
+        """As a kernel asks for it, with arguments of these types; numba's own way also looks for it on disk."""
+        args, _ = normalize_signature(sig)
+        if args not in self.overloads:
+            self.lower(args)
+            kernel_cache.tell_compiled(self.py_func)
+
+    def lower(self, args: Any) -> Any:
+        """The callee for arguments of these types, typed and lowered once."""
         with self._compiling_counter:
-            args, return_type = normalize_signature(sig)
             if args not in self.overloads:
-                self.add_overload(self._compiler.compile(args, return_type))
-                kernel_cache.tell_compiled(self.py_func)
+                self.add_overload(self._compiler.compile(args, None))
+            return self.overloads[args]
 
 
 class _EntryCompiler(FunctionCompiler):  # type: ignore[misc]  # numba has no types
@@ -267,8 +273,7 @@ class _EntryCompiler(FunctionCompiler):  # type: ignore[misc]  # numba has no ty
     def compile(self, args: Any, return_type: Any) -> Any:
         """The entry for arguments of these types; `return_type` is what numba infers."""
         with _numbas_own_as_callees(self.targetdescr.target_context.codegen()):
-            self._callee.compile(args)
-        callee = self._callee.overloads[args]
+            callee = self._callee.lower(args)
         context, function, environment = callee.target_context, callee.fndesc, callee.environment
         library = EntryLibrary(context.codegen(), function.qualname)
         library.enable_object_caching()
