@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.language.values import Value
     from contrada.spatial.road.network import RoadNetwork
 
-KERNELS: Final = 740  # that a broker needs, some of them in two processes, rounded up: for the share that is done
+KERNELS: Final = 720  # that a broker needs, some of them in two processes, rounded up: for the share that is done
 _FEW: Final = 512  # filters of two interfaces
 _CIRCLES: Final = 72  # of which a grid is made as soon as nine points are asked about
 _CROWD: Final = 3000  # filters, enough for a table to reconsider where it has posted them

@@ -13,7 +13,7 @@ library is left as it was lowered, and an entry's library links what it reaches 
 the libraries of numba's own functions that are compiled on the way (`np.empty`, slices, …).
 
 Half of what is left is typing, and most of that is asking again what an int64 plus an int64 is: while a kernel is
-compiled, what numba answers for given types is remembered (`_remembered_answers`), and Python's search for cycles waits.
+compiled, what numba answers for given types is remembered (`_remembered_answers`), and Python's collector waits.
 
 Kernels may call themselves, with the types that they were called with.
 
@@ -35,7 +35,7 @@ from numba.core import types
 from numba.core.compiler import Compiler as _Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext as _CPUContext
-from numba.core.dispatcher import _FunctionCompiler
+from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]  # numba's stubs leave it out
 from numba.core.registry import CPUDispatcher as _CPUDispatcher
 from numba.core.sigutils import normalize_signature as _normalize_signature
 from numba.core.targetconfig import ConfigStack as _ConfigStack
@@ -230,7 +230,7 @@ def _are_plain(args: Any) -> bool:
 
 @contextmanager
 def _no_search_for_cycles() -> Iterator[None]:
-    """Hold Python's collector off: compiling makes many objects that live on, which it looks through again and again."""
+    """Hold Python's collector off: compiling makes many objects that live on, and it would look at them all again."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -121,6 +121,31 @@ def test_no_filter_or_notification_makes_a_broker_compile_afterwards() -> None:
     assert said.stdout == "[]\n"
 
 
+_COUNT = """
+from importlib import import_module
+from contrada.forwarding.warm import compile_kernels
+from contrada.spatial.storage import kernel_cache
+compile_kernels()
+names = {path.name.split("-")[0] for path in kernel_cache.used}
+split = (each.rpartition(".") for each in names)
+entries = [getattr(import_module("contrada." + module), name) for module, _, name in split]
+reached = {each.py_func for each in entries}
+waiting = list(reached)
+while waiting:
+    for callee in kernel_cache._describe_function(waiting.pop())[1]:
+        if callee not in reached:
+            reached.add(callee)
+            waiting.append(callee)
+print(len(entries), len(reached))
+"""
+
+
+def test_the_share_that_is_done_is_told_of_about_as_many_kernels_as_there_are() -> None:
+    said = subprocess.run([sys.executable, "-c", _COUNT], capture_output=True, text=True, check=True, timeout=250)
+    entries, reached = map(int, said.stdout.split())
+    assert entries + reached <= KERNELS <= 1.25 * (entries + reached)  # some are compiled in two processes
+
+
 _WAIT = """
 import multiprocessing, signal, threading, time
 from functools import partial
