@@ -15,7 +15,7 @@ import os
 import signal
 import time
 from concurrent.futures import Future, ProcessPoolExecutor, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import product
 from multiprocessing import get_context
 from threading import Thread
@@ -274,8 +274,14 @@ def compile_on_all_cores(tell: Callable[[Progress], None] = lambda _progress: No
             if counter.value:
                 tell(Progress(counter.value, max(KERNELS, counter.value), time.monotonic() - began))
 
-    def process() -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(1, mp_context=context, initializer=_begin, initargs=(counter, held))
+    @contextmanager
+    def process() -> Iterator[ProcessPoolExecutor]:
+        pool = ProcessPoolExecutor(1, mp_context=context, initializer=_begin, initargs=(counter, held))
+        try:
+            yield pool
+        finally:
+            with suppress(RuntimeError):  # Ctrl-C came before the pool's own thread had begun: it cannot be waited for
+                pool.shutdown()
 
     with process() as one, process() if (os.cpu_count() or 1) > 1 else nullcontext(one) as other:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from concurrent.futures import process
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from contrada.client.cli.commands.warm import copy_kernels, progress_lines
 from contrada.client.cli.commands.warm import warm as warm_command
 from contrada.errors import ContradaError
 from contrada.forwarding import warm
-from contrada.forwarding.warm import KERNELS, Progress, compile_kernels, told_while_compiling
+from contrada.forwarding.warm import KERNELS, Progress, compile_kernels, compile_on_all_cores, told_while_compiling
 from contrada.spark_jobs.common import session
 from contrada.spark_jobs.common.errors import SparkMissing
 from contrada.spatial.storage import jit, kernel_cache
@@ -173,6 +174,15 @@ def test_nothing_goes_on_when_warming_is_interrupted_or_ended(number: signal.Sig
         finally:
             process.kill()
     assert process.returncode == -number
+
+
+def test_ctrl_c_while_a_process_starts_is_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(_thread: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(process._ExecutorManagerThread, "start", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        compile_on_all_cores()
 
 
 def test_copied_kernels_may_be_read_by_others_and_the_cache_may_be_copied_to(
