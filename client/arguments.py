@@ -15,7 +15,7 @@ from contrada.broker.protocol.wire import (
     Full,
     Policy,
 )
-from contrada.client.notification import Draft, Notification, codec
+from contrada.client.notification import Draft, Encoded, Notification, codec
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -76,7 +76,9 @@ def encode_predicate(expression: Expression | str) -> bytes:
     return encode_filter(Predicate(as_filters(expression)))
 
 
-def encode_chunks(notifications: Iterable[Mapping[str, object]]) -> Iterator[tuple[list[bytes], Exception | None]]:
+def encode_chunks(
+    notifications: Iterable[Mapping[str, object] | Encoded],
+) -> Iterator[tuple[list[bytes], Exception | None]]:
     """Encode in lists of `CHUNK`. Behind the notifications before it comes what was wrong with one, and nothing more.
 
     The fault may be a notification's or the iterable's own.
@@ -88,7 +90,7 @@ def encode_chunks(notifications: Iterable[Mapping[str, object]]) -> Iterator[tup
         number = -1
         try:
             number, notification = next(iterator)
-            bodies.append(encode_notification(notification))
+            bodies.append(notification if type(notification) is Encoded else encode_notification(notification))
         except StopIteration:
             break
         except InvalidValue as error:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.protocol.messages import NotificationId
     from contrada.client.base import Operation
+    from contrada.client.notification import Encoded
     from contrada.forwarding.language.filter import Expression
 
 _T = TypeVar("_T")
@@ -150,7 +151,11 @@ class AsyncClient(BaseClient):
         return await self._run(self._publish_many(notifications, ack, durable), timeout)
 
     async def _begin_publishing(
-        self, notifications: Iterable[Mapping[str, object]], *, durable: bool = False, timeout: float | None = None
+        self,
+        notifications: Iterable[Mapping[str, object] | Encoded],
+        *,
+        durable: bool = False,
+        timeout: float | None = None,
     ) -> Coroutine[Any, Any, list[NotificationId]]:
         """Hand over as `publish_many` does, and return what to await for the ids: meanwhile more can be handed over.
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from contrada.client.engine.kept_requests import KeptAdvertisement
     from contrada.client.engine.outbox import Submission
     from contrada.client.engine.tickets import Ticket
-    from contrada.client.notification import Notification
+    from contrada.client.notification import Encoded, Notification
     from contrada.client.options import OptionNames, SubscriptionOptionNames
     from contrada.client.transport import Transport
     from contrada.forwarding.language.filter import Expression
@@ -187,7 +187,7 @@ class BaseClient(ABC):
         return (yield from self._outcome(submissions)) if ack else []
 
     def _hand_over(
-        self, notifications: Iterable[Mapping[str, object]], ack: bool, durable: bool
+        self, notifications: Iterable[Mapping[str, object] | Encoded], ack: bool, durable: bool
     ) -> Operation[list[Submission]]:
         """Put notifications into the outbox, behind those before them; `_outcome` says what became of them."""
         submissions: list[Submission] = []

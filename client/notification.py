@@ -103,6 +103,12 @@ class Draft(dict[str, Any]):
         self.payload = payload
 
 
+class Encoded(bytes):
+    """A notification to be published that was checked and encoded already."""
+
+    __slots__ = ()
+
+
 class Acknowledged:
     """What `ack` returns, so that it can be awaited: there is nothing to wait for."""
 

@@ -245,20 +245,21 @@ def _publish(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: msg.
 def _deliver(fields: tuple[Any, ...], attachments: Sequence[bytes], limits: msg.Limits) -> msg.Deliver:
     if not fields or len(fields) % 2:
         bad("DELIVER has pairs of envelope and subscriptions")
-    envelopes = [arity("envelope", array("envelope", envelope, 4), 4) for envelope in fields[::2]]
-    bodies = read_bodies((envelope[3] for envelope in envelopes), attachments, limits)
-    entries = []
-    known_broker = known_publisher = ""  # names that were checked: most entries of a message have the same
-    for (broker, sequence, publisher, _), body, subscriptions in zip(envelopes, bodies, fields[1::2], strict=True):
-        if broker != known_broker:
-            known_broker = text("broker", broker)
-        if publisher != known_publisher:
-            known_publisher = text("publisher", publisher)
+    envelopes, lists = fields[::2], fields[1::2]
+    if {*map(type, envelopes)} != {tuple} or {*map(len, envelopes)} != {4}:
+        bad("an envelope must be an array of 4")
+    brokers, sequences, publishers, bodies = zip(*envelopes, strict=True)  # checked by column: entries are many
+    for name, column in (("broker", brokers), ("publisher", publishers)):
+        for each in {*column} if {*map(type, column)} == {str} else column:
+            text(name, each)
+    if {*map(type, sequences)} != {int} or min(sequences) < 1 or max(sequences) > MAX_INTEGER:
+        bad(f"sequence must be an integer from 1 to {MAX_INTEGER}")
+    for subscriptions in lists:
         for subscription in array("subscriptions", subscriptions, LIST_LENGTH):
-            integer("subscription", subscription, 0, MAX_SUBSCRIPTION)
-        id = msg.NotificationId(known_broker, integer("sequence", sequence, 1))
-        entries.append(msg.Delivered(id, known_publisher, body, subscriptions))
-    return msg.Deliver(tuple(entries))
+            if type(subscription) is not int or not 0 <= subscription <= MAX_SUBSCRIPTION:
+                bad(f"subscription must be an integer from 0 to {MAX_SUBSCRIPTION}")
+    ids = map(msg.NotificationId, brokers, sequences)
+    return msg.Deliver(tuple(map(msg.Delivered, ids, publishers, read_bodies(bodies, attachments, limits), lists)))
 
 
 def _ack(fields: tuple[Any, ...], _a: Sequence[bytes], _l: msg.Limits) -> msg.Ack:

@@ -123,15 +123,9 @@ class Outbox:
                 continue
             room = min(limits.batch, limits.window - self.sent_count, len(submission.bodies) - submission.sent)
             room_bytes = min(limits.window_bytes - self.sent_bytes, limits.message_bytes - _HEAD_BYTES)
-            count = size = 0
-            for body in submission.bodies[submission.sent : submission.sent + max(room, 0)]:
-                if (reason := _too_large(len(body), limits)) and not count:
-                    self._fail(submission, Refused(reason, code="limit"), failed)
-                    break
-                if reason or size + len(body) + _ITEM_BYTES * (count + 1) > room_bytes:
-                    break
-                count, size = count + 1, size + len(body)
-            if submission.done:
+            count, size, reason = _fitting(submission.bodies, submission.sent, max(room, 0), room_bytes, limits)
+            if reason:
+                self._fail(submission, Refused(reason, code="limit"), failed)
                 continue
             if not count:
                 return
@@ -240,6 +234,21 @@ class Outbox:
         assert self.sent_bytes == sum(f.size for f in self.unanswered.values())
         assert all(not p.done and p.sent < len(p.bodies) for p in self.queue)
         assert (self.failure is None) == (self.failed_count == 0)
+
+
+def _fitting(bodies: Sequence[bytes], start: int, most: int, room: int, limits: Limits) -> tuple[int, int, str]:
+    """How many bodies from `start` on fit into a message, and their bytes; why the first fits into none at all."""
+    some = bodies[start : start + most]
+    size = sum(map(len, some))
+    if size + _ITEM_BYTES * len(some) <= room and not _too_large(max(map(len, some), default=0), limits):
+        return len(some), size, ""  # the usual case, without a loop
+    count = size = 0
+    for body in some:
+        reason = _too_large(len(body), limits)
+        if reason or size + len(body) + _ITEM_BYTES * (count + 1) > room:
+            return count, size, "" if count else reason
+        count, size = count + 1, size + len(body)
+    return count, size, ""
 
 
 def _too_large(size: int, limits: Limits) -> str:

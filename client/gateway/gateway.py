@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from contrada.client.gateway.settings import GatewaySettings
     from contrada.client.gateway.streaming.stream import Wish
     from contrada.client.gateway.tokens import Visitor
+    from contrada.client.notification import Encoded
     from contrada.client.options import OptionNames
 
 _T = TypeVar("_T")
@@ -153,7 +154,7 @@ class Gateway:
         return ids
 
     async def begin_publishing(
-        self, notifications: Sequence[Mapping[str, object]], *, durable: bool = False
+        self, notifications: Sequence[Mapping[str, object] | Encoded], *, durable: bool = False
     ) -> asyncio.Task[list[NotificationId]]:
         """Hand notifications over, in order; the task ends with their ids once the broker has accepted them."""
         try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgpack  # type: ignore[import-untyped]  # it ships no types
 import orjson
 
+from contrada.client.notification import Encoded
 from contrada.forwarding.codec.limits import DEFAULT_LIMITS
 from contrada.forwarding.codec.msgpack import PAYLOAD_KEY
 from contrada.forwarding.language.values import INT_MAX, INT_MIN
@@ -45,9 +46,17 @@ def load_flat(text: bytes) -> dict[str, Any] | None:
                 return None
         elif kind is not str and kind is not bool:
             return None
-    if not document or "" in document or max(map(len, document)) > DEFAULT_LIMITS.name_length:
+    if not document or "" in document:
+        return None
+    longest = DEFAULT_LIMITS.name_length
+    if len(text) > longest and max(map(len, document)) > longest:
         return None
     return None if document.get("type") in _GEOJSON else document
+
+
+def encode_flat(values: Mapping[str, Any]) -> Encoded:
+    """What `load_flat` has read and so checked, encoded, with other attributes that are plain texts."""
+    return Encoded(msgpack.packb(values))
 
 
 def attributes_of(encoded: bytes) -> dict[str, Any] | None:

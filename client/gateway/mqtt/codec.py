@@ -12,6 +12,7 @@ has them, and is read as version 5; what goes out in it is written as version 5,
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 import mqtt5
@@ -58,14 +59,12 @@ class Reader:
         buffer = b"".join(self._parts)
         read: list[Incoming] = []
         start = 0
-        while (found := _frame(buffer, start, self._largest)) is not None:
+        while True:
+            if self.version:
+                start = _read_plain(buffer, start, self.version, self._largest, read)
+            if (found := _frame(buffer, start, self._largest)) is None:
+                break
             body, end = found
-            if buffer[start] == _PLAIN and self.version:
-                plain = _plain(buffer, body, end, self.version)
-                if plain is not None:
-                    read.append(plain)
-                    start = end
-                    continue
             whole = buffer[start:end]
             if not self.version:
                 self.version = _version_of(whole, body - start)
@@ -107,20 +106,45 @@ def write(one: mqtt5.Packet, version: int) -> bytes:
 
 def publish_bytes(topic: bytes, payload: bytes, version: int) -> bytes:
     """A message of quality 0 without properties: what is sent most, without an object."""
-    head = len(topic).to_bytes(2, "big") + topic
-    return _framed(0x30, head + (b"" if version == 4 else b"\0") + payload)
+    head = _topic_head(topic, version)
+    length = len(head) + len(payload)
+    size = _SHORT[length] if length < 128 else _sized(_PLAIN, length)
+    return b"".join((size, head, payload))
 
 
-def _plain(buffer: bytes, body: int, end: int, version: int) -> PlainPublish | None:
-    """A PUBLISH that needs no library; None if it has properties, or something is wrong with it."""
-    at = body + 2 + int.from_bytes(buffer[body : body + 2], "big")
-    payload = at if version == 4 else at + 1
-    if payload > end or (version != 4 and buffer[at]):
-        return None
-    try:
-        return PlainPublish(buffer[body + 2 : at].decode(), buffer[payload:end])
-    except UnicodeDecodeError:
-        return None
+@lru_cache(maxsize=4096)
+def _topic_head(topic: bytes, version: int) -> bytes:
+    """What of a PUBLISH of quality 0 without properties is before the payload."""
+    return len(topic).to_bytes(2, "big") + topic + (b"" if version == 4 else b"\0")
+
+
+def _read_plain(buffer: bytes, start: int, version: int, largest: int, read: list[Incoming]) -> int:
+    """Read what needs no library, one behind another; where something else begins, or is not all there.
+
+    Something else is also a PUBLISH that has properties, or with which something is wrong.
+    """
+    size, properties = len(buffer), 0 if version == 4 else 1
+    raw, topic = b"", ""  # of the one before: most are alike
+    while start + 5 <= size and buffer[start] == _PLAIN:
+        length, body = buffer[start + 1], start + 2
+        if length & 0x80:
+            if (found := _frame(buffer, start, largest)) is None:
+                break
+            body, end = found
+        else:
+            end = body + length
+        at = body + 2 + (buffer[body] << 8 | buffer[body + 1])
+        if end > size or at + properties > end or end - body > largest or (properties and buffer[at]):
+            break
+        if buffer[body + 2 : at] != raw:
+            raw = buffer[body + 2 : at]
+            try:
+                topic = raw.decode()
+            except UnicodeDecodeError:
+                break
+        read.append(PlainPublish(topic, buffer[at + properties : end]))
+        start = end
+    return start
 
 
 def _frame(buffer: bytes, start: int, largest: int) -> tuple[int, int] | None:
@@ -219,9 +243,17 @@ def _length_at(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _framed(first: int, body: bytes) -> bytes:
-    length, size = len(body), bytearray((first,))
+    return _sized(first, len(body)) + body
+
+
+def _sized(first: int, length: int) -> bytes:
+    """The first byte of a packet, and the length of what is behind."""
+    size = bytearray((first,))
     while True:
         length, low = length >> 7, length & 0x7F
         size.append(low | (0x80 if length else 0))
         if not length:
-            return bytes(size) + body
+            return bytes(size)
+
+
+_SHORT: Final = tuple(_sized(_PLAIN, length) for length in range(128))

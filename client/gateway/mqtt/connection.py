@@ -31,7 +31,13 @@ from contrada.client.gateway.mqtt.session import (
     subscribed,
 )
 from contrada.client.gateway.mqtt.sessions import KeptSession, durable_name
-from contrada.client.gateway.mqtt.topics import ATTRIBUTES, Message, message_of_notification, plain_message
+from contrada.client.gateway.mqtt.topics import (
+    ATTRIBUTES,
+    Message,
+    encoded_of_message,
+    message_of_notification,
+    plain_message,
+)
 from contrada.client.gateway.problems import Problem, problem_of
 from contrada.client.gateway.streaming.stream import Wish
 from contrada.errors import ContradaError, ProtocolError, Refused
@@ -52,7 +58,7 @@ _LARGE: Final = 1 << 15  # bytes of a payload that another thread reads
 _LARGE_FILTERS: Final = 1 << 13  # characters of filters, read for each topic filter, likewise
 _SOME: Final = 1 << 12  # bytes of a payload before which others get a turn
 _CHUNK: Final = 256  # packets that are read before others get a turn
-_WINDOW: Final = 1000  # notifications of one subscription on their way to it, of quality 0,
+_WINDOW: Final = 4000  # notifications of one subscription on their way to it, of quality 0,
 _AT_LEAST_ONCE: Final = 20  # and of quality 1, to one client: each that is on its way when it breaks was an attempt
 _KEEP: Final = Keep(when_notifications=Full.DROP_OLDEST, when_bytes=Full.DROP_OLDEST)  # who is away refuses nobody
 
@@ -127,9 +133,9 @@ class MqttConnection:
             if type(message) is PlainPublish and len(message.payload) <= _LARGE:
                 if len(message.payload) > _SOME:
                     await asyncio.sleep(0)
-                notification = self._session.plain_notification(message)
-                if notification is not None:  # nearly always: without an action each
-                    if self._publishing.add(notification):
+                encoded = encoded_of_message(*message) if self._session.may_publish else None
+                if encoded is not None:  # nearly always: without an action each
+                    if self._publishing.add(encoded):
                         await self._publishing.flush()
                         if self._closing:
                             return

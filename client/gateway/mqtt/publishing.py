@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from contrada.broker.protocol.messages import NotificationId
     from contrada.client.gateway.gateway import Gateway
     from contrada.client.gateway.mqtt.session import Publish
+    from contrada.client.notification import Encoded
 
 _TOGETHER: Final = 256  # notifications published together
 _OUTSTANDING: Final = 4  # publications of quality 0 on their way to the broker; reading waits for room
@@ -32,12 +33,12 @@ class Publishing:
         self._gateway = gateway
         self._refused = refused
         self._stores = stores
-        self._waiting: list[dict[str, Any]] = []
+        self._waiting: list[dict[str, Any] | Encoded] = []
         self._outstanding: deque[asyncio.Task[None]] = deque()
         self._alone = asyncio.Lock()  # held while one is published by itself
         self._own: dict[NotificationId, None] | None = None
 
-    def add(self, notification: dict[str, Any]) -> bool:
+    def add(self, notification: dict[str, Any] | Encoded) -> bool:
         """Have one published by quality 0, with others; whether it is time to `flush`."""
         self._waiting.append(notification)
         return len(self._waiting) >= _TOGETHER

@@ -257,14 +257,10 @@ class Session:
     def _refuse(self, code: mqtt5.ConnAckReasonCode, why: str) -> list[Action]:
         return [Send(mqtt5.ConnAckPacket(reason_code=code, reason_str=why[:_REASON])), Close(why)]
 
-    def plain_notification(self, message: PlainPublish) -> dict[str, Any] | None:
-        """The notification of a plain message of somebody who may publish; None: see what `receive` says of it."""
-        if not self.admitted or Role.PUBLISH not in self.visitor.roles:
-            return None
-        try:
-            return notification_of_message(message.topic, message.payload)
-        except ContradaError:
-            return None
+    @property
+    def may_publish(self) -> bool:
+        """Whether the client was let in, as somebody who may publish."""
+        return self.admitted and Role.PUBLISH in self.visitor.roles
 
     def _plain_publish(self, message: PlainPublish) -> list[Action]:
         try:

@@ -20,7 +20,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from contrada.client.gateway.forms.attributes import notification_of
-from contrada.client.gateway.forms.flat import attributes_of, dump_plain, load_flat
+from contrada.client.gateway.forms.flat import attributes_of, dump_plain, encode_flat, load_flat
 from contrada.client.gateway.forms.rendering import attributes_bytes, attributes_text, payload_text
 from contrada.client.gateway.problems import Problem
 from contrada.client.notification import Draft
@@ -30,7 +30,7 @@ from contrada.forwarding.codec.json import load_json
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from contrada.client.notification import Notification
+    from contrada.client.notification import Encoded, Notification
 
 PREFIX: Final = "$filter/"
 ATTRIBUTES: Final = "attributes"
@@ -145,6 +145,14 @@ def notification_of_message(
     else:
         notification = notification_of({"payload": _scalar(text)}) if text else {}
     return {**notification, "topic": topic}
+
+
+def encoded_of_message(topic: str, payload: bytes) -> Encoded | None:
+    """The notification that a message of several plain attributes is, encoded; None: see `notification_of_message`."""
+    if payload[:1] != b"{" or _topic_bytes(topic) is None or (flat := load_flat(payload)) is None:
+        return None
+    flat["topic"] = topic
+    return encode_flat(flat)
 
 
 def _scalar(text: str) -> object:
