@@ -90,7 +90,7 @@ def encode_chunks(
         number = -1
         try:
             number, notification = next(iterator)
-            bodies.append(notification if type(notification) is Encoded else encode_notification(notification))
+            bodies.append(notification if isinstance(notification, Encoded) else encode_notification(notification))
         except StopIteration:
             break
         except InvalidValue as error:

@@ -19,7 +19,7 @@ from contrada.broker.core.ports import EncodedFilter, Refusal
 from contrada.broker.core.receiver import Receiver
 from contrada.broker.durable.past import Past
 from contrada.broker.protocol.messages import Ack, Acked, Attach, Subscribe, Unsubscribe
-from contrada.broker.protocol.wire import FIRST_VERSION, Code
+from contrada.broker.protocol.wire import FIRST_VERSION, Code, Policy, Role
 from contrada.errors import ContradaError
 from contrada.forwarding.codec.msgpack import encode_filter
 from contrada.forwarding.language.filter import as_filters
@@ -151,6 +151,8 @@ class Subscriptions:
             raise Refusal(Code.LIMIT, f"a session may have at most {limits.subscriptions} subscriptions")
         if message.queue > limits.queue:
             raise Refusal(Code.LIMIT, f"a queue may be at most {limits.queue} long")
+        if message.policy is Policy.BLOCK:
+            self._sessions.require(session, Role.PUBLISH)  # who may only listen does not hold back those who speak
 
     def begin(self, owner: FilterOwner, session: Session, message: Subscribe | Attach, interface: int) -> Subscription:
         """Register a subscription under an interface."""

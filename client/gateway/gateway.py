@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from contrada.broker.protocol.messages import Keep
-from contrada.broker.protocol.wire import Policy
+from contrada.broker.protocol.wire import Policy, Role
 from contrada.client.async_client import AsyncClient
 from contrada.client.gateway.forms.attributes import notification_of
 from contrada.client.gateway.forms.rendering import Renderer
@@ -17,6 +17,7 @@ from contrada.client.gateway.forms.shapes import shapes_of
 from contrada.client.gateway.metrics import GatewayMetrics
 from contrada.client.gateway.problems import Problem
 from contrada.client.gateway.recordings import Recordings
+from contrada.client.gateway.shares import Shares
 from contrada.client.gateway.streaming.stream import Stream
 from contrada.client.gateway.tokens import ANYBODY, STRANGER, TokenDirectory
 from contrada.errors import ContradaError, Disconnected, Refused
@@ -52,6 +53,8 @@ class Gateway:
         self.metrics = GatewayMetrics(self)
         self.streams: dict[int, Stream] = {}
         self.connections = 0
+        self.token_connections = Shares("connections", settings.token_connections)
+        self._durable_shares = Shares("durable subscriptions", settings.token_durable)  # beside those that are there
         self.stopping = asyncio.Event()
         self.http_url = self.mqtt_url = ""
         self._tokens = None if settings.tokens is None else TokenDirectory(settings.tokens)
@@ -200,8 +203,35 @@ class Gateway:
         self, wish: Wish, visitor: Visitor, door: str, *, durable: str | None = None, keep: Keep | None = None
     ) -> Stream:
         """Subscribe; close the stream with `close_stream`. `durable` is a name at the broker, of MQTT's sessions."""
+        if wish.policy is Policy.BLOCK:
+            visitor.require(Role.PUBLISH)  # who may only listen does not hold back those who speak
         if wish.durable:
             durable = f"gateway/{visitor.name}/{wish.durable}"
+        if durable is None or not visitor.name:
+            return await self._open_stream(wish, visitor, door, durable, keep)
+        names = await self._durable_names(visitor)
+        if durable in names:
+            return await self._open_stream(wish, visitor, door, durable, keep)
+        with self._durable_shares.one(visitor, len(names)):
+            return await self._open_stream(wish, visitor, door, durable, keep)
+
+    async def _durable_names(self, visitor: Visitor) -> set[str]:
+        """The durable subscriptions that a token has at the broker, by whichever gateway; as many as it may have."""
+        found: set[str] = set()
+        for prefix in (f"gateway/{visitor.name}/", f"mqtt/{visitor.name}/"):
+            after, more = prefix, True
+            while more and len(found) < self._durable_shares.most:
+                page = await self.subscriber.durable_subscriptions(after, timeout=self.settings.timeout)
+                names = [each["name"] for each in page["subscriptions"]]
+                own = [name for name in names if name.startswith(prefix)]
+                found.update(own)
+                more = bool(page["more"]) and len(own) == len(names)
+                after = names[-1] if names else after
+        return found
+
+    async def _open_stream(
+        self, wish: Wish, visitor: Visitor, door: str, durable: str | None, keep: Keep | None
+    ) -> Stream:
         policy = (
             Policy.DROP_OLDEST if wish.policy is Policy.DISCONNECT else wish.policy
         )  # ours to cut off, not the session

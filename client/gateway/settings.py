@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from contrada.errors import InvalidValue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+_COUNTS: Final = (
+    "body_bytes",
+    "line_bytes",
+    "batch",
+    "connections",
+    "subscriptions",
+    "token_connections",
+    "token_durable",
+    "token_sessions",
+    "session_bytes",
+    "window",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +44,10 @@ class GatewaySettings:
     batch: int = 10_000  # notifications of one request whose ids are answered
     connections: int = 10_000  # streams, WebSockets and MQTT connections together
     subscriptions: int = 100  # of one WebSocket or MQTT connection
+    token_connections: int = 1000  # of one token, of those above
+    token_durable: int = 1000  # durable subscriptions of one token at the broker, those of MQTT among them
+    token_sessions: int = 1000  # MQTT sessions of one token whose clients are away
+    session_bytes: int = 64 << 20  # of all MQTT sessions whose clients are away: topic filters, filters and wills
     session_expiry: float = 604_800.0  # for which an MQTT session outlives its connection, at most
     window: int = 10_000  # the largest window that a subscriber may ask for
     timeout: float = 10.0  # how long the broker may take to answer
@@ -38,7 +55,7 @@ class GatewaySettings:
     shutdown_timeout: float = 5.0
 
     def __post_init__(self) -> None:
-        for name in ("body_bytes", "line_bytes", "batch", "connections", "subscriptions", "window"):
+        for name in _COUNTS:
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value < 2**31:
                 raise InvalidValue(f"gateway.{name} must be a whole number of at least 1, not {value!r}")

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from contrada.broker.protocol.messages import NotificationId
     from contrada.client.gateway.gateway import Gateway
+    from contrada.client.gateway.tokens import Visitor
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -147,23 +148,28 @@ class HttpDoor:
         last_event = request.headers.get("Last-Event-ID") or request.query.get("last-event-id", "")
         if last_event and not wish.durable:
             raise Problem("not-available", "Last-Event-ID resumes durable subscriptions: give it a name, durable=NAME")
-        async with gateway.connection():
-            stream = await gateway.open_stream(wish, visitor, "sse")
-            stream.resuming = Resuming(last_event) if wish.durable else None
-            try:
-                headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", **SECURITY_HEADERS}
-                origin = request.headers.get("Origin")
-                if origin in gateway.settings.origins:
-                    headers["Access-Control-Allow-Origin"] = str(origin)
-                response = web.StreamResponse(headers=headers)
-                await response.prepare(request)
-                session = gateway.subscriber.session
-                await response.write(event("subscribed", stream.describe(session)))
-                await self._pump(stream, response)
-            except ConnectionError:
-                pass  # the subscriber has left
-            finally:
-                await asyncio.shield(gateway.close_stream(stream))
+        with gateway.token_connections.one(visitor):
+            async with gateway.connection():
+                return await self._stream(request, wish, visitor, last_event)
+
+    async def _stream(self, request: web.Request, wish: Wish, visitor: Visitor, last_event: str) -> web.StreamResponse:
+        gateway = self._gateway
+        stream = await gateway.open_stream(wish, visitor, "sse")
+        stream.resuming = Resuming(last_event) if wish.durable else None
+        try:
+            headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", **SECURITY_HEADERS}
+            origin = request.headers.get("Origin")
+            if origin in gateway.settings.origins:
+                headers["Access-Control-Allow-Origin"] = str(origin)
+            response = web.StreamResponse(headers=headers)
+            await response.prepare(request)
+            session = gateway.subscriber.session
+            await response.write(event("subscribed", stream.describe(session)))
+            await self._pump(stream, response)
+        except ConnectionError:
+            pass  # the subscriber has left
+        finally:
+            await asyncio.shield(gateway.close_stream(stream))
         return response
 
     async def _pump(self, stream: Any, response: web.StreamResponse) -> None:

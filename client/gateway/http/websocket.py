@@ -22,6 +22,7 @@ from contrada.client.gateway.http.conversation import (
     error_message,
 )
 from contrada.client.gateway.problems import Problem, problem_of
+from contrada.client.gateway.shares import Share
 from contrada.client.gateway.streaming.unacknowledged import Unacknowledged
 from contrada.client.gateway.tokens import STRANGER
 from contrada.errors import ContradaError
@@ -43,7 +44,10 @@ class WebSocketConnection:
 
     def __init__(self, gateway: Gateway, visitor: Visitor) -> None:
         self._gateway = gateway
-        self._conversation = Conversation(gateway.settings, visitor, gateway.visitor)
+        self._share = Share(gateway.token_connections)
+        self._conversation = Conversation(
+            gateway.settings, self._share.move(visitor), lambda token: self._share.move(gateway.visitor(token))
+        )
         settings = gateway.settings
         self._socket = web.WebSocketResponse(
             max_msg_size=settings.line_bytes, heartbeat=settings.heartbeat, autoclose=True, compress=False
@@ -56,9 +60,9 @@ class WebSocketConnection:
 
     async def serve(self, request: web.Request) -> web.WebSocketResponse:
         """Talk until either side leaves."""
-        await self._socket.prepare(request)
         count = 0
         try:
+            await self._socket.prepare(request)
             async for message in self._socket:
                 count += 1
                 if count % _TURN == 0:
@@ -196,6 +200,7 @@ class WebSocketConnection:
         self._conversation.closed(id)
 
     async def _end(self) -> None:
+        self._share.end()
         for id in list(self._streams):
             await self._close_stream(id)
         if self._publishing:

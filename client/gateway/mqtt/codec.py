@@ -21,7 +21,16 @@ from contrada.client.gateway.mqtt.texts import check_texts
 from contrada.errors import ProtocolError
 
 CONNECT, CONNACK, PUBLISH, SUBSCRIBE, SUBACK, UNSUBSCRIBE, UNSUBACK, DISCONNECT = 1, 2, 3, 8, 9, 10, 11, 14
-_OLD_CODES: Final = {0: 0, 132: 1, 133: 2, 136: 3, 137: 3, 134: 4, 135: 5}  # CONNACK; all else is 5, not authorised
+_OLD_CODES: Final = {
+    0: 0,
+    132: 1,
+    133: 2,
+    136: 3,
+    137: 3,
+    151: 3,
+    134: 4,
+    135: 5,
+}  # CONNACK; all else is 5, not authorised
 _WILL: Final = 0x04
 _PLAIN: Final = 0x30  # the first byte of a PUBLISH without flags
 

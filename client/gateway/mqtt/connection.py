@@ -39,6 +39,7 @@ from contrada.client.gateway.mqtt.topics import (
     plain_message,
 )
 from contrada.client.gateway.problems import Problem, problem_of
+from contrada.client.gateway.shares import Share
 from contrada.client.gateway.streaming.stream import Wish
 from contrada.errors import ContradaError, ProtocolError, Refused
 
@@ -80,7 +81,14 @@ class MqttConnection:
         self._reader, self._writer = reader, writer
         self._stores = stores
         new_id = f"contrada-{secrets.token_hex(6)}"
-        self._session = Session(gateway.settings, gateway.visitor, new_id, stores=stores, full=full)
+        self._share = Share(gateway.token_connections)
+        self._session = Session(
+            gateway.settings,
+            lambda token: self._share.move(gateway.visitor(token)),
+            new_id,
+            stores=stores,
+            full=full,
+        )
         self._incoming = Reader(gateway.settings.line_bytes)
         self._silence: float | None = _FIRST
         self._key = "", ""
@@ -212,6 +220,7 @@ class MqttConnection:
                 continue
             before = self._kept.asked.get(asked.pattern)
             try:
+                self._kept.check_room(asked, self._gateway.settings.line_bytes)
                 await self._close_stream(asked.pattern)
                 if before is not None and _durable_part(before) != _durable_part(asked):
                     await self._door.sessions.end_subscription(self._kept.key, before)
@@ -371,6 +380,7 @@ class MqttConnection:
                 kept.sent = self._outgoing.sent()
                 await self._door.sessions.put_down(kept, self._session.expiry, self._session.take_will())
         finally:  # only now: until then, who comes with the same id waits for this
+            self._share.end()
             if self._door.by_key.get(self._key) is self:
                 del self._door.by_key[self._key]
 

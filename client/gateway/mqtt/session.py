@@ -42,6 +42,10 @@ _PUBLISH_CODES: Final = {
     "limit": mqtt5.PubAckReasonCode.QUOTA_EXCEEDED,
     "too-large": mqtt5.PubAckReasonCode.QUOTA_EXCEEDED,
 }
+_CONNECT_CODES: Final = {
+    "bad-request": mqtt5.ConnAckReasonCode.TOPIC_NAME_INVALID,
+    "limit": mqtt5.ConnAckReasonCode.QUOTA_EXCEEDED,
+}
 _SUBSCRIBE_CODES: Final = {
     "bad-notification": mqtt5.SubAckReasonCode.TOPIC_FILTER_INVALID,
     "bad-filter": mqtt5.SubAckReasonCode.TOPIC_FILTER_INVALID,
@@ -134,6 +138,7 @@ class LastWill:
     durable: bool
     retain: bool
     delay: int
+    size: int = 0  # bytes of it, about
 
 
 Action = Send | Admit | Publish | Acknowledged | Subscribe | Unsubscribe | Close
@@ -229,11 +234,12 @@ class Session:
                     return self._refuse(codes.RETAIN_NOT_SUPPORTED, "nothing is retained here")
                 notification = notification_of_message(will.topic, bytes(will.payload or b""), will.user_properties)
                 keeps = will.qos == mqtt5.QoS.AT_LEAST_ONCE and self._stores, will.retain and self._stores
-                self._will = LastWill(notification, *keeps, will.will_delay_interval)
+                size = len(will.payload or b"") + sum(len(text) for _, text in will.user_properties or ())
+                self._will = LastWill(notification, *keeps, will.will_delay_interval, len(will.topic) + size)
         except Problem as problem:
             code = codes.BAD_USER_NAME_OR_PASSWORD if problem.kind == "unauthenticated" else codes.NOT_AUTHORIZED
-            if problem.kind == "bad-request":
-                code = codes.TOPIC_NAME_INVALID
+            if problem.kind in _CONNECT_CODES:
+                code = _CONNECT_CODES[problem.kind]
             return self._refuse(code, str(problem))
         except ContradaError as error:
             return self._refuse(codes.PAYLOAD_FORMAT_INVALID, f"the will: {error}")

@@ -21,6 +21,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from contrada.broker.protocol.wire import Code
+from contrada.client.gateway.problems import Problem
 from contrada.errors import ContradaError, Refused
 
 if TYPE_CHECKING:
@@ -62,10 +63,26 @@ class KeptSession:
         self.sent: Sent = {}
         self.will: LastWill | None = None
         self.timers: list[asyncio.TimerHandle] = []
+        self.kept_size = 0  # bytes of it when its client left
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, about: what of it a client can make large."""
+        return sum(map(_size, self.asked.values())) + (0 if self.will is None else self.will.size)
+
+    def check_room(self, asked: Asked, most: int) -> None:
+        """Refuse a subscription with which topic filters and filters would be longer than `most`."""
+        size = self.size + _size(asked) - (_size(self.asked[asked.pattern]) if asked.pattern in self.asked else 0)
+        if size > most:
+            raise Problem("limit", f"the filters of a session have at most {most} bytes together; these have {size}")
 
     def names(self) -> list[str]:
         """Its durable subscriptions."""
         return [durable_name(self.key, asked) for asked in self.asked.values() if asked.quality]
+
+
+def _size(asked: Asked) -> int:
+    return len(asked.pattern) + len(asked.query.filter)
 
 
 class Sessions:
@@ -73,7 +90,9 @@ class Sessions:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._away: dict[Key, KeptSession] = {}
+        self._away: dict[Key, KeptSession] = {}  # those that are away longest first
+        self._sizes: Counter[str] = Counter()  # bytes of them, by visitor
+        self._counts: Counter[str] = Counter()
         self._left_over: dict[str, list[str]] = {}  # names at the broker of sessions before our time, by prefix
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -98,12 +117,14 @@ class Sessions:
             _cancel(kept)
             await self.publish_will(kept)
         self._away.clear()
+        self._sizes.clear()
+        self._counts.clear()
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._gateway.settings.shutdown_timeout)
 
     async def take_up(self, key: Key, *, clean: bool) -> tuple[KeptSession, bool]:
         """The session of a client that has come, and whether it was there before."""
-        kept = self._away.pop(key, None)
+        kept = self._forget(key)
         left_over = self._left_over.pop(prefix_of(key), ()) if clean else ()
         if kept is not None:
             _cancel(kept)
@@ -127,16 +148,36 @@ class Sessions:
         kept.timers = [loop.call_later(expiry, self._begin, kept)]
         if kept.will is not None and kept.will.delay < expiry:
             kept.timers.append(loop.call_later(kept.will.delay, self._begin_will, kept))
-        self._away[kept.key] = kept
-        if len(self._away) > self._gateway.settings.connections:
-            oldest = self._oldest_of_the_most()
+        self._remember(kept)
+        while (visitor := self._over(kept.key[0])) is not None:
+            oldest = next(each for (owner, _), each in self._away.items() if owner == visitor)
             _cancel(oldest)
             await self._expire(oldest)
 
-    def _oldest_of_the_most(self) -> KeptSession:
-        """The oldest session of the visitor that has most: who makes many loses by it, and nobody else."""
-        most, _ = Counter(visitor for visitor, _ in self._away).most_common(1)[0]
-        return next(kept for (visitor, _), kept in self._away.items() if visitor == most)
+    def _over(self, visitor: str) -> str | None:
+        """Who must lose a session: who has too many, or most where all have: nobody loses for another."""
+        settings = self._gateway.settings
+        if visitor and self._counts[visitor] > settings.token_sessions:
+            return visitor
+        for taken, most in ((self._counts, settings.connections), (self._sizes, settings.session_bytes)):
+            if taken.total() > most:
+                return taken.most_common(1)[0][0]
+        return None
+
+    def _remember(self, kept: KeptSession) -> None:
+        self._away[kept.key] = kept
+        kept.kept_size = kept.size
+        self._counts[kept.key[0]] += 1
+        self._sizes[kept.key[0]] += kept.kept_size
+
+    def _forget(self, key: Key) -> KeptSession | None:
+        kept = self._away.pop(key, None)
+        if kept is not None:
+            for counter, number in ((self._counts, 1), (self._sizes, kept.kept_size)):
+                counter[key[0]] -= number
+                if not counter[key[0]]:
+                    del counter[key[0]]
+        return kept
 
     async def publish_will(self, kept: KeptSession) -> None:
         """Publish a session's will, if it has one that was not published."""
@@ -171,7 +212,7 @@ class Sessions:
     async def _expire(self, kept: KeptSession) -> None:
         """A session is over, unless its client has come back."""
         if self._away.get(kept.key) is kept:
-            del self._away[kept.key]
+            self._forget(kept.key)
             await self.publish_will(kept)
             await self._remove(kept.names())
 

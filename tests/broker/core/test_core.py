@@ -197,7 +197,7 @@ def test_roles_are_held_to():
     top.connect(A, user="p")
     top.connect(B, user="s")
     top.connect(C, user="n")
-    subscribe, publish = msg.Subscribe(1, 1, equals("a", 1), Policy.BLOCK, 9), msg.Publish(2, (body(a=1),))
+    subscribe, publish = msg.Subscribe(1, 1, equals("a", 1), Policy.DROP_OLDEST, 9), msg.Publish(2, (body(a=1),))
     allowed = {A: publish, B: subscribe}
     for client, user in ((A, "p"), (B, "s"), (C, "n")):
         ids = (msg.NotificationId("b-1", 1),)
@@ -211,6 +211,8 @@ def test_roles_are_held_to():
                 assert "needs the role" in heard[0].reason
     top.say(B, msg.Explain(9, msg.NotificationId("b-1", 1), 1, 1), user="s")
     assert errors(top.heard(B)) == [(9, Code.UNAUTHORISED, False)]
+    top.say(B, msg.Subscribe(10, 2, equals("a", 1), Policy.BLOCK, 9), user="s")  # it would hold back publishers
+    assert errors(top.heard(B)) == [(10, Code.UNAUTHORISED, False)]
 
 
 def test_an_unknown_key_is_told_so():

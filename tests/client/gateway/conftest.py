@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import warnings
 from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +19,31 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from contrada.client.gateway.gateway import Gateway
+
+WEB = Path(__file__).parents[3] / "web"
+
+
+def loudly_skip(reason: str) -> None:
+    """Skip, and have it said at the end of the run even where nobody asks for reasons."""
+    warnings.warn(pytest.PytestWarning(f"NOT TESTED: {reason}"), stacklevel=2)
+    pytest.skip(reason)
+
+
+def command(*words: str, timeout: float = 600, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, text=True, capture_output=True, timeout=timeout, check=False, **options)
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """Node.js, with what web/ needs installed: of the tests that use it, all run at one worker (xdist's `browser`)."""
+    found = shutil.which("node")
+    if found is None or shutil.which("npm") is None:
+        loudly_skip("the live map and MQTT.js: node and npm are not on this machine")
+    if not (WEB / "node_modules" / ".package-lock.json").is_file():  # what npm writes last
+        installed = command("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=WEB)
+        if installed.returncode:
+            loudly_skip(f"the live map and MQTT.js: npm ci failed: {installed.stderr[-300:]}")
+    return str(found)
 
 
 @asynccontextmanager

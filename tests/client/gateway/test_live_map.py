@@ -13,46 +13,23 @@ import shutil
 import subprocess
 import sys
 import time
-import warnings
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from contrada import Broker, Client
 from contrada.client.gateway.http.page import FOLDER
 from contrada.client.gateway.tokens import make_token
+from tests.client.gateway.conftest import WEB, command, loudly_skip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 pytest.importorskip("aiohttp", reason="the gateway's libraries are not installed: contrada[gateway]")
-WEB = Path(__file__).parents[3] / "web"
 MOST_BYTES = 1_500_000
 pytestmark = [pytest.mark.timeout(900), pytest.mark.xdist_group("browser")]
-
-
-def loudly_skip(reason: str) -> None:
-    """Skip, and have it said at the end of the run even where nobody asks for reasons."""
-    warnings.warn(pytest.PytestWarning(f"THE LIVE MAP IS NOT TESTED: {reason}"), stacklevel=2)
-    pytest.skip(reason)
-
-
-def command(*words: str, timeout: float = 600, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words, text=True, capture_output=True, timeout=timeout, check=False, **options)
-
-
-@pytest.fixture(scope="module")
-def node() -> str:
-    found = shutil.which("node")
-    if found is None or shutil.which("npm") is None:
-        loudly_skip("node and npm are not on this machine")
-    if not (WEB / "node_modules" / ".package-lock.json").is_file():  # what npm writes last
-        installed = command("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=WEB)
-        if installed.returncode:
-            loudly_skip(f"npm ci failed: {installed.stderr[-300:]}")
-    return str(found)
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrada.client.arguments import encode_notification
 from contrada.client.gateway.problems import Problem
 from contrada.client.gateway.settings import GatewaySettings
 from contrada.client.gateway.tokens import ANYBODY, make_token
@@ -24,7 +25,7 @@ from contrada.errors import ProtocolError
 mqtt5 = pytest.importorskip("mqtt5", reason="the gateway's libraries are not installed: contrada[gateway]")
 paho = pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: stock clients not tried")
 
-from contrada.client.gateway.mqtt import codec, session  # noqa: E402  # after what may be missing
+from contrada.client.gateway.mqtt import codec, session, topics  # noqa: E402  # after what may be missing
 from tests.client.gateway.conftest import running  # noqa: E402  # after what may be missing
 
 if TYPE_CHECKING:
@@ -397,3 +398,28 @@ def test_mosquitto_s_clients_work_unmodified(version):
         assert listening.returncode == 0
         assert '"wind":120' in said
         assert "hello" in said
+
+
+PLAIN = st.one_of(st.integers(-(2**70), 2**70), st.floats(), st.booleans(), st.text(max_size=9), st.none())
+
+
+@given(st.text(max_size=9), st.dictionaries(st.text(max_size=9), PLAIN, max_size=5))
+def test_what_is_encoded_at_once_is_what_is_read_and_encoded(topic, values):
+    payload = json.dumps(values).encode()
+    encoded = topics.encoded_of_message(topic, payload)
+    if encoded is not None:
+        assert encoded == encode_notification(topics.notification_of_message(topic, payload))
+
+
+@given(
+    st.lists(st.tuples(st.text(min_size=1, max_size=200), st.binary(max_size=20_000)), max_size=5),
+    st.sampled_from((4, 5)),
+)
+def test_plain_messages_are_read_and_written_alike_in_any_slices(messages, version):
+    sent = [(topic.encode(), payload) for topic, payload in messages]
+    written = b"".join(codec.publish_bytes(topic, payload, version) for topic, payload in sent)
+    for size in (len(written) or 1, 7000):
+        reader = codec.Reader(1 << 20)
+        reader.version = version
+        read = [each for at in range(0, len(written), size) for each in reader.feed(written[at : at + size])]
+        assert [(each.topic.encode(), each.payload) for each in read] == sent

@@ -26,7 +26,7 @@ paho = pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installe
 
 from contrada.client.gateway.mqtt.outgoing import Outgoing  # noqa: E402  # mqtt5 may not be there
 from contrada.client.gateway.mqtt.sessions import KeptSession, Sessions  # noqa: E402  # mqtt5 may not be there
-from tests.client.gateway.test_live_map import WEB  # noqa: E402  # aiohttp may not be there
+from tests.client.gateway.conftest import WEB  # noqa: E402  # aiohttp may not be there
 from tests.client.gateway.test_mqtt import door  # noqa: E402  # mqtt5 may not be there
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ def test_a_long_filter_for_many_topics_is_refused_before_it_is_read(broker):
 
 def test_who_makes_many_sessions_loses_no_one_else_s():
     async def scenario() -> None:
-        stub: Any = SimpleNamespace(settings=SimpleNamespace(connections=5))
+        stub: Any = SimpleNamespace(settings=SimpleNamespace(connections=5, token_sessions=100, session_bytes=1000))
         sessions = Sessions(stub)
         for key in [("alice", "ship"), *(("mallory", str(number)) for number in range(20)), ("bob", "post")]:
             await sessions.put_down(KeptSession(key), 60, None)
@@ -495,13 +495,11 @@ def test_mosquitto_s_clients_find_what_waited(broker, version):
         assert run("mosquitto_sub", *wanted, "-t", "other", "-F", "%t").split() == ["other"]
 
 
+@pytest.mark.xdist_group("browser")  # one worker installs what node needs
 @pytest.mark.parametrize("version", ["4", "5"])
-def test_mqtt_js_finds_what_waited(broker, version):
-    node = shutil.which("node")
-    if node is None or not (WEB / "node_modules" / "mqtt").is_dir():
-        pytest.skip("node or MQTT.js is not here (npm ci in web/): not tried")
+def test_mqtt_js_finds_what_waited(broker, node, version):
     with door(broker=broker) as port:
-        words = [str(node), "browser/mqtt_session.mjs", f"mqtt://127.0.0.1:{port}", version]
+        words = [node, "browser/mqtt_session.mjs", f"mqtt://127.0.0.1:{port}", version]
         done = subprocess.run(words, cwd=WEB, text=True, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 import socket
 import subprocess
 
@@ -13,21 +12,15 @@ import pytest
 mqtt5 = pytest.importorskip("mqtt5", reason="the gateway's libraries are not installed: contrada[gateway]")
 pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: stock clients not tried")
 
-from tests.client.gateway.test_live_map import WEB, command, loudly_skip  # noqa: E402  # aiohttp may not be there
+from tests.client.gateway.conftest import WEB  # noqa: E402  # aiohttp may not be there
 from tests.client.gateway.test_mqtt import door  # noqa: E402  # mqtt5 may not be there
 
 
+@pytest.mark.xdist_group("browser")  # one worker installs what node needs
 @pytest.mark.parametrize("version", ["4", "5"])
-def test_mqtt_js_works_unmodified(version):
-    node = shutil.which("node")
-    if node is None or shutil.which("npm") is None:
-        loudly_skip("node and npm are not on this machine: MQTT.js is not tried")
-    if not (WEB / "node_modules" / "mqtt").is_dir():
-        installed = command("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=WEB)
-        if installed.returncode:
-            loudly_skip(f"npm ci failed: {installed.stderr[-300:]}")
+def test_mqtt_js_works_unmodified(node, version):
     with door() as port:
-        words = [str(node), "browser/mqtt.mjs", f"mqtt://127.0.0.1:{port}", version]
+        words = [node, "browser/mqtt.mjs", f"mqtt://127.0.0.1:{port}", version]
         done = subprocess.run(words, cwd=WEB, text=True, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
