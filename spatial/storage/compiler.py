@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import gc
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +37,7 @@ from numba.core.compiler import Compiler as _Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext as _CPUContext
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]  # numba's stubs leave it out
+from numba.core.lowering import Environment as _Environment
 from numba.core.registry import CPUDispatcher as _CPUDispatcher
 from numba.core.sigutils import normalize_signature as _normalize_signature
 from numba.core.targetconfig import ConfigStack as _ConfigStack
@@ -51,6 +53,7 @@ Compiler: Any = _Compiler
 CPUContext: Any = _CPUContext
 CPUDispatcher: Any = _CPUDispatcher
 FunctionCompiler: Any = _FunctionCompiler
+Environment: Any = _Environment
 RuntimeLinker: Any = numba_codegen.RuntimeLinker
 JITCodeLibrary: Any = numba_codegen.JITCodeLibrary
 ConfigStack: Any = _ConfigStack
@@ -274,7 +277,10 @@ class _EntryCompiler(FunctionCompiler):  # type: ignore[misc]  # numba has no ty
         """The entry for arguments of these types; `return_type` is what numba infers."""
         with _numbas_own_as_callees(self.targetdescr.target_context.codegen()):
             callee = self._callee.lower(args)
-        context, function, environment = callee.target_context, callee.fndesc, callee.environment
+        context = callee.target_context
+        function = copy(callee.fndesc)  # with objects of its own, which are kept with it: those of Python's results
+        function.env_name += ".entry"
+        environment = Environment.from_fndesc(function)
         library = EntryLibrary(context.codegen(), function.qualname)
         library.enable_object_caching()
         library.add_linking_library(callee.library)
@@ -282,7 +288,8 @@ class _EntryCompiler(FunctionCompiler):  # type: ignore[misc]  # numba has no ty
         with context.push_code_library(library):
             context.create_cpython_wrapper(library, function, environment, callee.call_helper, release_gil=nogil)
         called = context.get_executable(library, function, environment)
-        return callee._replace(library=library, entry_point=called, reload_init=list(library._reload_init))
+        made = {"library": library, "fndesc": function, "environment": environment, "entry_point": called}
+        return callee._replace(**made, reload_init=list(library._reload_init))
 
 
 _NO_WRAPPERS: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

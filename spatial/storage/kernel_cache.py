@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 VARIABLE: Final = "CONTRADA_KERNELS"  # names another folder than the user's cache
-_MAGIC: Final = b"contrada kernel 2\n"
+_MAGIC: Final = b"contrada kernel 3\n"
 _DIGEST: Final = hashlib.sha256().digest_size
 _OPTIONS: Final = ("nogil", "forceinline", "_nrt", "boundscheck", "fastmath")
 _VERSIONS: Final = (_MAGIC, sys.version_info[:3], sys.implementation.cache_tag, numba.__version__, llvmlite.__version__)

@@ -82,6 +82,40 @@ def test_a_changed_callee_is_compiled_again_with_its_callers(tmp_path: Path) -> 
     assert _run(tmp_path / "two", _SOURCE) == ["8"]
 
 
+_ARRAYS = """
+import numpy as np
+from contrada.spatial.storage.jit import kernel
+
+
+@kernel
+def behind(values, place):
+    return values[place:] + np.zeros(len(values) - place)
+
+
+@kernel
+def outer(number):
+    return behind(np.ones(4), number).sum() + behind(np.ones(4), 0).sum()
+"""
+
+_CALLER_FIRST = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+import kernels_of_a_test
+print(kernels_of_a_test.outer(1), len(kernels_of_a_test.behind(np.ones(4), 1)))
+"""
+
+
+def test_an_entry_is_loaded_after_one_that_has_it_as_a_callee(tmp_path: Path) -> None:
+    """Both refer to Python's objects: the entry to the type of its result, which the callee never needs."""
+    (tmp_path / "kernels_of_a_test.py").write_text(_ARRAYS)
+    environment = {**os.environ, kernel_cache.VARIABLE: str(tmp_path / "cache")}
+    command = [sys.executable, "-c", _CALLER_FIRST, str(tmp_path)]
+    for _ in ("compiled", "loaded"):
+        run = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
+        assert run.stdout.split() == ["7.0", "3"], run.stderr
+
+
 def test_what_cannot_be_kept_is_compiled_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     done = _run_whole(tmp_path / "one", _SOURCE, cache=tmp_path / "file" / "cache")
