@@ -37,7 +37,7 @@ from numba.core.compiler import Compiler as _Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext as _CPUContext
 from numba.core.dispatcher import _FunctionCompiler  # type: ignore[attr-defined]  # numba's stubs leave it out
-from numba.core.lowering import Environment as _Environment
+from numba.core.environment import Environment as _Environment
 from numba.core.registry import CPUDispatcher as _CPUDispatcher
 from numba.core.sigutils import normalize_signature as _normalize_signature
 from numba.core.targetconfig import ConfigStack as _ConfigStack
