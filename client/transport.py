@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import zmq
@@ -101,9 +102,10 @@ class Transport:
         self.socket = self.monitor = None
 
     def send(self, frames: list[bytes]) -> None:
-        """Hand a message to ZeroMQ."""
+        """Hand a message to ZeroMQ. After a refused handshake there is nobody to take it: the monitor tells why."""
         assert self.socket is not None
-        self.socket.send_multipart(frames, zmq.NOBLOCK, copy=True)
+        with suppress(zmq.Again):
+            self.socket.send_multipart(frames, zmq.NOBLOCK, copy=True)
 
     @property
     def readable(self) -> bool:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.segments.segment import Segment
     from contrada.forwarding.segments.segmented_table import SegmentedTable
     from contrada.forwarding.state.state import TableStats
+    from contrada.forwarding.table.options import TableOptions
     from contrada.forwarding.table.table import ForwardingTable
     from contrada.spatial.cr_tree.tree import CRTree
     from contrada.spatial.geometry.point import Point
@@ -96,6 +97,7 @@ _HOME = {
     "RoadNetwork": "spatial.road.network",
     "Segment": "forwarding.segments.segment",
     "SegmentedTable": "forwarding.segments.segmented_table",
+    "TableOptions": "forwarding.table.options",
     "SetValue": "forwarding.language.set_value",
     "Subscription": "client.subscriptions",
     "TableStats": "forwarding.state.state",
@@ -155,6 +157,7 @@ __all__ = [
     "SegmentedTable",
     "SetValue",
     "Subscription",
+    "TableOptions",
     "TableStats",
     "Uniform",
     "UnwritableFile",

@@ -12,7 +12,7 @@ from contrada.broker.node.key_directory import KeyDirectory
 from contrada.broker.node.settings import Settings
 from contrada.broker.protocol.keys import CLIENT_ROLES, KeyPair, generate, load_public, load_secret
 from contrada.broker.protocol.messages import Ack, Error, Hello, Reply, Status
-from contrada.broker.protocol.wire import Code, Role
+from contrada.broker.protocol.wire import Code, Policy, Role
 from contrada.broker.sessions.sessions import Identity
 from contrada.errors import ContradaError, InvalidValue
 from tests.broker.processes import PATIENCE, Dealer, broker
@@ -50,7 +50,7 @@ def test_keys_open_sessions_with_their_name_and_roles(secure, keys, context):
 
 def test_a_role_that_the_key_lacks_is_refused_and_logged(secure, keys, context):
     reader, root = as_client(context, secure, keys, "reader"), as_client(context, secure, keys, "root")
-    assert isinstance(reader.subscribe(1, "x"), Ack)
+    assert isinstance(reader.subscribe(1, "x", Policy.DROP_OLDEST), Ack)
     for refused in (reader.publish("x"), reader.ask(Status(50)), root.publish("x"), root.subscribe(1, "x")):
         assert isinstance(refused, Error)
         assert (refused.code, refused.fatal) == (Code.UNAUTHORISED, False)
