@@ -100,8 +100,8 @@ def _account(session: SparkSession, group: str, cost: StageCost) -> None:
     jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group))
     numbers = sorted({stage for job in jobs if job is not None for stage in job.stageIds})
     for number in numbers:
-        data = store.lastStageAttempt(number)
-        if not data.numCompleteTasks():
+        data = _told_of(store, number)
+        if data is None or not data.numCompleteTasks():
             continue  # Spark had its result already
         cost.tasks += int(data.numCompleteTasks())
         cost.task_seconds = round(cost.task_seconds + data.executorRunTime() / 1000, 3)
@@ -111,3 +111,13 @@ def _account(session: SparkSession, group: str, cost: StageCost) -> None:
         if summary.isDefined() and data.numCompleteTasks() >= _ENOUGH:
             median, longest = (float(summary.get().executorRunTime().apply(n)) for n in (0, 1))
             cost.skew = max(cost.skew, round(longest / max(median, 1.0), 2))
+
+
+def _told_of(store: Any, number: int) -> Any | None:
+    """What Spark has on a stage; None where it has nothing: its accounts come late, are bounded, and never fail a job."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return store.lastStageAttempt(number)
+    except Py4JJavaError:
+        return None

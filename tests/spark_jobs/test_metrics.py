@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from contrada.spark_jobs.build.build_index import build_index
-from contrada.spark_jobs.metrics import Meter
+from contrada.spark_jobs.metrics import Meter, _told_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,3 +53,7 @@ def test_builds_tell_what_their_stages_cost(spark: SparkSession, tmp_path: Path)
         assert stages["build"]["bytes"] == told["bytes"]
         assert (stages["parse"]["tasks"] > 0) == (session is not None)
         assert json.loads(json.dumps(told)) == told
+
+
+def test_a_stage_that_spark_has_no_account_of_costs_nothing_and_fails_nothing(spark: SparkSession) -> None:
+    assert _told_of(spark.sparkContext._jsc.sc().statusStore(), 10**6) is None
