@@ -114,7 +114,7 @@ def _account(session: SparkSession, group: str, cost: StageCost) -> None:
 
 
 def _told_of(store: Any, number: int) -> Any | None:
-    """What Spark has on a stage; None where it has nothing: its accounts come late, are bounded, and never fail a job."""
+    """What Spark has on a stage; None where it has nothing: its accounts are late and bounded, and fail no job."""
     from py4j.protocol import Py4JJavaError
 
     try:
