@@ -19,8 +19,8 @@ from contrada.spark_jobs.build.partitioning import segments_of
 from contrada.spark_jobs.build.staging import BOX, BOX_MATCH, OTHER
 from contrada.spark_jobs.common.arrow import text_of
 from contrada.spark_jobs.common.engine import scattered, stream_of
-from contrada.spark_jobs.common.garbage import no_collection
 from contrada.spark_jobs.stores.shared_files import reading, writing_into
+from contrada.spatial.storage.garbage import no_collection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

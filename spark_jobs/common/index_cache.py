@@ -38,9 +38,9 @@ from contrada.forwarding.segments.stored_index import holding, roads_of
 from contrada.forwarding.stores import object_store
 from contrada.forwarding.stores.addresses import address_of, is_url, join, shown
 from contrada.spark_jobs.common.errors import OutOfReach
-from contrada.spark_jobs.common.garbage import freeze
 from contrada.spark_jobs.stores.shared_files import parquet_at
 from contrada.spatial.geometry.region import Region
+from contrada.spatial.storage.garbage import freeze
 from contrada.spatial.storage.regular_file import check_regular
 
 if TYPE_CHECKING:

@@ -23,7 +23,6 @@ how numba asks a kernel for its callee side.
 
 from __future__ import annotations
 
-import gc
 from contextlib import contextmanager
 from copy import copy
 from functools import partial
@@ -44,6 +43,7 @@ from numba.core.targetconfig import ConfigStack as _ConfigStack
 from numba.core.types.functions import BaseFunction as _BaseFunction
 
 from contrada.spatial.storage import kernel_cache
+from contrada.spatial.storage.garbage import no_collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -231,18 +231,6 @@ def _are_plain(args: Any) -> bool:
     return all(isinstance(each, _PLAIN) or (isinstance(each, types.BaseTuple) and _are_plain(each)) for each in args)
 
 
-@contextmanager
-def _no_search_for_cycles() -> Iterator[None]:
-    """Hold Python's collector off: compiling makes many objects that live on, and it would look at them all again."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 class _CalleeCompiler(Compiler):  # type: ignore[misc]  # numba has no types
     def define_pipelines(self) -> Any:
         state = self.state
@@ -307,7 +295,7 @@ class KernelDispatcher(CPUDispatcher):  # type: ignore[misc]  # numba has no typ
 
     def compile(self, sig: Any) -> Any:
         """The entry for arguments of these types, compiled if it is not on disk."""
-        with _remembered_answers(), _no_search_for_cycles():
+        with _remembered_answers(), no_collection():
             return super().compile(sig)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:

@@ -8,7 +8,7 @@ Here one file holds one compiled signature, and its name is a digest of everythi
                        globals it names; and the same of every kernel that it calls, directly or not
     the signature      argument types, with the field names of named tuples
     the compiler       versions of Python, numba, llvmlite and numpy; the processor and its features; numba's settings
-                       (NUMBA_OPT, NUMBA_BOUNDSCHECK, …) where they are not the usual ones
+                       (NUMBA_OPT, NUMBA_BOUNDSCHECK, …) where they are not the usual ones; what `compiler.py` does
     the package        the module and name of the kernel: pickled types refer to modules by name
 
 A change of any of these is another name, so nothing stale is ever found, nothing needs clearing by hand, and clones,
@@ -59,6 +59,8 @@ _DIGEST: Final = hashlib.sha256().digest_size
 _OPTIONS: Final = ("nogil", "forceinline", "_nrt", "boundscheck", "fastmath")
 _VERSIONS: Final = (_MAGIC, sys.version_info[:3], sys.implementation.cache_tag, numba.__version__, llvmlite.__version__)
 _PACKAGE: Final = "contrada."
+
+_COMPILER: Final = Path(__file__).with_name("compiler.py")
 
 _USUAL: Final = {  # numba's settings that change machine code, as they are if nobody has set them
     "OPT": 3,
@@ -123,7 +125,8 @@ class KernelCache(_Cache):
 
     def _key(self, signature: Any, codegen: Any) -> bytes:
         parts = (kernel_digest(self._function), _describe_signature(signature), codegen.magic_tuple(), _VERSIONS)
-        return hashlib.sha256(repr((*parts, np.__version__, *_unusual_settings())).encode()).digest()
+        compiler = (module_digest(_COMPILER), np.__version__, *_unusual_settings())
+        return hashlib.sha256(repr((*parts, *compiler)).encode()).digest()
 
     def _file_name(self, key: bytes) -> str:
         return f"{self._name.replace('<', '').replace('>', '')}-{key.hex()[:32]}.kernel"
@@ -158,6 +161,13 @@ def kernel_digest(function: FunctionType) -> bytes:
 
 
 @cache
+def module_digest(path: Path) -> bytes:
+    """A digest of what a module does: of its source without comments and docstrings, wherever its lines stand."""
+    code = compile(path.read_text(encoding="utf-8"), path.name, "exec", dont_inherit=True, optimize=2)
+    return hashlib.sha256(repr([*_describe_code(code, skip_docstring=False)]).encode()).digest()
+
+
+@cache
 def _describe_function(function: FunctionType) -> tuple[bytes, tuple[FunctionType, ...]]:
     """One function by itself, and the functions that it refers to."""
     callees: list[FunctionType] = []
@@ -176,7 +186,8 @@ def _describe_code(code: CodeType, *, skip_docstring: bool) -> Iterator[str]:
         if isinstance(constant, CodeType):
             yield from _describe_code(constant, skip_docstring=False)
         elif place or not skip_docstring:
-            yield f"{type(constant).__name__} {constant!r}"
+            shown = sorted(map(repr, constant)) if isinstance(constant, frozenset) else repr(constant)
+            yield f"{type(constant).__name__} {shown}"
 
 
 def _globals_of(function: FunctionType) -> Iterator[tuple[str, object]]:

@@ -38,9 +38,9 @@ from contrada.spark_jobs.build.rows.geojson import filter_of_feature, filter_of_
 from contrada.spark_jobs.build.rows.quick_rows import read_quickly
 from contrada.spark_jobs.build.rows.sources import BESIDE
 from contrada.spark_jobs.build.staging import BOX, BOX_MATCH, OTHER, POLYGON, QUARANTINE, STAGED
-from contrada.spark_jobs.common.garbage import no_collection
 from contrada.spark_jobs.common.geometries import GEOMETRY, place_of_wkb
 from contrada.spatial.geometry.region import Box, Region
+from contrada.spatial.storage.garbage import no_collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

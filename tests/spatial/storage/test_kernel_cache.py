@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import Mock
 
 import pytest
+from numba import typeof
+from numba.core.registry import cpu_target
 
-from contrada.spatial.storage import kernel_cache
-from contrada.spatial.storage.kernel_cache import kernel_digest
+from contrada.spatial.storage import compiler, kernel_cache
+from contrada.spatial.storage.kernel_cache import kernel_digest, module_digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +82,26 @@ def test_a_changed_callee_is_compiled_again_with_its_callers(tmp_path: Path) -> 
     assert _run(tmp_path / "two", _SOURCE.replace("x + STEP", "x - STEP"))[0] == "-4"
     assert _run(tmp_path / "two", _SOURCE.replace("STEP = 3", "STEP = 4"))[0] == "10"
     assert _run(tmp_path / "two", _SOURCE) == ["8"]
+
+
+def test_another_way_of_compiling_is_another_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Path(compiler.__file__).read_text()
+    changed = tmp_path / "compiler.py"
+    changed.write_text("# a comment\n\n" + source.replace('"""Take no more code in."""', '"""Another docstring."""'))
+    assert module_digest(changed) == module_digest(Path(compiler.__file__))
+    changed = tmp_path / "another.py"
+    changed.write_text(source.replace("(types.Number, types.Boolean", "(types.Number"))
+    assert module_digest(changed) != module_digest(Path(compiler.__file__))
+
+    context = cpu_target.target_context
+    cache, signature = compiler.KernelDispatcher(_nothing, {})._cache, typeof(1)
+    key = cache._key((signature,), context.codegen())
+    monkeypatch.setattr(kernel_cache, "_COMPILER", changed)
+    assert cache._key((signature,), context.codegen()) != key
+
+
+def _nothing(x: int) -> int:
+    return x
 
 
 _ARRAYS = """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Do not look for cycles inside the block: with many filters alive, looking takes as long as making them."""
+    """Do not look for cycles inside the block: with many objects that live on, looking takes as long as making them."""
     enabled = gc.isenabled()
     gc.disable()
     try:
