@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from contrada.spatial.road.network import RoadNetwork
 
 KERNELS: Final = 720  # that a broker needs, some of them in two processes, rounded up: for the share that is done
-_FEW: Final = 512  # filters of two interfaces
+_FEW: Final = 128  # filters of two interfaces
 _CIRCLES: Final = 72  # of which a grid is made as soon as nine points are asked about
-_CROWD: Final = 3000  # filters, enough for a table to reconsider where it has posted them
+_CROWD: Final = 200  # filters: of one interface, so many that an index of boxes finds who covers whom
 _LOOK: Final = 0.5  # seconds between two looks at how far it is
 
 _PLAIN: Final = (

@@ -7,6 +7,7 @@ value is asked of the twin once.
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -90,17 +91,22 @@ def test_the_definition_agrees_with_its_twin():
 
 
 def test_no_pair_of_constraints_is_wrong():
+    """Of pairs of which an answer would be right, one in seven is asked: much of what is so is known."""
     singles = [Filter(each) for each in CONSTRAINTS]
-    found = 0
-    for f in singles:
-        for g in singles:
-            if covers(f, g):
-                found += 1
-                assert matched(g) <= matched(f), (f, g, named(matched(g) - matched(f)))
-            if conflicts(f, g):
-                found += 1
-                assert not matched(f) & matched(g), (f, g, named(matched(f) & matched(g)))
-    assert found > len(singles) * 20  # most of what is so is known
+    asked = found = 0
+    for number, (f, g) in enumerate(product(singles, repeat=2)):
+        one, other = matched(f), matched(g)
+        if not other <= one:
+            assert not covers(f, g), (f, g, named(other - one))
+        elif number % 7 == 0:
+            asked += 1
+            found += covers(f, g)
+        if one & other:
+            assert not conflicts(f, g), (f, g, named(one & other))
+        elif number % 7 == 0:
+            asked += 1
+            found += conflicts(f, g)
+    assert found > asked / 3
 
 
 def test_filters_are_told_that_they_are_in_degrees():
