@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contrada.broker.protocol.wire import Policy
 from contrada.client.gateway.http.bodies import MEDIA_TYPES
 from contrada.client.gateway.http.conversation import Conversation
-from contrada.client.gateway.problems import MEDIA_TYPE, TITLES
+from contrada.client.gateway.problems import MEDIA_TYPE, TITLES, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _NOTIFICATION = {
     "type": "object",
@@ -102,6 +105,17 @@ _PUBLISH = _Asked(
     {"application/json": {"schema": _PUBLISHED}},
     (_parameter("geometry"), *(_parameter(name, enum=["true", "false"]) for name in ("ids", "durable", "envelope"))),
 )
+
+
+_KNOWN = {each.path: {parameter["name"] for parameter in each.parameters} for each in (*_GOT, _PUBLISH)}
+
+
+def check_query(path: str, given: Iterable[str]) -> None:
+    """Refuse a parameter that means nothing at this path: who misspells `durable` must not believe in it."""
+    known = _KNOWN.get(path)
+    if known is not None and (unknown := sorted(set(given) - known)):
+        there = f"it takes {', '.join(sorted(known))}" if known else "it takes none"
+        raise Problem("bad-request", f"{path} has no parameter {unknown[0]!r:.60}: {there}")
 
 
 def openapi() -> dict[str, Any]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from contrada.broker.protocol.wire import Role
 from contrada.client.gateway.forms.rendering import event, notification_event
 from contrada.client.gateway.http import page
 from contrada.client.gateway.http.asking import VISITOR, Asking, visitor_of
 from contrada.client.gateway.http.bodies import Form, LineReader, form_of, read_body
+from contrada.client.gateway.http.documents import check_query
 from contrada.client.gateway.http.guard import SECURITY_HEADERS, bearer, check_host, check_origin
 from contrada.client.gateway.http.websocket import WebSocketConnection
 from contrada.client.gateway.problems import MEDIA_TYPE, Problem, problem_of
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
     Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+_log: Final = logging.getLogger("contrada.gateway.http")
 _CHUNK: Final = 256  # notifications published together, and read before others get a turn
 _OUTSTANDING: Final = 8  # of these on their way to the broker; reading waits for room
 _LARGE: Final = 1 << 15  # bytes that another thread reads, so that nobody waits for it
@@ -67,6 +71,7 @@ class HttpDoor:
             shutdown_timeout=1.0,
             keepalive_timeout=_SILENCE,
             auto_decompress=False,  # a few bytes must not become many: see `form_of`
+            logger=_log,
         )
         await self._runner.setup()
         context = self._gateway.tls()
@@ -98,6 +103,7 @@ class HttpDoor:
                 response: web.StreamResponse = web.Response(headers=_preflight())
             else:
                 request[VISITOR] = gateway.visitor(bearer(request.headers.get("Authorization")))
+                check_query(request.path, request.query)
                 response = await handler(request)
         except web.HTTPRequestEntityTooLarge:
             limit = gateway.settings.body_bytes
@@ -106,6 +112,8 @@ class HttpDoor:
             response = _problem(Problem("unknown", f"{request.method} {request.path}: {error.reason}"), error.status)
         except (ContradaError, TimeoutError) as error:
             response = _problem(problem_of(error))
+        except ConnectionError as error:  # it was not all said: nobody is there to be answered
+            response = _problem(Problem("bad-request", str(error)))
         gateway.metrics.requests.labels(str(response.status)).inc()
         if not response.prepared:
             response.headers.update(SECURITY_HEADERS)
@@ -117,10 +125,10 @@ class HttpDoor:
 
     async def _publish(self, request: web.Request) -> web.Response:
         visitor_of(request).require(Role.PUBLISH)
-        geometry = request.query.get("geometry", "area")
-        envelope = request.query.get("envelope") == "true"
+        geometry, envelope = request.query.get("geometry", "area"), _flag(request, "envelope")
+        durable, with_ids = _flag(request, "durable"), _flag(request, "ids", default=True)
         form = form_of(request.content_type, request.headers)
-        published = _Published(self._gateway, durable=request.query.get("durable") == "true")
+        published = _Published(self._gateway, durable=durable)
         if form is Form.LINES:
             lines = LineReader(geometry, self._gateway.settings.line_bytes, envelope=envelope)
             try:
@@ -128,6 +136,7 @@ class HttpDoor:
                     for some in lines.feed(data):
                         await published.all(await _read_lines(lines, some))
                         await asyncio.sleep(0)  # others get a turn, also when all of them are empty
+                    await published.hand_over()  # nobody knows when the next will come
                 await published.all(await _read_lines(lines, lines.end()))
                 await published.flush()
             except (ContradaError, TimeoutError) as error:
@@ -136,7 +145,7 @@ class HttpDoor:
             body = await _read_whole(request)
             read = read_body(form, body, request.headers, geometry, envelope=envelope)
             await published.checked(await asyncio.to_thread(list, read) if len(body) > _LARGE else read)
-        return web.json_response(published.answer(request.query.get("ids") != "false"))
+        return web.json_response(published.answer(with_ids))
 
     # ------------------------------------------------------------------ subscribing
 
@@ -145,9 +154,10 @@ class HttpDoor:
         visitor.require(Role.SUBSCRIBE)
         gateway = self._gateway
         wish = Wish.of(dict(request.query), gateway.settings.window)
-        last_event = request.headers.get("Last-Event-ID") or request.query.get("last-event-id", "")
+        last_event = request.query.get("last-event-id", "")
         if last_event and not wish.durable:
-            raise Problem("not-available", "Last-Event-ID resumes durable subscriptions: give it a name, durable=NAME")
+            raise Problem("not-available", "last-event-id resumes durable subscriptions: give it a name, durable=NAME")
+        last_event = request.headers.get("Last-Event-ID") or last_event  # which browsers send of any stream
         with gateway.token_connections.one(visitor):
             async with gateway.connection():
                 return await self._stream(request, wish, visitor, last_event)
@@ -209,6 +219,14 @@ class HttpDoor:
                 self._sockets.discard(connection)
 
 
+def _flag(request: web.Request, name: str, *, default: bool = False) -> bool:
+    """A parameter that is true or false; nothing else will do, since who writes `durable=1` relies on it."""
+    text = request.query.get(name, str(default).lower())
+    if text not in ("true", "false"):
+        raise Problem("bad-request", f"{name} is true or false, not {text!r:.40}")
+    return text == "true"
+
+
 async def _read_whole(request: web.Request) -> bytes:
     try:
         async with asyncio.timeout(_SILENCE):
@@ -240,11 +258,7 @@ class _Published:
             for notification in notifications:
                 self._waiting.append(notification)
                 if len(self._waiting) >= _CHUNK:
-                    await self._hand_over()
-                    if len(self._outstanding) > _OUTSTANDING:
-                        await self._answered()
-                        if self._refused is not None:
-                            raise self._refused
+                    await self.hand_over()
         except (ContradaError, TimeoutError):
             await self.flush()
             raise
@@ -262,14 +276,22 @@ class _Published:
     async def flush(self) -> None:
         """Publish what waits, and wait for what the broker says of all; the first that it refused is raised then."""
         try:
-            await self._hand_over()
+            await self._begin()
         finally:
             while self._outstanding:
                 await self._answered()
             if self._refused is not None:
                 raise self._refused
 
-    async def _hand_over(self) -> None:
+    async def hand_over(self) -> None:
+        """Publish what waits; what the broker says of it is waited for when much is on its way, or on `flush`."""
+        await self._begin()
+        while self._outstanding and (len(self._outstanding) > _OUTSTANDING or self._outstanding[0].done()):
+            await self._answered()
+        if self._refused is not None:
+            raise self._refused
+
+    async def _begin(self) -> None:
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._outstanding.append(await self._gateway.begin_publishing(waiting, durable=self._durable))
@@ -289,6 +311,18 @@ class _Published:
     def answer(self, with_ids: bool) -> dict[str, Any]:
         """What the publisher gets back."""
         return {"published": self.count, **({"ids": self._ids} if with_ids and self._ids is not None else {})}
+
+
+def _tell_shortly(record: logging.LogRecord) -> bool:
+    """What is no HTTP is no fault of ours: a line of the log will do, without the bytes that a stranger chose."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        record.msg, record.args, record.exc_info = "what came is no HTTP: %s", (type(error).__name__,), None
+        record.levelno, record.levelname = logging.INFO, "INFO"
+    return True
+
+
+_log.addFilter(_tell_shortly)
 
 
 def _problem(problem: Problem, status: int | None = None) -> web.Response:

@@ -128,7 +128,11 @@ def test_every_form_is_taken(gateway_running, kind, body, count):
         ("GET", "/v1/subscribe", {"params": {"filter": "wind >"}}, 400, {"type": "/docs/problems#bad-filter"}),
         ("GET", "/v1/subscribe", {"params": {"filter": "n > 1", "policy": "pray"}}, 400, {}),
         ("GET", "/v1/subscribe", {"params": {"filter": "n > 1", "window": "999999"}}, 429, {}),
-        ("GET", "/v1/subscribe", {"params": {"filter": "n > 1"}, "headers": {"Last-Event-ID": "x"}}, 501, {}),
+        ("GET", "/v1/subscribe", {"params": {"filter": "n > 1", "last-event-id": "x"}}, 501, {}),
+        ("GET", "/v1/subscribe", {"params": {"filter": "n > 1", "durabel": "desk"}}, 400, {}),
+        ("GET", "/v1/status?durable=true", {}, 400, {}),
+        ("POST", "/v1/notifications?durable=1", {"json": {"n": 1}}, 400, {}),
+        ("POST", "/v1/notifications?dureable=true", {"json": {"n": 1}}, 400, {}),
         ("GET", "/v1/explain", {"params": {"notification": "x"}}, 400, {}),
         ("GET", "/v1/explain", {"params": {"notification": "b-1:1", "subscription": "1"}}, 404, {}),
         ("GET", "/nowhere", {}, 404, {}),
@@ -149,6 +153,62 @@ def test_problems_say_what_and_where(gateway_running, method, path, options, sta
             assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
 
     run(scenario)
+
+
+def test_a_browser_may_come_back_to_any_stream(gateway_running):
+    """Browsers send the last id of any stream when they come back, and give up for good on an answer but 200."""
+
+    async def scenario():
+        async with gateway_running() as (_, http):
+            headers = {"Last-Event-ID": "b-1:7"}
+            async with http.get("/v1/subscribe", params={"filter": "n > 1"}, headers=headers) as stream:
+                assert stream.status == 200
+                await next_event(stream, "subscribed")
+                await (await http.post("/v1/notifications", json={"n": 2})).release()
+                assert (await next_event(stream))["notification"] == {"n": 2}
+
+    run(scenario)
+
+
+def test_lines_are_published_as_they_come(gateway_running):
+    """One at a time, while the request goes on; and those that came whole stand if it is cut."""
+    head = b"POST /v1/notifications HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-ndjson\r\n"
+
+    async def scenario():
+        query = {"filter": "n >= 0"}
+        async with gateway_running() as (gateway, http), http.get("/v1/subscribe", params=query) as stream:
+            await next_event(stream, "subscribed")
+            _, writer = await asyncio.open_connection("127.0.0.1", int(gateway.http_url.rpartition(":")[2]))
+            writer.write(head + b"Content-Length: 100\r\n\r\n")
+            for n in range(3):
+                writer.write(b'{"n": %d}\n' % n)
+                assert (await next_event(stream))["notification"] == {"n": n}
+            writer.write(b'{"n": 3}\n{"n": ')
+            writer.close()
+            assert (await next_event(stream))["notification"] == {"n": 3}
+
+    run(scenario)
+
+
+def test_what_strangers_send_is_a_line_of_the_log(gateway_running, caplog):
+    caplog.set_level("INFO")
+
+    async def scenario():
+        async with gateway_running() as (gateway, http):
+            port = int(gateway.http_url.rpartition(":")[2])
+            for begun, half in ((b"GET /healthz HTTP/1.1\n\n", False), (POST_BEGUN, True)):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(begun)
+                if half:
+                    writer.write_eof()
+                await reader.read()
+                writer.close()
+            async with http.get("/healthz") as answer:
+                assert answer.status == 200
+
+    run(scenario)
+    assert not [record for record in caplog.records if record.exc_info]
+    assert [record.levelname for record in caplog.records if "no HTTP" in record.getMessage()] == ["INFO"]
 
 
 def test_tokens_open_what_their_roles_allow(gateway_running, tmp_path):
