@@ -45,6 +45,14 @@ class PlainPublish(NamedTuple):
 Incoming: TypeAlias = mqtt5.Packet | PlainPublish
 
 
+class OtherVersion(ProtocolError):
+    """A CONNECT of a version that is not spoken; `answer` says so in words of that version."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(f"MQTT of level {level}; 5 and 4 (3.1.1) are spoken")
+        self.answer = b"\x20\x03\x00\x84\x00" if level > 4 else b"\x20\x02\x00\x01"
+
+
 class TooLarge(ProtocolError):
     """A packet that is longer than the settings allow."""
 
@@ -57,16 +65,28 @@ class Reader:
         self._parts: list[bytes] = []  # of a packet that is not all there,
         self._size = 0  # bytes of them,
         self._needed = 1  # and how many it takes before there is something to read
+        self.fault: ProtocolError | None = None  # what is behind the packets that were read last
         self.version = 0
 
     def feed(self, data: bytes) -> list[Incoming]:
-        """Take in the next bytes; what is whole. `ProtocolError` says what is wrong, and ends the connection."""
+        """Take in the next bytes; what is whole. `ProtocolError` says what is wrong, and ends the connection.
+
+        What is wrong behind others is the `fault`: those are dealt with first.
+        """
         self._parts.append(data)
         self._size += len(data)
         if self._size < self._needed:
             return []
-        buffer = b"".join(self._parts)
         read: list[Incoming] = []
+        try:
+            self._read(b"".join(self._parts), read)
+        except ProtocolError as error:
+            if not read:
+                raise
+            self.fault = error
+        return read
+
+    def _read(self, buffer: bytes, read: list[Incoming]) -> None:
         start = 0
         while True:
             if self.version:
@@ -88,7 +108,6 @@ class Reader:
             start = end
         self._parts, self._size = [buffer[start:]], len(buffer) - start
         self._needed = _needed(buffer, start)
-        return read
 
 
 def write(one: mqtt5.Packet, version: int) -> bytes:
@@ -185,11 +204,15 @@ def _needed(buffer: bytes, start: int) -> int:
 
 
 def _version_of(whole: bytes, body: int) -> int:
-    if whole[0] != 0x10 or whole[body : body + 6] != b"\0\4MQTT" or len(whole) < body + 7:
+    if whole[0] == 0x10 and whole[body : body + 9] == b"\0\6MQIsdp\3":
+        raise OtherVersion(3)
+    if whole[0] != 0x10 or whole[body : body + 6] != b"\0\4MQTT" or len(whole) < body + 8:
         raise ProtocolError("not MQTT 5 or 3.1.1: the first packet must be CONNECT, of protocol MQTT")
-    version = whole[body + 6]
+    version, flags = whole[body + 6 : body + 8]
     if version not in (4, 5):
-        raise ProtocolError(f"MQTT of level {version}; 5 and 4 (3.1.1) are spoken")
+        raise OtherVersion(version)
+    if flags & 1:
+        raise ProtocolError("a malformed CONNECT: its reserved flag is set")
     return version
 
 

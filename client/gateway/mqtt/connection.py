@@ -11,7 +11,7 @@ import mqtt5
 
 from contrada.broker.protocol.messages import Keep
 from contrada.broker.protocol.wire import Code, Full
-from contrada.client.gateway.mqtt.codec import PlainPublish, Reader, TooLarge, publish_bytes, write
+from contrada.client.gateway.mqtt.codec import OtherVersion, PlainPublish, Reader, TooLarge, publish_bytes, write
 from contrada.client.gateway.mqtt.outgoing import Outgoing
 from contrada.client.gateway.mqtt.publishing import Publishing
 from contrada.client.gateway.mqtt.session import (
@@ -58,6 +58,7 @@ _FIRST: Final = 10.0  # seconds for CONNECT
 _LARGE: Final = 1 << 15  # bytes of a payload that another thread reads
 _LARGE_FILTERS: Final = 1 << 13  # characters of filters, read for each topic filter, likewise
 _SOME: Final = 1 << 12  # bytes of a payload before which others get a turn
+_FOR_EVER: Final = ("bad-request", "bad-notification", "forbidden", "unauthenticated", "too-large")  # each time again
 _CHUNK: Final = 256  # packets that are read before others get a turn
 _WINDOW: Final = 4000  # notifications of one subscription on their way to it, of quality 0,
 _AT_LEAST_ONCE: Final = 20  # and of quality 1, to one client: each that is on its way when it breaks was an attempt
@@ -127,12 +128,17 @@ class MqttConnection:
 
     async def _take_in(self, data: bytes) -> None:
         try:
-            messages = self._incoming.feed(data)
+            await self._take_all(self._incoming.feed(data))
+            if self._incoming.fault is not None and not self._closing:
+                raise self._incoming.fault
         except ProtocolError as error:
             self._gateway.metrics.mqtt_faults.inc()
+            if isinstance(error, OtherVersion):
+                self._writer.write(error.answer)
             too_large = isinstance(error, TooLarge)
             self._fault(str(error), Done.PACKET_TOO_LARGE if too_large else Done.MALFORMED_PACKET)
-            return
+
+    async def _take_all(self, messages: list[Incoming]) -> None:
         self._gateway.metrics.mqtt_messages.inc(len(messages))
         self._session.version = self._incoming.version
         for number, message in enumerate(messages):
@@ -169,6 +175,9 @@ class MqttConnection:
         elif isinstance(action, Acknowledged):
             self._outgoing.acknowledge(action.number)
         elif isinstance(action, Send):
+            if isinstance(action.message, mqtt5.PubAckPacket):
+                self._gateway.metrics.refused.inc()
+                log.info("mqtt %s: refused: %s", self._key[1], action.message.reason_str)
             self._send(action.message)
         elif isinstance(action, Admit):
             await self._admit(action)
@@ -204,10 +213,14 @@ class MqttConnection:
             if action.number is not None:
                 self._send(mqtt5.PubAckPacket(action.number))
         except (ContradaError, TimeoutError) as error:
-            if action.number is None:
+            problem = problem_of(error)
+            # An acknowledgement of version 3.1.1 cannot say no, and what is not acknowledged is sent again.
+            forgotten = self._incoming.version == 4 and problem.kind not in _FOR_EVER
+            if action.number is None or forgotten:
                 self._fault(str(error), Done.UNSPECIFIED_ERROR)
             else:
-                self._send(refused_publish(action.number, problem_of(error)))
+                log.info("mqtt %s: refused: %s", self._key[1], problem)
+                self._send(refused_publish(action.number, problem))
 
     # ------------------------------------------------------------------ subscriptions
 

@@ -288,6 +288,8 @@ class Session:
             if not topic:
                 return self.fault("a topic alias that stands for nothing yet", Done.TOPIC_ALIAS_INVALID)
             self._aliases[message.topic_alias] = topic
+        if message.packet_id == 0:
+            raise ProtocolError("a packet without a number: 0 is none")
         payload = bytes(message.payload)
         try:
             self.visitor.require(Role.PUBLISH)
@@ -306,7 +308,7 @@ class Session:
         return [Acknowledged(message.packet_id)]
 
     def _subscribe(self, message: mqtt5.SubscribePacket) -> list[Action]:
-        self._check_count(message.topic_filters)
+        self._check(message.packet_id, message.topic_filters)
         size = sum(len(text) for _, text in message.user_properties or ())
         if size * len(message.topic_filters) > self._settings.line_bytes:
             raise ProtocolError(
@@ -333,11 +335,13 @@ class Session:
         return [Subscribe(message.packet_id, tuple(wanted))]
 
     def _unsubscribe(self, message: mqtt5.UnsubscribePacket) -> list[Action]:
-        self._check_count(message.patterns)
+        self._check(message.packet_id, message.patterns)
         return [Unsubscribe(message.packet_id, tuple(message.patterns))]
 
-    def _check_count(self, patterns: Sequence[object]) -> None:
+    def _check(self, number: int, patterns: Sequence[object]) -> None:
         """Nobody else waits while a packet with a hundred thousand topic filters is read."""
+        if not number or not patterns:
+            raise ProtocolError("a packet without a " + ("topic filter" if number else "number: 0 is none"))
         if len(patterns) > self._settings.subscriptions:
             most = self._settings.subscriptions
             raise ProtocolError(f"{len(patterns)} topic filters in one packet; a connection has at most {most}")

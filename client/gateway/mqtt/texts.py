@@ -1,5 +1,7 @@
 """Looks for texts in a packet that are not UTF-8, before the library reads it: `mqtt5` 0.8 panics on those.
 
+Nor may they have the character U+0000, says the standard (1.5.4), and the connection ends.
+
 What is cut short is left alone here: the library refuses that in words.
 """
 
@@ -57,6 +59,8 @@ def _connect(whole: bytes, body: int) -> None:
 def _text(whole: bytes, at: int) -> int:
     end = _binary(whole, at)
     whole[at + 2 : end].decode()
+    if 0 in whole[at + 2 : end]:
+        raise ProtocolError(f"a malformed MQTT packet of type {whole[0] >> 4}: a text with the character U+0000")
     return end
 
 

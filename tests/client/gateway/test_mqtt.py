@@ -146,6 +146,34 @@ def test_a_damaged_packet_is_a_protocol_error_or_another_packet(byte, at, more):
             continue
 
 
+CONNECTED = mqtt5.ConnectPacket("me").write()
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (CONNECTED[:9] + b"\3" + CONNECTED[10:], "reserved flag"),
+        (mqtt5.ConnectPacket("a\0b").write(), "U\\+0000"),
+        (mqtt5.ConnectPacket("me", will=mqtt5.Will("t\0", payload=b"x")).write(), "U\\+0000"),
+        (CONNECTED[:8] + b"\6" + CONNECTED[9:], "level 6"),
+        (b"\x10\x0f\0\6MQIsdp\3\2\0\0\0\1x", "level 3"),
+    ],
+)
+def test_what_the_standard_forbids_is_a_protocol_error(data, why):
+    with pytest.raises(ProtocolError, match=why) as caught:
+        codec.Reader(1000).feed(data)
+    if isinstance(caught.value, codec.OtherVersion):
+        assert caught.value.answer in (b"\x20\2\0\1", b"\x20\3\0\x84\0")
+
+
+def test_what_is_before_a_malformed_packet_is_read():
+    reader = codec.Reader(1000)
+    connect, publish = reader.feed(CONNECTED + mqtt5.PublishPacket("a", b"x").write() + b"\x80\0")
+    assert isinstance(connect, mqtt5.ConnectPacket)
+    assert publish == codec.PlainPublish("a", b"x")
+    assert reader.fault is not None
+
+
 def test_too_large_a_packet_is_refused_before_it_has_come():
     reader = codec.Reader(100)
     with pytest.raises(ProtocolError, match="at most 100"):
@@ -173,6 +201,24 @@ def test_what_is_not_carried_is_refused_with_its_reason():
     granted = session.subscribed(1, [shared, Problem("bad-filter", "no"), 1, 0]).reason_codes
     assert granted == [codes.SHARED_SUBSCRIPTIONS_NOT_SUPPORTED, codes.TOPIC_FILTER_INVALID, 1, 0]
     assert (fine.query.filter, fine.quality) == ('topic = "a"', 0)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x82\3\0\1\0",  # SUBSCRIBE
+        b"\x82\7\0\0\0\0\1a\0",
+        b"\xa2\3\0\1\0",  # UNSUBSCRIBE
+        b"\xa2\6\0\0\0\0\1a",
+        b"\x32\7\0\1a\0\0\0x",  # PUBLISH
+    ],
+)
+def test_packets_have_numbers_and_topic_filters(data):
+    reader = codec.Reader(1000)
+    _, packet = reader.feed(CONNECTED + data)
+    *_, end = new_session().receive(packet)
+    assert isinstance(end, session.Close)
+    assert "without a" in end.why
 
 
 def test_those_who_are_not_let_in_hear_why():

@@ -12,6 +12,8 @@ import pytest
 mqtt5 = pytest.importorskip("mqtt5", reason="the gateway's libraries are not installed: contrada[gateway]")
 pytest.importorskip("paho.mqtt.client", reason="paho-mqtt is not installed: stock clients not tried")
 
+from contrada.client.gateway.gateway import Gateway  # noqa: E402  # aiohttp may not be there
+from contrada.errors import Refused  # noqa: E402  # in its place
 from tests.client.gateway.conftest import WEB  # noqa: E402  # aiohttp may not be there
 from tests.client.gateway.test_mqtt import door  # noqa: E402  # mqtt5 may not be there
 
@@ -78,6 +80,41 @@ def length(number: int) -> bytes:
         found.append(low | (0x80 if number else 0))
         if not number:
             return bytes(found)
+
+
+@pytest.mark.parametrize(
+    ("error", "version", "wanted"),
+    [
+        (Refused("the disk is full", code="storage"), 4, b""),  # to be sent again: this version's PUBACK cannot say no
+        (Refused("the disk is full", code="storage"), 5, b"\x40"),
+        (Refused("no", code="bad-notification"), 4, b"\x40"),  # as often as it is sent
+    ],
+)
+def test_the_older_version_does_not_acknowledge_what_may_be_taken_later(monkeypatch, error, version, wanted):
+    async def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Gateway, "publish", refuse)
+    with door() as port, socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(b"\x10\x0d\0\4MQTT\4\2\0\0\0\1x" if version == 4 else mqtt5.ConnectPacket("x").write())
+        assert connection.recv(1000)[:1] == b"\x20"
+        packet = mqtt5.PublishPacket("t", b"1", qos=mqtt5.QoS.AT_LEAST_ONCE, packet_id=7)
+        connection.sendall(b"\x32\6\0\1t\0\x071" if version == 4 else packet.write())
+        assert connection.recv(1000)[:1] == wanted
+
+
+def test_a_connection_hears_what_is_wrong_with_what_is_behind_its_connect():
+    with door() as port:
+        for data, wanted in (
+            (mqtt5.ConnectPacket("x").write() + b"\x80\0", b"\xe0"),
+            (b"\x10\x0d\0\4MQTT\3\2\0\0\0\1x", b"\x20\2\0\1"),
+        ):
+            with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+                connection.sendall(data)
+                heard = b""
+                while chunk := connection.recv(1000):
+                    heard += chunk
+            assert wanted in heard
 
 
 def test_quality_1_is_on_disk_and_retained_messages_come_first(tmp_path):
