@@ -81,7 +81,10 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(*(name.replace("_", " ") for name in _COLUMNS))
+    table = Table()
+    for column in _COLUMNS:  # a name is what `rm` and `dead` ask for: all of it is shown, whatever the width
+        table.add_column(column.replace("_", " "), no_wrap=column == "name", overflow="fold")
     for row in rows:
         table.add_row(*(f"{row[name]:.0f} s" if name == "oldest" else str(row[name]) for name in _COLUMNS))
-    Console().print(table)
+    console = Console()
+    console.print(table, soft_wrap=not console.is_terminal)

@@ -420,6 +420,10 @@ def test_what_is_durable_from_the_command_line(shell: dict[str, str], tmp_path: 
         assert twice[0] == twice[1], "a retry by another process was accepted again"
         past = sh("contrada sub 'vehicle = 17' --durable road --since all --count 2 --timeout 10 --bare", env, tmp_path)
         assert [json.loads(line)["speed"] for line in past.stdout.splitlines()] == [42, 42]
+        long = "of a fleet that has a name too long for the table".replace(" ", "-")
+        contrada.Client(broker.url).subscribe("x > 1", durable=long).close()
+        assert long in sh("contrada subs ls", env, tmp_path).stdout  # what `rm` asks for is shown whole
+        assert sh(f"contrada subs rm {long}", env, tmp_path).returncode == 0
         for example in examples("subs"):
             result = sh(example, env, tmp_path)
             assert result.returncode == 0, result.stderr
