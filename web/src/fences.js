@@ -3,7 +3,7 @@
 // Numbers of interfaces only grow, so news are asked for behind the last one known; now and then all are asked for
 // again, since those that ended are not told of. Who is no admin sees the page's own only.
 
-import { boundsOf, drawable } from './places.js';
+import { around, boundsOf, drawable } from './places.js';
 
 const NEWS = 2000; // ms between looks for news
 const ALL = 60000; // ms between looks at everything
@@ -100,7 +100,7 @@ function fenceOf(key, subscription, own) {
   const shapes = { rings: [], lines: [], points: [] };
   const names = new Set();
   for (const each of subscription.shapes ?? []) {
-    drawable(each.geometry, shapes);
+    drawable(each.distance > 0 ? around(each.geometry, each.distance, each.unit) : each.geometry, shapes);
     names.add(each.attribute);
   }
   return { ...subscription, key, own, shapes, names, bounds: boundsOf(shapes), text: subscription.filters.join(' or ') || (subscription.attached ? `attached to ${subscription.attached}` : ''), matches: [] };

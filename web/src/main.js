@@ -7,7 +7,7 @@ import { Fences } from './fences.js';
 import { Past } from './past.js';
 import { looksLikeDegrees } from './places.js';
 import { Scene } from './scene.js';
-import { brief, circle, curlOf, filterOf, pythonOf, summary, wktOf } from './writing.js';
+import { brief, circle, curlOf, filterOf, geometryOf, pythonOf, summary, wktOf } from './writing.js';
 
 const WATCH = 'watch'; // the id of the subscription that feeds the map
 const ASK_RECEIVERS = 300; // ms between questions of who got what
@@ -265,8 +265,8 @@ byId('ask').addEventListener('submit', async (event) => {
   const id = `page-${++state.ownNumber}`;
   try {
     const answer = await connection.subscribe(id, { filter, rate: 1000 });
-    const drawn = ringOf(byId('region').value);
-    fences.addOwn(id, filter, drawn ? [{ attribute: byId('attribute').value, geometry: { type: 'Polygon', coordinates: [drawn] } }] : [], answer);
+    const geometry = geometryOf(byId('region').value);
+    fences.addOwn(id, filter, geometry ? [{ attribute: byId('attribute').value, geometry }] : [], answer);
     scene.sketch = null;
     byId('ask-outcome').textContent = `Subscribed: session ${answer.session}, number ${answer.subscription}.`;
     listOwn();
@@ -274,19 +274,6 @@ byId('ask').addEventListener('submit', async (event) => {
     byId('ask-outcome').textContent = error.message;
   }
 });
-
-/** The ring of a polygon or box that was drawn or written, for showing it. */
-function ringOf(text) {
-  const numbers = (text.match(/-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi) ?? []).map(Number);
-  if (/^\s*box/i.test(text) && numbers.length === 4) {
-    const [x1, y1, x2, y2] = numbers;
-    return [[x1, y1], [x2, y1], [x2, y2], [x1, y2], [x1, y1]];
-  }
-  if (!/^\s*polygon/i.test(text) || numbers.length < 6) return null;
-  const found = [];
-  for (let i = 0; i + 1 < numbers.length; i += 2) found.push([numbers[i], numbers[i + 1]]);
-  return found;
-}
 
 async function picked(what, fence) {
   if (what !== 'unsubscribe') return;

@@ -1,6 +1,8 @@
 // What of a notification or filter can be drawn: GeoJSON as the gateway writes it, to rings, lines and points.
 // Pure functions; tested with node.
 
+import { circle } from './writing.js';
+
 /** The shapes of one GeoJSON geometry: {rings: [[outer, ...holes]], lines: [], points: []}. */
 export function drawable(geometry, into = { rings: [], lines: [], points: [] }) {
   if (!geometry || typeof geometry !== 'object') return into;
@@ -17,6 +19,17 @@ export function drawable(geometry, into = { rings: [], lines: [], points: [] }) 
     default:
   }
   return into;
+}
+
+const METRES = 111195; // of a degree of latitude
+
+/** What is within a distance of a point, as a ring: in degrees, where there is a unit. Of other geometries themselves. */
+export function around(geometry, distance, unit) {
+  if (geometry.type !== 'Point') return geometry;
+  const [x, y] = geometry.coordinates;
+  const radius = unit ? distance / METRES : distance;
+  const ring = circle([x, y], radius, unit ? 1 / Math.max(0.05, Math.cos((y * Math.PI) / 180)) : 1);
+  return { type: 'Polygon', coordinates: [[...ring, ring[0]]] };
 }
 
 const SHAPES = new Set(['Point', 'MultiPoint', 'LineString', 'MultiLineString', 'Polygon', 'MultiPolygon', 'GeometryCollection', 'Feature']);

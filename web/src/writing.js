@@ -74,8 +74,26 @@ export function valueText(value) {
   if (value.type === 'Point') return `(${value.coordinates.map((c) => short(c)).join(', ')})`;
   if (value.type === 'Time') return value.time;
   if (value.type === 'Feature') return (value.properties?.keywords ?? []).join(' ') || 'keywords';
-  if (value.type === 'Polygon') return `region of ${value.coordinates[0].length - 1} vertices`;
+  if (value.type === 'Polygon' || value.type === 'MultiPolygon') {
+    const rings = value.type === 'Polygon' ? value.coordinates : value.coordinates.flat();
+    return `region of ${rings.reduce((sum, ring) => sum + ring.length - 1, 0)} vertices`;
+  }
   return value.type ?? JSON.stringify(value);
+}
+
+const RING = /\(([^()]*\d[^()]*)\)/g;
+
+/** The GeoJSON of a polygon, several, or a box that was drawn or written, for showing it; null for anything else. */
+export function geometryOf(text) {
+  const numbers = (ring) => (ring.match(/-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi) ?? []).map(Number);
+  if (/^\s*box/i.test(text)) {
+    const [x1, y1, x2, y2] = numbers(text);
+    return y2 === undefined ? null : { type: 'Polygon', coordinates: [[[x1, y1], [x2, y1], [x2, y2], [x1, y2], [x1, y1]]] };
+  }
+  if (!/^\s*(multi)?polygon/i.test(text)) return null;
+  const pairs = (ring) => numbers(ring).reduce((found, n, i, all) => (i % 2 ? [...found, [all[i - 1], n]] : found), []);
+  const polygons = text.split(/\)\s*\)\s*,/).map((part) => [...`${part})`.matchAll(RING)].map((found) => pairs(found[1])));
+  return polygons.every((rings) => rings.length && rings.every((ring) => ring.length > 2)) ? { type: 'MultiPolygon', coordinates: polygons } : null;
 }
 
 /** A filter with long rings cut short, for a line. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AREA, DOT, LINE, OWN, drawParts, flatY, ownerAt, pack } from '../src/packed.js';
-import { boundsOf, drawable, identityOf, looksLikeDegrees, placesOf, touching, union } from '../src/places.js';
-import { brief, circle, curlOf, filterOf, pythonOf, shellText, short, summary, wktOf } from '../src/writing.js';
+import { around, boundsOf, drawable, identityOf, looksLikeDegrees, placesOf, touching, union } from '../src/places.js';
+import { brief, circle, curlOf, filterOf, geometryOf, pythonOf, shellText, short, summary, wktOf } from '../src/writing.js';
 
 const square = { type: 'Polygon', coordinates: [[[0, 0], [2, 0], [2, 2], [0, 0]]] };
 
@@ -61,6 +61,23 @@ test('code is quoted', () => {
   assert.match(pythonOf('s = "a\\"b"', 'tcp://x:1'), /subscribe\("s = \\"a\\\\\\"b\\""\)/);
   assert.equal(shellText("it's"), "'it'\\''s'");
   assert.match(curlOf('a > 1', 'http://h', true), /Authorization/);
+});
+
+test('what was written is drawn with its holes and parts', () => {
+  const ring = [[0, 0], [9, 0], [9, 9], [0, 0]], hole = [[5, 1], [8, 1], [8, 2]];
+  assert.deepEqual(geometryOf('POLYGON((0 0, 9 0, 9 9, 0 0), (5 1, 8 1, 8 2))').coordinates, [[ring, hole]]);
+  assert.deepEqual(geometryOf('MULTIPOLYGON (((0 0,9 0,9 9,0 0) , (5 1,8 1,8 2)) , ((0 0, 9 0, 9 9, 0 0)))').coordinates, [[ring, hole], [ring]]);
+  assert.deepEqual(geometryOf('box(0 -1, 2 3e0)').coordinates[0].slice(0, 3), [[0, -1], [2, -1], [2, 3]]);
+  for (const other of ['', 'POLYGON((', 'POINT(1 2)', 'BOX(1 2)', 'POLYGON(())']) assert.equal(geometryOf(other), null);
+  assert.equal(summary({ area: geometryOf('POLYGON((0 0, 9 0, 9 9, 0 0), (5 1, 8 1, 8 2, 5 1))') }), 'area region of 6 vertices');
+});
+
+test('a distance from a point is a circle, in metres an ellipse of degrees', () => {
+  const near = boundsOf(drawable(around({ type: 'Point', coordinates: [3, 1] }, 2, '')));
+  assert.deepEqual(near.map((n) => Math.round(n * 1e9) / 1e9), [1, -1, 5, 3]);
+  const [x1, y1, x2, y2] = boundsOf(drawable(around({ type: 'Point', coordinates: [12, 60] }, 111195, 'm')));
+  assert.ok(Math.abs(y2 - y1 - 2) < 1e-9 && Math.abs(x2 - x1 - 4) < 1e-6);
+  assert.equal(around({ type: 'LineString', coordinates: [] }, 2, '').type, 'LineString');
 });
 
 test('what is about the same thing has one identity', () => {

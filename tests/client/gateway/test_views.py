@@ -115,10 +115,14 @@ def test_shapes_are_those_of_the_constraints():
             'post matches {"ice"} within BOX(0 0, 5 5)',
             "wind > 9",
             "this was … cut",
+            "pos within 3 km of POINT(12 41) and ship beyond 2 of LINESTRING(0 0, 1 1)",
         ]
     )
     assert [(each["attribute"], each["operator"], each["geometry"]["type"]) for each in found] == [
         ("area", "overlaps", "Polygon"),
         ("gauge", "inside", "Polygon"),
         ("post", "matches", "Polygon"),
+        ("pos", "within", "Point"),
+        ("ship", "beyond", "LineString"),
     ]
+    assert [(each["distance"], each["unit"]) for each in found[3:]] == [(3000.0, "m"), (2.0, "")]
