@@ -10,6 +10,7 @@ The loop around it (`node/node.py`, or a test) drives it in turns:
 Time is whatever monotonic number the loop passes in. The core owns the parts and knows which message goes to which of
 them (`handlers`); what each message means is said there:
 
+    strangers        what connections without a session say, some of it in each turn
     sessions         who is connected, what waits to be sent to them, how a session ends
     matching         publications of a turn: one match, or slices of what takes long
     delivery         batches, queues, credit, acknowledgements
@@ -22,6 +23,7 @@ them (`handlers`); what each message means is said there:
 from __future__ import annotations
 
 import logging
+import sys
 from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -47,6 +49,7 @@ from contrada.broker.protocol.wire import Code
 from contrada.broker.sessions.batch import deliver_frames
 from contrada.broker.sessions.session import Handler, Order, SessionKind
 from contrada.broker.sessions.sessions import Sessions
+from contrada.broker.sessions.strangers import Said, Strangers
 from contrada.broker.turn.clock import Clock
 from contrada.broker.turn.leftovers import Leftovers
 from contrada.broker.turn.mishaps import Mishap, Mishaps
@@ -98,6 +101,8 @@ class Core:
         self.mishaps = mishaps = Mishaps(self.counters)
         self.leftovers = leftovers = Leftovers(lambda error: mishaps.note("leftovers", error))
         self.work = Work(self._hear_message, self._work_failed, step=self._timed)
+        self.strangers = Strangers()
+        self.heartbeats = Leftovers(lambda error: mishaps.note("tick", error), most=sys.maxsize)  # of a tick
         self.sessions = sessions = Sessions(settings, clock, self.counters, mishaps, id=id, identify=identify)
         self.delivery = delivery = Delivery(
             sessions,
@@ -151,7 +156,8 @@ class Core:
     def busy(self) -> bool:
         """Whether another turn would make progress even if nothing arrives."""
         changes = not self.table.lent and (self.leftovers or self.table.newcomers)
-        return bool(changes or self.work or self.matching.ready) or self.sessions.busy or self.durable.busy
+        waiting = self.strangers or self.heartbeats or self.work
+        return bool(changes or waiting or self.matching.ready) or self.sessions.busy or self.durable.busy
 
     @property
     def will_last(self) -> bool:
@@ -174,10 +180,29 @@ class Core:
         """Take in one message. `user` is the key that the transport has verified, None without security."""
         self.clock.now = now
         self.counters["received"] += 1
+        known = connection in self.sessions.by_connection or self.links.is_dialled(connection)
+        if (known and connection not in self.strangers.connections) or self.strangers.hears_now():
+            self._hear(connection, user, frames)
+        else:
+            self._let_wait(Said(connection, user, frames))
+
+    def _let_wait(self, said: Said) -> None:
+        """What a stranger said is heard in a later turn, unless too much waits."""
+        if not self.sessions.is_banned(said.connection):
+            self.strangers.put(said)
+            while self.strangers.overflow:
+                self._hear(*self.strangers.take())
+
+    def _hear(self, connection: bytes, user: str | None, frames: Sequence[bytes] | None) -> None:
+        """Hear one message; without frames, turn its connection away."""
         self._hearing = "an unread message", 0
         self.turns.enter()
         try:
             if self.sessions.is_banned(connection):
+                return
+            if frames is None:
+                reason = "the connection has a routing id of its own choice: leave it unset"
+                self.sessions.bad_frame(connection, None, reason, 0)
                 return
             session = self.sessions.by_connection.get(connection)
             if session is not None:
@@ -185,7 +210,7 @@ class Core:
                     self.sessions.end(session, Code.NO_SESSION, "the connection changed hands: say HELLO again")
                     session = None
                 else:
-                    session.heard = now
+                    session.heard = self.clock.now
             try:
                 # Without a session it may be what a neighbour said before it knew that the link is gone.
                 read = session.kind.decode if session is not None else decode_peer
@@ -208,7 +233,7 @@ class Core:
                 self.sessions.say(connection, Error(0, Code.NO_SESSION, "say HELLO first", fatal=True))
         except Exception as error:
             session = self.sessions.by_connection.get(connection)
-            self._fail(self._hearing[0], connection, session, request_of(frames), error)
+            self._fail(self._hearing[0], connection, session, request_of(frames or ()), error)
         finally:
             self.turns.leave(*self._hearing)
 
@@ -298,9 +323,10 @@ class Core:
         self.counters["received"] += 1
         if connection[:1] == b"\0":  # what only ZeroMQ and this broker may choose: do not even answer
             self.counters["bad_frames"] += 1
-        elif not self.sessions.is_banned(connection):
-            reason = "the connection has a routing id of its own choice: leave it unset"
-            self.sessions.bad_frame(connection, None, reason, 0)
+        elif self.strangers.hears_now():
+            self._hear(connection, None, None)
+        else:
+            self._let_wait(Said(connection, None, None))
 
     def disconnected(self, connection: bytes, reason: str, now: float) -> None:
         """A dialled connection is gone, or came to nothing."""
@@ -310,6 +336,10 @@ class Core:
     def turn(self, now: float) -> None:
         """Match what was published and move what credit allows."""
         self.clock.now = now
+        self.strangers.begin_turn()
+        while (said := self.strangers.next()) is not None:
+            self._hear(*said)
+        self.heartbeats.work()
         self.work.work()
         if not self.table.lent and (self.leftovers or self.table.newcomers):
             self.turns.enter()
@@ -337,8 +367,9 @@ class Core:
         self.turns.enter()
         self.mishaps.tick()
         self.sessions.tick(now)
-        for session in list(self.sessions.by_connection.values()):
-            self.sessions.attempt("tick", session, self._tick, session)
+        if not self.heartbeats:  # else the last tick is not through with them
+            self.heartbeats.put(self._tick, list(self.sessions.by_connection.values()))
+            self.heartbeats.work()
         self.mishaps.attempt("tick of links", self.links.tick)
         self.mishaps.attempt("tick of links", self.overlay.tick)
         self.mishaps.attempt("tick of the disk", self.durable.tick)
@@ -346,9 +377,10 @@ class Core:
         self.turns.leave("tick")
 
     def _tick(self, session: Session) -> None:
-        self.sessions.keep_alive(session)
         if session.open:
-            self.delivery.tick(session)
+            self.sessions.attempt("tick", session, self.sessions.keep_alive, session)
+        if session.open:
+            self.sessions.attempt("tick", session, self.delivery.tick, session)
 
     def stop(self, now: float) -> None:
         """Begin to shut down: no new sessions, subscriptions or publications; what is queued still goes out."""
@@ -424,5 +456,6 @@ class Core:
             self.durable,
             self.overlay,
             self.work,
+            self.strangers,
         ):
             part._check()

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 _EXPLAINED: Final = 100  # filters of one subscription, at most: it may have thousands
 AT_ONCE: Final = 1 << 14  # bytes of filters that are put into the table without a pause
+_READ_AT_ONCE: Final = 64  # filters that are read without a pause
 _REMEMBERED: Final = 10_000  # subscriptions that have ended, for EXPLAIN
 
 
@@ -277,10 +278,14 @@ class Subscriptions:
 
 
 def read_filters(codec: Codec, encoded: Sequence[bytes]) -> Generator[Any, Any, list[Any]]:
-    """Read filters; what is costly by another thread."""
+    """Read filters, some at a step; what is costly by another thread."""
+    filters: list[Any] = []
     if not codec.costly(encoded):
-        return [codec.filter(each) for each in encoded]
-    filters = []
+        for start in range(0, len(encoded), _READ_AT_ONCE):
+            if start:
+                yield
+            filters += [codec.filter(each) for each in encoded[start : start + _READ_AT_ONCE]]
+        return filters
     for each in encoded:
         read = yield partial(codec.filter, each)
         filters.append(read)

@@ -53,6 +53,8 @@ log = logging.getLogger("contrada.broker")
 
 _TURN_MESSAGES = 512
 _TURN_HANDSHAKES = 64  # keys that are vouched for in a turn, and handshakes that have failed
+_TURN_STRANGERS = 24  # messages of connections without a session that are heard in a turn, and
+_TURN_HEARTBEATS = 64  # sessions that are looked after: those that have gone unseen cost the most
 _TURN_NOTIFICATIONS = 2048
 _TURN_BYTES = 8 << 20
 _TURN_SECONDS = 0.01  # some messages take milliseconds
@@ -97,6 +99,9 @@ class Node:
             now=time.monotonic(),
         )
         self.core.leftovers.seconds = _LEFTOVER_SECONDS
+        self.core.strangers.at_once = _TURN_STRANGERS
+        self.core.strangers.begin_turn()
+        self.core.heartbeats.most = _TURN_HEARTBEATS
         metrics.watch(self.core)
         self._recorder: Recorder | None = None
         self._disk: DurableDisk | None = None

@@ -14,6 +14,7 @@ from contrada.broker.protocol.wire import Code, Policy, Role
 from contrada.broker.sessions.session import Sent
 from contrada.broker.sessions.sessions import Identity
 from tests.broker.table_top import ALL, TableTop, acked, body, delivered, dropped, equals
+from tests.naive.delivery import read_filter
 from tests.naive.recording import NaiveRecording
 
 A, B, C = b"alice", b"bob", b"carol"
@@ -805,3 +806,92 @@ def test_who_subscribes_while_another_thread_reads_the_table_does_not_wait():
     (found,) = top.core.table.match_bodies([body(a="x")])[0]
     assert found == {receiver for receiver in top.core.delivery.receivers if receiver != interface}
     assert not top.core.busy
+
+
+# -- nobody waits long for what others do: what a turn does is counted
+
+
+def test_strangers_are_heard_by_and_by_and_those_who_are_known_at_once():
+    top = TableTop()
+    top.connect(A)
+    top.core.strangers.at_once = 3
+    top.core.strangers.begin_turn()
+    strangers = [b"stranger%d" % n for n in range(10)]
+    for stranger in strangers:
+        top.say(stranger, msg.Hello(1, 1, "s"), msg.Ping(1))
+    top.say(A, msg.Ping(7))
+    greeted = []
+    while not greeted or greeted[-1] < len(strangers):
+        top.turn()
+        assert top.inbox.pop(A, [msg.Pong(7)]) == [msg.Pong(7)]
+        greeted.append(len(top.core.sessions.by_number) - 1)
+        assert greeted[-1] == len(strangers) or top.core.busy
+    steps = [after - before for before, after in zip([0, *greeted], greeted, strict=False)]
+    assert max(steps) <= 6  # what came in this turn, and what waited
+    assert len(steps) > 3
+    while top.core.strangers:
+        top.turn()
+    for stranger in strangers:
+        assert [type(m) for m in top.heard(stranger)] == [msg.Welcome, msg.Pong]
+
+
+def test_frames_that_are_none_are_answered_by_and_by_and_a_ban_ends_that():
+    top = TableTop(bad_frames=2)
+    top.core.strangers.at_once = 1
+    top.core.strangers.begin_turn()
+    for _ in range(6):
+        top.raw(B, b"nonsense")
+        top.core.refuse(b"\1own name", top.now)
+    turns = 0
+    while top.core.strangers:
+        top.turn()
+        turns += 1
+    assert turns == 11
+    assert errors(top.heard(B)) == [(0, Code.BAD_FRAME, False), (0, Code.BANNED, True)]
+    assert top.core.counters["bad_frames"] == 4
+
+
+def test_more_than_strangers_may_leave_waiting_is_heard_whatever_the_turn():
+    top = TableTop()
+    top.core.strangers.at_once = 0
+    top.core.strangers.begin_turn()
+    top.say(B, msg.Hello(1, 1, "b"))
+    for n in range(5):
+        top.raw(b"c%d" % n, bytes(1 << 20))
+    assert B in top.core.sessions.by_connection
+    top.core.strangers._check()
+
+
+def test_a_tick_looks_after_some_sessions_in_each_turn():
+    top = TableTop()
+    clients = [b"client%d" % n for n in range(50)]
+    top.connect(*clients)
+    top.core.heartbeats.most = 8
+    top.tick(3.0)
+    asked = []
+    while top.core.heartbeats:
+        asked.append(sum(len(top.inbox[client]) for client in clients))
+        assert top.core.busy
+        top.turn()
+    assert max(after - before for before, after in zip([0, *asked], asked, strict=False)) <= 8
+    assert all(top.heard(client) == [msg.Ping(0)] for client in clients)
+    assert not top.core.busy
+
+
+def test_many_filters_are_read_some_at_a_step():
+    top = TableTop()
+    top.connect(A, B)
+    read = []
+    top.core.codec = top.core.subscriptions.codec = top.core.codec._replace(
+        filter=lambda encoded: read.append(encoded) or read_filter(encoded)
+    )
+    top.core.work.seconds = 0.0
+    top.say(A, msg.Subscribe(1, 1, equals("a", "x") * 1000, Policy.BLOCK, 10))
+    before = 0
+    while len(read) < 1000:
+        assert len(read) - before <= 64
+        before = len(read)
+        top.turn()
+    while top.core.busy:
+        top.turn()
+    assert acked(top.heard(A)) == [1]
