@@ -60,6 +60,14 @@ def shared_sets(interfaces: Numbering[Any], filters: Ints, found: Found) -> list
     return answers
 
 
+def set_of(interfaces: Numbering[Any], numbers: memoryview) -> set[Any]:
+    """The interfaces of some numbers, each once."""
+    if len(numbers) > _MANY:
+        return set(interfaces.at(np.asarray(numbers)))
+    objects = interfaces.objects
+    return {objects[number] for number in numbers.tolist()}
+
+
 def objects_of(interfaces: Numbering[Any], numbers: Ints | memoryview) -> list[Any]:
     """The interfaces of some numbers."""
     if len(numbers) > _MANY:

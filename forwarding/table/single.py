@@ -33,8 +33,11 @@ if TYPE_CHECKING:
     from contrada.forwarding.state.memory import Memory
     from contrada.forwarding.state.numbering import NameNumbering
     from contrada.forwarding.types.plugged import PluggedType
-    from contrada.forwarding.types.region import RegionType
+    from contrada.forwarding.types.shape import ShapeType
     from contrada.spatial.cr_tree.layout import Tree
+    from contrada.spatial.cr_tree.tree import CRTree
+    from contrada.spatial.distance.cells import Cells
+    from contrada.spatial.distance.reach import Reach
 
 _PAIR: Final = struct.Struct("<2d").pack
 _EXT: Final = msgpack.ExtType
@@ -98,9 +101,11 @@ class Single:
         self._seen = -1  # how often the table had been changed when the addresses were looked at
         self._moves = -1
         self._known: Any = None  # names
-        self._regions: RegionType | None = None  # whose trees points are looked up in
+        self._regions: ShapeType | None = None  # whose trees points are looked up in
         self._ring_moves = -1
-        self._trees: list[tuple[int, Tree]] = []
+        self._reaches: dict[int, Reach] = {}
+        # Whose addresses are written, by place among the trees: name, tree of relations, tree of distances, its grid.
+        self._searched: list[tuple[int, Tree | None, Tree | None, Cells | None]] = []
         self._left = 0  # notifications that were left, one after another
         self._asked = self._matched = 0
         self._random = Random(1)
@@ -156,6 +161,18 @@ class Single:
                 memory.matched.note(_FEW * int(memory.state[layout.S_INTERFACES]), self._matched)
             self._asked = self._matched = 0
             self.is_due = True
+            if self._reaches:
+                self._look_for_cells()
+
+    def _look_for_cells(self) -> None:
+        """Count the latest as if those before were alike; look again at the trees if there is another grid now."""
+        assert self._regions is not None
+        *_, heap, rows = (each.array for each in self._regions.rings_of_points())
+        names = {*self._reading.points[: self._reading.cursor[T_POINTS], 0].tolist()}
+        for name, _, _, cells in self._searched:
+            reach = self._reaches.get(name) if name in names else None
+            if reach is not None and reach.cells_for(rows, heap.view(np.float64), _FEW) is not cells:
+                self._seen = -1
 
     def _gap(self, average: int) -> int:
         """Until the next that is looked at: uneven, so as not to keep step with anything."""
@@ -195,17 +212,18 @@ class Single:
             self._write(k.BODY, self._body)
             self._write(k.HIT_ENDS, self._hit_ends, self._ends)
             self._write_scratch()
-        self._look_at_regions(cast("RegionType | None", self._types.get(layout.REGION)))
+        self._look_at_regions(cast("ShapeType | None", self._types.get(layout.REGION)))
 
-    def _look_at_regions(self, regions: RegionType | None) -> None:
-        """Write where the regions are that points are looked up in."""
-        where, trees = self._where, None if regions is None else regions.trees_of_points()
-        if regions is None or trees is None or len(trees) > k.MOST_TREES:
+    def _look_at_regions(self, regions: ShapeType | None) -> None:
+        """Write where what points are looked up in is."""
+        where, found = self._where, None if regions is None else regions.trees_of_points()
+        names = None if found is None else {*found[0], *found[1]}
+        if regions is None or found is None or names is None or len(names) > k.MOST_TREES:
             where[k.HOW_MANY, 0] = 0 if regions is None else -1
-            self._regions, self._trees = None, []
+            self._regions, self._reaches, self._searched = None, {}, []
             return
-        self._regions = regions
-        room = sum([len(tree) + CHUNK for tree in trees.values()])
+        self._regions, (trees, self._reaches) = regions, found
+        room = sum([len(each) + CHUNK for either in found for each in either.values()])
         if room > len(self._hits):
             self._hits = np.empty(2 * room, np.int64)
             self._write(k.HITS, self._hits)
@@ -213,17 +231,35 @@ class Single:
         rings = regions.rings_of_points()
         if sum([each.moves for each in rings]) != self._ring_moves:
             self._ring_moves = sum([each.moves for each in rings])
-            heap, rows, marks = (each.array for each in rings)
+            heap, rows, marks, *paths = (each.array for each in rings)
             self._write(k.RINGS, heap, rows, marks)
-            where[k.NOT_HERE, 0] = regions.MARK_OF_OTHERS
-        where[k.HOW_MANY, 0] = len(trees)
-        now = [(name, tree.tree) for name, tree in trees.items()]
-        if [(name, id(tree)) for name, tree in now] != [(name, id(tree)) for name, tree in self._trees]:
-            self._trees = now
-            for place, (name, tree) in enumerate(trees.items()):
-                row = k.TREES + place * k.TREE_ROWS
-                where[row, 0] = name
-                self._write(row + 1, *tree.tree, tree.tally)
+            self._write(k.PATHS, *paths)
+            where[k.FAR, 0], where[k.NOT_HERE, 0] = regions.MARK_OF_DISTANCES, regions.MARK_OF_OTHERS
+        where[k.HOW_MANY, 0] = len(names)
+        for place, name in enumerate(sorted(names)):
+            self._look_at_trees(place, name, trees.get(name), self._reaches.get(name))
+        del self._searched[len(names) :]
+
+    def _look_at_trees(self, place: int, name: int, tree: CRTree | None, reach: Reach | None) -> None:
+        """Write where the trees of a name are, if they are others than were written at that place."""
+        mine, far = None if tree is None else tree.tree, None if reach is None else reach.tree.tree
+        cells = None if reach is None else reach.cells
+        if place < len(self._searched):
+            known = self._searched[place]
+            if known[0] == name and known[1] is mine and known[2] is far and known[3] is cells:
+                return
+        self._searched[place : place + 1] = [(name, mine, far, cells)]
+        row = k.TREES + place * k.TREE_ROWS
+        self._where[row] = name, 0
+        if tree is not None:
+            self._where[row, 1] |= k.TREE_HERE
+            self._write(row + k.TREE, *tree.tree, tree.tally)
+        if reach is not None:
+            self._where[row, 1] |= k.REACH_HERE
+            self._write(row + k.REACH, *reach.tree.tree, reach.tree.tally)
+        if cells is not None:
+            self._where[row, 1] |= k.CELLS_HERE
+            self._write(row + k.CELLS, *cells)
 
     def _write(self, row: int, *arrays: Any) -> None:
         self._where[row : row + len(arrays)] = [address_of(each) for each in arrays]

@@ -35,7 +35,7 @@ from contrada.forwarding.state.file import load_table, save_table
 from contrada.forwarding.state.lock import ReadersWriter
 from contrada.forwarding.state.matching import DEFAULT_MATCHING, matching_number
 from contrada.forwarding.state.state import TableState, TableStats, table_stats
-from contrada.forwarding.table.answers import interface_sets, objects_of, pairs_of, runs, shared_sets
+from contrada.forwarding.table.answers import interface_sets, pairs_of, runs, set_of, shared_sets
 from contrada.forwarding.table.arguments import given_in_degrees, hashed, interface_filter_pairs, listed
 from contrada.forwarding.table.changer import Changer
 from contrada.forwarding.table.interfaces import InterfaceT
@@ -264,13 +264,17 @@ class ForwardingTable(Generic[InterfaceT]):
     def match(self, notification: Mapping[str, object]) -> set[InterfaceT]:
         """Every interface with at least one filter that matches."""
         if type(notification) is dict and not self._degrees and "" not in notification:
-            single = self._take_single()
+            singles = self._singles
+            try:
+                single = singles.pop()
+            except IndexError:
+                single = self._new_single()
             try:
                 found = self._match_body(single, single.pack(notification))
             except UNPACKABLE:
                 found = None
             finally:
-                self._singles.append(single)
+                singles.append(single)
             if found is not None:
                 return found
         return self._interfaces_of([notification])[0]
@@ -280,7 +284,10 @@ class ForwardingTable(Generic[InterfaceT]):
         try:
             return self._singles.pop()
         except IndexError:
-            return Single(self._memory, self._names, self._types)
+            return self._new_single()
+
+    def _new_single(self) -> Single:
+        return Single(self._memory, self._names, self._types)
 
     def _match_body(self, single: Single, body: bytes) -> set[InterfaceT] | None:
         """The interfaces of a notification as bytes, or None if it goes the long way."""
@@ -288,7 +295,7 @@ class ForwardingTable(Generic[InterfaceT]):
         lock.enter()
         try:
             found = single.match(body, lock.writes)
-            answer = None if found is None else set(objects_of(self._interfaces, found))
+            answer = None if found is None else set_of(self._interfaces, found)
         finally:
             lock.leave()
         if single.is_due or self._changer.rows_to_turn:

@@ -79,6 +79,11 @@ class Paths:
         """The paths."""
         return self._heap.array.view(np.float64)
 
+    @property
+    def growing(self) -> tuple[GrowableArray, GrowableArray]:
+        """What `heap` and `rows` are the arrays of."""
+        return self._heap, self._rows
+
     def store(self, handle: int, op: Operator, distance: Distance) -> None:
         """Take in the shape of a constraint."""
         xy = path_of(distance.of)[0]

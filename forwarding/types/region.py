@@ -7,7 +7,7 @@ all it satisfies at once. The rings of all constraints, posted or not, also stan
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -258,18 +258,6 @@ class RegionType(PlainType):
             return _search_by_name(self._trees, names, xy, wanted)
         tree, numbers = self._trees.get(int(names[0])), np.arange(len(names))
         return (_NOTHING, np.zeros(len(names), np.int64)) if tree is None else wanted.search(tree, numbers, xy)
-
-    # -- for points that compiled code looks up by itself (table/single.py) -------------------------------
-
-    MARK_OF_OTHERS: ClassVar = 0  # of constraints that are not decided by the rings alone
-
-    def trees_of_points(self) -> dict[int, CRTree] | None:
-        """The trees, by name, that tell all that a point satisfies; None if they do not tell all."""
-        return self._trees
-
-    def rings_of_points(self) -> tuple[GrowableArray, GrowableArray, GrowableArray]:
-        """The rings of all constraints, where each one's is, and their marks."""
-        return self._heap, self._rows, self._records.marks
 
     def note_point(self, name: int, point: Point, found: list[int]) -> None:
         """Learn from a point that was searched for under a name, and the handles that it has hit."""

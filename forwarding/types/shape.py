@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from contrada.forwarding.covering.budget import CoveringBudget
     from contrada.forwarding.kernels.memory.layout import Floats, Ints
+    from contrada.forwarding.state.growable import GrowableArray
     from contrada.forwarding.types.plugged import Settings
     from contrada.forwarding.types.shares import Traffic
     from contrada.forwarding.types.wanted import Wanted
@@ -61,8 +62,6 @@ _NONE: Final = np.zeros(0, np.int64)
 
 class ShapeType(RegionType):
     """Constraints of relations and of distances, on points and regions."""
-
-    MARK_OF_OTHERS: ClassVar = _FAR
 
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
@@ -186,13 +185,27 @@ class ShapeType(RegionType):
         self._learn_search(names, values, answers)
         return answers
 
-    def trees_of_points(self) -> dict[int, CRTree] | None:
-        """None where distances are asked for, or points are on the Earth."""
-        return None if self._reaches or self._degrees else self._trees
+    # -- for points that compiled code looks up by itself (table/single.py) -------------------------------
+
+    MARK_OF_DISTANCES: ClassVar = _FAR  # marks constraints that paths decide, and not the rings
+    MARK_OF_OTHERS: ClassVar = _AT  # marks those that neither decides
+
+    @property
+    def _others_of_points(self) -> bool:
+        """Whether trees do not tell all: on the Earth, and where `contains` may ask for a region around a point."""
+        return self._degrees or (self._any_at and bool(self._reaches))
+
+    def trees_of_points(self) -> tuple[dict[int, CRTree], dict[int, Reach]] | None:
+        """What tells, by name, the relations and the distances that a point satisfies; None if that is not all."""
+        return None if self._others_of_points else (self._trees, self._reaches)
+
+    def rings_of_points(self) -> tuple[GrowableArray, ...]:
+        """Rings of all constraints, where each one's is, their marks; the same of the paths of distances."""
+        return self._heap, self._rows, self._records.marks, *self._paths.growing
 
     def _find_points(self, names: Ints, xy: Floats, wanted: Wanted) -> tuple[Ints, Ints] | None:
-        """Relations, distances or both; None on the Earth, and where `contains` may ask for a region around a point."""
-        if self._degrees or (self._any_at and self._reaches):
+        """Relations, distances or both; None where that is not all."""
+        if self._others_of_points:
             return None
         if not self._reaches:
             return super()._find_points(names, xy, wanted)

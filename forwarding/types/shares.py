@@ -57,7 +57,7 @@ class Traffic:
         self.universe: Box = (np.inf, np.inf, -np.inf, -np.inf)  # around all constraints and values seen
         self._extent = (0.0, 0.0, 0.0)  # of a value, on average: its width, its height, its edges
         self._values = 0
-        self._asked = np.zeros(3)  # the same of constraints
+        self._asked = (0.0, 0.0, 0.0)  # the same of constraints
         self._constraints = 0
         self._thought: tuple[float, float, float] | None = None  # what of a value was news last, see `meet`
         self._now: dict[int, int] = {}  # hits by handle among the values looked at, and
@@ -85,17 +85,22 @@ class Traffic:
         self.widen(boxes)
         sides = np.column_stack((boxes[:, 2:] - boxes[:, :2], edges))
         self._constraints = min(self._constraints + len(boxes), 2 * WINDOW)
-        self._asked += (sides - self._asked).sum(axis=0) / max(self._constraints, len(boxes), 1)
+        more = (sides - self._asked).sum(axis=0) / max(self._constraints, len(boxes), 1)
+        width, height, count = (more + self._asked).tolist()
+        self._asked = width, height, count
 
     def _usual_cost(self, value: tuple[float, float, float]) -> float:
         """What a constraint of the usual size costs for a value, up to a factor: whether they touch, and the edges."""
-        width, height, edges = self._asked.tolist()
-        return float((width + value[0]) * (height + value[1]) * (1.0 + edges * (1.0 + value[2] / 4.0) / 16.0))
+        width, height, edges = self._asked
+        return (width + value[0]) * (height + value[1]) * (1.0 + edges * (1.0 + value[2] / 4.0) / 16.0)
 
     def value(self) -> tuple[float, float, float]:
         """Width, height and edges of a value. Before any has come they are thought to be half of what is asked for."""
-        width, height, edges = self._extent if self._values else self._asked / 2
-        return float(width), float(height), float(edges)
+        return self._extent if self._values else self._half_of_asked()
+
+    def _half_of_asked(self) -> tuple[float, float, float]:
+        width, height, edges = self._asked
+        return width / 2, height / 2, edges / 2
 
     def touching(self, boxes: Floats) -> Floats:
         """The share of values expected to touch each box, were their places spread evenly over the universe."""
@@ -136,7 +141,7 @@ class Traffic:
         hits = self._now
         for handle in found:
             hits[handle] = hits.get(handle, 0) + 1
-        thought = self._usual_cost(self._thought or tuple((self._asked / 2).tolist()))
+        thought = self._usual_cost(self._thought or self._half_of_asked())
         is_judged_by = self._constraints > 0
         is_news = is_judged_by and not thought / 2 <= self._usual_cost(self._extent) <= 2 * thought
         if is_news or not is_judged_by:

@@ -154,6 +154,28 @@ def _fetch(c: Cells, places: Floats, first: int, spans: Ints) -> float:
     return looked
 
 
+@inline_kernel
+def _look_through(c: Cells, px: float, py: float, start: int, end: int, out: Ints, count: int) -> int:
+    """Write the ids of the circles that a place is within, among some members of its cell, to out[count:]."""
+    x0, y0, width, ratio, verge = c.corner[0], c.corner[1], c.corner[2], c.corner[3], c.corner[4]
+    near, circles, ids = c.near, c.circles, c.ids
+    before = count
+    column, row = _cell(px, x0, ratio), _cell(py, y0, ratio)
+    qx, qy = px - (x0 + (column + 0.5) * width), py - (y0 + (row + 0.5) * width)
+    for k in range(start, end):
+        dx, dy = near[k, 0] - qx, near[k, 1] - qy
+        over = dx * dx + dy * dy - near[k, 2]
+        inside = over < -verge
+        if abs(over) <= verge:
+            i = int(near[k, 3])
+            inside = points_within(circles[i, 0], circles[i, 1], px, py, circles[i, 2])
+        out[count] = int(near[k, 3])  # kept or written over: no branch, which would be guessed wrong
+        count += inside
+    for k in range(before, count):
+        out[k] = ids[out[k]]
+    return count
+
+
 @kernel
 def search_cells(c: Cells, places: Floats, first: int, out: Ints, ends: Ints) -> int:
     """Write the ids of the circles that each place from `first` on is within, one answer behind another.
@@ -161,8 +183,6 @@ def search_cells(c: Cells, places: Floats, first: int, out: Ints, ends: Ints) ->
     `ends` says where each's end. Returns the place to go on with, less than there are when `out` is full.
     """
     count = ends[first - 1] if first > 0 else 0
-    x0, y0, width, ratio, verge = c.corner[0], c.corner[1], c.corner[2], c.corner[3], c.corner[4]
-    near, circles, ids = c.near, c.circles, c.ids
     spans, looked = np.empty((_AHEAD, 2), np.int64), np.zeros(1)
     for n in range(first, places.shape[0]):
         px, py = places[n, 0], places[n, 1]
@@ -173,19 +193,16 @@ def search_cells(c: Cells, places: Floats, first: int, out: Ints, ends: Ints) ->
         if out.shape[0] - count <= end - start:
             return n
         if start < end:
-            before = count
-            column, row = _cell(px, x0, ratio), _cell(py, y0, ratio)
-            qx, qy = px - (x0 + (column + 0.5) * width), py - (y0 + (row + 0.5) * width)
-            for k in range(start, end):
-                dx, dy = near[k, 0] - qx, near[k, 1] - qy
-                over = dx * dx + dy * dy - near[k, 2]
-                inside = over < -verge
-                if abs(over) <= verge:
-                    i = int(near[k, 3])
-                    inside = points_within(circles[i, 0], circles[i, 1], px, py, circles[i, 2])
-                out[count] = int(near[k, 3])  # kept or written over: no branch, which would be guessed wrong
-                count += inside
-            for k in range(before, count):
-                out[k] = ids[out[k]]
+            count = _look_through(c, px, py, start, end, out, count)
         ends[n] = count
     return len(places)
+
+
+@kernel
+def search_cell(c: Cells, px: float, py: float, out: Ints) -> int:
+    """As `search_cells` of one place, to `out` with room for all circles and one more; how many."""
+    x0, y0, ratio = c.corner[0], c.corner[1], c.corner[3]
+    if not (px >= x0 and py >= y0 and (px - x0) * ratio < c.shape[0] and (py - y0) * ratio < c.shape[1]):
+        return 0
+    cell = _cell(py, y0, ratio) * c.shape[0] + _cell(px, x0, ratio)
+    return _look_through(c, px, py, c.starts[cell], c.starts[cell + 1], out, 0)

@@ -47,6 +47,11 @@ class Reach:
         self.tree.remove(id)
         self._changed()
 
+    @property
+    def cells(self) -> Cells | None:
+        """The grid, if there is one now."""
+        return self._cells
+
     def _changed(self) -> None:
         self._cells, self._tried, self._asked = None, False, 0
 
@@ -57,14 +62,16 @@ class Reach:
     def search_places(self, rows: Ints, heap: Floats, places: Floats) -> tuple[Ints, Ints]:
         """The ids of the constraints that points (n, 2) of the plane satisfy, and where each point's end."""
         ends: NDArray[np.int64] = np.zeros(len(places), np.int64)
-        cells = self._cells_for(rows, heap, len(places))
+        cells = self.cells_for(rows, heap, len(places))
         out = np.empty((16 * len(places) if cells else 2 * len(self.tree)) + 8 * c.CHUNK, np.int64)
         done, left = 0, allowance.left()
         while done < len(places):
             if cells is not None:
                 done = search_cells(cells, places, done, out, ends)
             else:
-                done = searching.search_near_points(self.tree.tree, rows, heap, places, done, out, ends, left)
+                done = searching.search_near_points(
+                    self.tree.tree, rows, heap, places, done, out, ends, self.tree.tally, left
+                )
             if done < len(places):
                 out = np.concatenate((out, np.empty_like(out)))
         if cells is not None:
@@ -72,8 +79,11 @@ class Reach:
         allowance.check(left)
         return out, ends
 
-    def _cells_for(self, rows: Ints, heap: Floats, asked: int) -> Cells | None:
-        """The grid, made once that pays; None while it does not, and where there is more than circles."""
+    def cells_for(self, rows: Ints, heap: Floats, asked: int) -> Cells | None:
+        """The grid, made once that pays; None while it does not, and where there is more than circles.
+
+        `asked` is how many points are about to be searched for, or have been.
+        """
         if not self._tried:
             self._asked += asked
             cost = _PER_CIRCLE * len(self.tree)

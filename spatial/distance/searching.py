@@ -22,8 +22,9 @@ import numpy as np
 
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.lists import list_copy
-from contrada.spatial.distance.planar import paths_near
-from contrada.spatial.geometry.ring_arena import ring_boxes, ring_xy
+from contrada.spatial.cr_tree.search import look_at_boxes
+from contrada.spatial.distance.planar import paths_near, point_near_path
+from contrada.spatial.geometry.ring_arena import ring_boxes, ring_size, ring_xy
 from contrada.spatial.relations.relation import DISJOINT, MEETS, OVERLAPS
 from contrada.spatial.storage.jit import inline_kernel, kernel
 
@@ -157,7 +158,6 @@ def search_near(
     entry_of, constraint_of = t.entry, t.constraint
     mbr = aboxes.shape[0] - 1
     ax1, ay1, ax2, ay2 = aboxes[mbr, 0], aboxes[mbr, 1], aboxes[mbr, 2], aboxes[mbr, 3]
-    is_point = axy.shape[0] == 2 and ax1 == ax2 and ay1 == ay2
     root = t.state[c.ROOT]
     some_beyond = node_of[root, c.SIZE + c.LIST * c.WHEN_DISJOINT] > 0  # else what is missed needs no looking at
     stack[0] = root
@@ -181,16 +181,11 @@ def search_near(
                 continue
             if missed and entry_of[child, c.UNION] & _APART == 0:
                 continue
-            known = -1 if missed else 0
-            if not missed and is_point and entry_of[child, c.UNION] == _CIRCLE:
-                known = _in_circle(ax1, ay1, x1, y1, x2, y2)
-                if known < 0:
-                    continue
             slot = entry_of[child, c.FIRST]
             while slot >= 0:
                 id = constraint_of[slot, c.ID]
-                near = known > 0
-                if known == 0:
+                near = False
+                if not missed:
                     left[0] -= cost_of(axy.shape[0] - 1, rows[id, EDGES])
                     near = left[0] >= 0 and _is_near(rows, heap, id, axy, aboxes, filled)
                 if near != (constraint_of[slot, c.MASK] & _APART != 0):
@@ -201,8 +196,49 @@ def search_near(
 
 
 @kernel
+def is_near_place(rows: Ints, heap: Floats, id: int, x: float, y: float) -> bool:
+    """Whether a point is within the length of a constraint's shape."""
+    block, edges = rows[id, BLOCK], rows[id, EDGES]
+    length = np.int64(rows[id, LENGTH]).view(np.float64)
+    xy, boxes = ring_xy(heap, block, edges), ring_boxes(heap, block, edges)
+    return point_near_path(x, y, xy, boxes, rows[id, FLAGS] & FILLED != 0, length)
+
+
+@kernel
+def near_opened(
+    t: Tree, rows: Ints, heap: Floats, x: float, y: float, out: Ints, count: int, opened: int, left: Ints
+) -> int:
+    """Decide the entries that `look_at_boxes` (cr_tree/search.py) left open of a point: how many ids there are then."""
+    entry_of, constraint_of, corners = t.entry, t.constraint, t.heap
+    spare = left[0]
+    for at in range(out.shape[0] - opened, out.shape[0]):
+        entry = out[at]
+        known = 0
+        if entry_of[entry, c.UNION] == _CIRCLE:
+            box = entry_of[entry, c.BLOCK] + ring_size(entry_of[entry, c.EDGES]) - 4
+            known = _in_circle(x, y, corners[box], corners[box + 1], corners[box + 2], corners[box + 3])
+            if known < 0:
+                continue
+        slot = entry_of[entry, c.FIRST]
+        while slot >= 0:
+            id = constraint_of[slot, c.ID]
+            near = known > 0
+            if not near:
+                spare -= cost_of(1, rows[id, EDGES])
+                near = spare >= 0 and is_near_place(rows, heap, id, x, y)
+            if near != (constraint_of[slot, c.MASK] & _APART != 0):
+                out[count] = id
+                count += 1
+            slot = constraint_of[slot, c.NEXT]
+        if spare < 0:
+            break
+    left[0] = spare
+    return count
+
+
+@kernel
 def search_near_points(
-    t: Tree, rows: Ints, heap: Floats, places: Floats, first: int, out: Ints, ends: Ints, left: Ints
+    t: Tree, rows: Ints, heap: Floats, places: Floats, first: int, out: Ints, ends: Ints, tally: Ints, left: Ints
 ) -> int:
     """As `search_near` of each place from `first` on, one answer behind another; `ends` says where each ends.
 
@@ -210,14 +246,12 @@ def search_near_points(
     """
     count = ends[first - 1] if first > 0 else 0
     most = t.state[c.CONSTRAINTS] + c.CHUNK
-    xy, box = np.empty((2, 2)), np.empty((1, 4))
-    stack = np.empty(stack_size(t), np.int64)
     for n in range(first, places.shape[0]):
         if out.shape[0] - count < most:
             return n
-        xy[0, 0] = xy[1, 0] = box[0, 0] = box[0, 2] = places[n, 0]
-        xy[0, 1] = xy[1, 1] = box[0, 1] = box[0, 3] = places[n, 1]
-        count = search_near(t, rows, heap, xy, box, False, stack, out, count, left)
+        x, y, room = places[n, 0], places[n, 1], out[count:]
+        found, opened = look_at_boxes(t, x, y, room, tally)
+        count += near_opened(t, rows, heap, x, y, room, found, opened, left)
         ends[n] = count
     return len(places)
 

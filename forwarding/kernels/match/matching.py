@@ -51,6 +51,7 @@ from contrada.forwarding.kernels.match.verifying import (
 )
 from contrada.forwarding.kernels.match.walking import walk, walk_run
 from contrada.forwarding.kernels.memory.bits import (
+    payload_alone,
     payload_counted,
     payload_filter,
     payload_interface,
@@ -95,6 +96,7 @@ from contrada.spatial.storage.jit import bare_inline_kernel, bare_kernel
 
 _AHEAD = 8  # candidates, and operands, that are fetched ahead of the one at hand
 _ENOUGH = 256  # candidates that are examined before more are collected
+_FEW = 8  # operands that a value hits, up to which those of the values after it are fetched with them
 _SORTED = 64  # attributes that are put in order, at most
 
 
@@ -176,6 +178,9 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
             verdict = 1 if finish(index, message, scratch, f) else 0
         elif counted:
             verdict = examine(index, message, scratch, n, f, 0)
+        elif payload_alone(payload):
+            cursor[C_VERIFIED] += 1
+            verdict = 1
         else:
             verdict = examine(index, message, scratch, n, f, status_rest(filters[f, F_ACCESS]))
         if verdict == 0:
@@ -239,6 +244,19 @@ def decode(index: Index, batch: Batch, first: int, last: int, start: int, messag
     return bits, start
 
 
+@bare_inline_kernel
+def _fetch_ahead(index: Index, scratch: Scratch, hits: Ints, i: int) -> None:
+    """Begin to load what the hits of the next notifications lead to, each step by what the step before has brought."""
+    most = hits.shape[0]
+    if i + 3 * _FEW < most:
+        prefetch(index.operands, hits[i + 3 * _FEW])
+    if i + 2 * _FEW < most:
+        prefetch(index.postings, index.operands[hits[i + 2 * _FEW], O_POSTED])
+    if i + _FEW < most:
+        payload = index.postings[index.operands[hits[i + _FEW], O_POSTED] + 1, 1]
+        prefetch(index.filters, payload_filter(payload))
+
+
 @bare_kernel
 def _hit_operands(index: Index, message: Message, scratch: Scratch, a: int, hits: Ints, hit_ends: Ints) -> int:
     """The operands with postings that an attribute hits, into `scratch.operands`; how many, or -1 without room."""
@@ -273,11 +291,15 @@ def _hit_operands(index: Index, message: Message, scratch: Scratch, a: int, hits
         count = find_cells(index, name, kind, row[A_KEY], room, count)
     elif kind >= POINT:
         value = row[A_VALUE]
-        for i in range(hit_ends[value - 1] if value > 0 else 0, hit_ends[value]):
+        first, last = hit_ends[value - 1] if value > 0 else 0, hit_ends[value]
+        for i in range(first, last):
             if count == room.shape[0]:
                 return -1
             room[count] = hits[i]
             count += 1
+        if last - first <= _FEW:
+            for i in range(first, last):
+                _fetch_ahead(index, scratch, hits, i)
     return count
 
 

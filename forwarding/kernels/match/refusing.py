@@ -16,6 +16,7 @@ from contrada.forwarding.kernels.memory.layout import O_POSTED, POINT, Index
 from contrada.forwarding.kernels.memory.postings import COUNT
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.search import look_at_boxes, relate_opened
+from contrada.spatial.distance.searching import near_opened
 from contrada.spatial.storage.jit import bare_kernel, kernel
 
 if TYPE_CHECKING:
@@ -78,6 +79,28 @@ def search_wanted(
     if missing != 0:
         opened = _drop_refused(t, out, opened, posted, index, missing, scratch)
     return relate_opened(t, x, y, out, count, opened, tally, left)
+
+
+@kernel
+def search_near_wanted(
+    t: Tree,
+    rows: Ints,
+    heap: Floats,
+    x: float,
+    y: float,
+    out: Ints,
+    posted: Ints,
+    index: Index,
+    missing: int,
+    scratch: Scratch,
+    tally: Ints,
+    left: Ints,
+) -> int:
+    """As `search_wanted`, for distance constraints, of `rows` and `heap` (spatial/distance/searching.py)."""
+    count, opened = look_at_boxes(t, x, y, out, tally)
+    if missing != 0:
+        opened = _drop_refused(t, out, opened, posted, index, missing, scratch)
+    return near_opened(t, rows, heap, x, y, out, count, opened, left)
 
 
 @kernel

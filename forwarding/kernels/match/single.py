@@ -8,10 +8,13 @@ whose rows are numbered here; `forwarding/table/single.py` fills them in.
                        BODY, HITS, HIT_ENDS, ENDS: the body, operands that points hit, and where those of each end
                        POSTED: the operand of each handle (state/posted.py)
                        RINGS: heap, rows and marks of region constraints (types/region.py, types/records.py)
-                       TREES: of the attributes that have one: name and 0, then the arrays of the CR-tree and its tally
-                       and single numbers: HOW_MANY trees, the mark of constraints that are NOT_HERE but left to others,
-                       how many POINTS_LEFT there are, and notifications with something pending (PENDING_LEFT),
-                       until the caller should learn from them
+                       PATHS: heap and rows of distance constraints (types/paths.py)
+                       TREES: of the attributes that have one: name and what there is, TREE_HERE, REACH_HERE or
+                       CELLS_HERE; the arrays of the CR-tree of relations and its tally; those of that of distances; the
+                       arrays of a grid beside it (spatial/distance/cells.py)
+                       and single numbers: HOW_MANY trees, the marks of constraints of distances (FAR) and of those that
+                       are NOT_HERE but left to others, how many POINTS_LEFT there are, and notifications with something
+                       pending (PENDING_LEFT), until the caller should learn from them
 
 What it does not know it leaves, and so leaves all of it: the caller goes the long way. So it does with what takes long,
 for which the caller may be allowed so much and no more (spatial/allowance.py).
@@ -33,7 +36,7 @@ from contrada.forwarding.kernels.match.reading import (
     Reading,
     read_bodies,
 )
-from contrada.forwarding.kernels.match.refusing import search_wanted
+from contrada.forwarding.kernels.match.refusing import search_near_wanted, search_wanted
 from contrada.forwarding.kernels.match.verifying import (
     A_COLUMNS,
     C_FOUND,
@@ -48,16 +51,20 @@ from contrada.forwarding.kernels.match.verifying import (
 from contrada.forwarding.kernels.memory.addresses import (
     box_rows_at,
     bytes_at,
+    float_rows_at,
     floats_at,
     int_blocks_at,
     int_rows_at,
     ints_at,
+    single_rows_at,
 )
 from contrada.forwarding.kernels.memory.layout import F_INTERFACE, REGION, Index
 from contrada.forwarding.kernels.memory.names import Names
 from contrada.spatial.cr_tree import layout as c
 from contrada.spatial.cr_tree.layout import Tree
 from contrada.spatial.cr_tree.search import EVALUATED, PER_PAIR, TALLY_SIZE
+from contrada.spatial.distance.cells import Cells, search_cell
+from contrada.spatial.distance.searching import BEYOND, EDGES, FLAGS, is_near_place
 from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.ring_arena import ring_boxes, ring_size, ring_xy
 from contrada.spatial.geometry.rings import IN, ON, locate
@@ -79,6 +86,17 @@ FLAG_BITS: Final = 3
 _MOST: Final = 2_000_000  # of an allowance, that is spent here
 _MANY: Final = 64  # regions that a point is related to, from which on the caller hears of all of them
 
+# What an attribute has that a point is searched for in, and where its arrays are behind the row of its name.
+TREE_HERE: Final = 1
+REACH_HERE: Final = 2
+CELLS_HERE: Final = 4
+TREE: Final = 1
+TALLY: Final = TREE + len(Tree._fields)
+REACH: Final = TALLY + 1
+REACH_TALLY: Final = REACH + len(Tree._fields)
+CELLS: Final = REACH_TALLY + 1
+TREE_ROWS: Final = CELLS + len(Cells._fields)
+
 # Rows of `where`.
 INDEX: Final = 0
 SCRATCH: Final = INDEX + len(Index._fields)
@@ -90,13 +108,14 @@ HIT_ENDS: Final = HITS + 1
 ENDS: Final = HIT_ENDS + 1
 POSTED: Final = ENDS + 1
 RINGS: Final = POSTED + 1
-HOW_MANY: Final = RINGS + 3
-NOT_HERE: Final = HOW_MANY + 1
+PATHS: Final = RINGS + 3
+HOW_MANY: Final = PATHS + 2
+FAR: Final = HOW_MANY + 1
+NOT_HERE: Final = FAR + 1
 POINTS_LEFT: Final = NOT_HERE + 1
 PENDING_LEFT: Final = POINTS_LEFT + 1
 DECIDED: Final = PENDING_LEFT + 1  # written: how many regions the points were related to
 TREES: Final = DECIDED + 1
-TREE_ROWS: Final = 1 + len(Tree._fields) + 1
 ROWS: Final = TREES + MOST_TREES * TREE_ROWS
 
 
@@ -163,8 +182,33 @@ def _tree_at(where: Ints, row: int) -> Tree:
 
 
 @kernel
+def _cells_at(where: Ints, row: int) -> Cells:
+    return Cells(
+        floats_at(where, row),
+        ints_at(where, row + 1),
+        ints_at(where, row + 2),
+        single_rows_at(where, row + 3, 4),
+        float_rows_at(where, row + 4, 3),
+        ints_at(where, row + 5),
+    )
+
+
+@kernel
+def _search_reach(
+    where: Ints, row: int, x: float, y: float, out: Ints, index: Index, scratch: Scratch, missing: int
+) -> int:
+    """The distance constraints of an attribute that a point satisfies, but for some that no filter may want."""
+    if where[row, 1] & CELLS_HERE != 0:
+        return search_cell(_cells_at(where, row + CELLS), x, y, out)
+    heap, rows = floats_at(where, PATHS), int_rows_at(where, PATHS + 1, 4)
+    operands, left = ints_at(where, POSTED), scratch.cursor[C_SPARE : C_SPARE + 1]
+    t, tally = _tree_at(where, row + REACH), ints_at(where, row + REACH_TALLY)
+    return search_near_wanted(t, rows, heap, x, y, out, operands, index, missing, scratch, tally, left)
+
+
+@kernel
 def _search_points(where: Ints, reading: Reading, index: Index, scratch: Scratch, missing: int) -> int:
-    """Search the tree of each point's attribute for what may match without `missing`; how many regions were related."""
+    """Search what each point's attribute has for what may match without `missing`; how many regions were related."""
     operands, left = ints_at(where, POSTED), scratch.cursor[C_SPARE : C_SPARE + 1]
     hits, hit_ends, floats = ints_at(where, HITS), ints_at(where, HIT_ENDS), floats_at(where, READING + 2)
     count = decided = 0
@@ -173,12 +217,16 @@ def _search_points(where: Ints, reading: Reading, index: Index, scratch: Scratch
             row = TREES + tree * TREE_ROWS
             if where[row, 0] == reading.points[point, 0]:
                 at = reading.points[point, 1]
-                tally = ints_at(where, row + TREE_ROWS - 1)
-                before = tally[EVALUATED]
-                x, y, out, t = floats[at], floats[at + 1], hits[count:], _tree_at(where, row + 1)
-                count += search_wanted(t, x, y, out, operands, index, missing, scratch, tally, left)
-                tally[TALLY_SIZE] += 1
-                decided += tally[EVALUATED] - before
+                x, y = floats[at], floats[at + 1]
+                if where[row, 1] & TREE_HERE != 0:
+                    tally = ints_at(where, row + TALLY)
+                    before = tally[EVALUATED]
+                    out, t = hits[count:], _tree_at(where, row + TREE)
+                    count += search_wanted(t, x, y, out, operands, index, missing, scratch, tally, left)
+                    tally[TALLY_SIZE] += 1
+                    decided += tally[EVALUATED] - before
+                if where[row, 1] & REACH_HERE != 0:
+                    count += _search_reach(where, row, x, y, hits[count:], index, scratch, missing)
         hit_ends[point] = count
     for i in range(count):
         hits[i] = operands[hits[i]]
@@ -192,6 +240,7 @@ def _decide(where: Ints, reading: Reading, index: Index, scratch: Scratch) -> in
     Of each pair the kind is overwritten by whether it holds, and of a pending filter its notification.
     """
     heap, rows, marks = floats_at(where, RINGS), int_rows_at(where, RINGS + 1, 3), ints_at(where, RINGS + 2)
+    paths, lengths = floats_at(where, PATHS), int_rows_at(where, PATHS + 1, 4)
     floats = floats_at(where, READING + 2)
     cursor, pairs, pending = scratch.cursor, scratch.pairs, scratch.pending
     for i in range(cursor[C_PAIRS]):
@@ -201,11 +250,17 @@ def _decide(where: Ints, reading: Reading, index: Index, scratch: Scratch) -> in
     for n in range(cursor[C_PENDING]):
         holds = 1
         for i in range(first, pending[n, 2]):
-            at = reading.points[pairs[i, 0], 1]
-            x, y, row = floats[at], floats[at + 1], rows[pairs[i, 2]]
+            at, handle = reading.points[pairs[i, 0], 1], pairs[i, 2]
+            x, y, row = floats[at], floats[at + 1], rows[handle]
             cursor[C_SPARE] -= PER_PAIR + (row[1] >> 2)
             if cursor[C_SPARE] < 0:
                 return LEFT
+            if marks[handle] & where[FAR, 0] != 0:
+                cursor[C_SPARE] -= lengths[handle, EDGES] >> 2
+                beyond = lengths[handle, FLAGS] & BEYOND != 0
+                pairs[i, 1] = 1 if is_near_place(lengths, paths, handle, x, y) != beyond else 0
+                holds &= pairs[i, 1]
+                continue
             around = row[0] + ring_size(row[1]) - 4  # the last of its boxes is the MBR
             relation = DISJOINT
             if heap[around] <= x <= heap[around + 2] and heap[around + 1] <= y <= heap[around + 3]:
@@ -260,6 +315,7 @@ def match_single(where: Ints, size: int) -> int:
         where[DECIDED, 0] = _search_points(where, reading, index, scratch, 0 if is_looked_at else ~bits)
         if is_looked_at or where[DECIDED, 0] > _MANY:
             answer = HAS_POINTS
+        hits = hits[: hit_ends[cursor[T_POINTS] - 1]]
     if not match_decoded(index, message, count, bits, hits, hit_ends, ends[:0], scratch, 0, False):
         return FULL
     if scratch.cursor[C_SPARE] < 0:

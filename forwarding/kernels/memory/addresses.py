@@ -17,6 +17,7 @@ from numba.np.numpy_support import carray as _carray
 from contrada.spatial.storage.jit import inline_kernel
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from contrada.forwarding.kernels.memory.layout import Bytes, Floats, Ints
@@ -37,6 +38,7 @@ def _pointer_to(element: Any) -> Any:
 carray: Any = _carray
 _to_int: Any = _pointer_to(types.int64)
 _to_float: Any = _pointer_to(types.float64)
+_to_single: Any = _pointer_to(types.float32)
 _to_byte: Any = _pointer_to(types.uint8)
 
 
@@ -62,6 +64,18 @@ def int_blocks_at(where: Ints, row: int, rows: int, columns: int) -> Ints:
 def floats_at(where: Ints, row: int) -> Floats:
     """The numbers of a row."""
     return carray(_to_float(where[row, 0]), (where[row, 1],))
+
+
+@inline_kernel
+def float_rows_at(where: Ints, row: int, columns: int) -> Floats:
+    """The rows of numbers, so many in each, of a row."""
+    return carray(_to_float(where[row, 0]), (where[row, 1], columns))
+
+
+@inline_kernel
+def single_rows_at(where: Ints, row: int, columns: int) -> NDArray[np.float32]:
+    """The rows of numbers of single precision, so many in each, of a row."""
+    return carray(_to_single(where[row, 0]), (where[row, 1], columns))
 
 
 @inline_kernel

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrada import SegmentedTable
 from contrada.errors import InvalidValue
 from contrada.forwarding.codec.msgpack import encode_notification
 from contrada.forwarding.kernels.match.single import MOST_TREES
@@ -170,6 +171,29 @@ def test_distances_and_lines_beside_regions() -> None:
     table.remove(late)
     for _ in range(100):
         assert table.match({"pos": Point(1, 1), "k": 1}) == {"in"}
+
+
+def test_distances_that_go_the_long_way() -> None:
+    table = ForwardingTable()
+    table.add("near", "pos within 5 of POINT(0 0)")
+    table.add("around", "pos contains POINT(1 1)")
+    table.add("line", "x = 1 and pos crosses LINESTRING(0 0, 9 9)")
+    for _ in range(40):
+        assert table.match({"pos": Point(3, 4), "x": 1}) == {"near"}
+        assert table.match({"pos": Box(0, 0, 2, 2), "x": 1}) == {"near", "around", "line"}
+    earth = ForwardingTable(crs="lonlat")
+    earth.add("near", "pos within 300 km of POINT(179 0)")
+    for _ in range(40):
+        assert earth.match({"pos": Point(-180, 0)}) == {"near"}
+        assert earth.match({"pos": Point(180, 9)}) == set()
+
+
+def test_distances_in_a_table_of_segments() -> None:
+    table: SegmentedTable[int] = SegmentedTable()
+    table.add_many([(n, attr("pos").within(n % 6, of=Point(n % 12, n % 7))) for n in range(150)])
+    for x, y in np.random.default_rng(18).integers(0, 16, (60, 2)).tolist():
+        near = {n for n in range(150) if (x - n % 12) ** 2 + (y - n % 7) ** 2 <= (n % 6) ** 2}
+        assert table.match({"pos": Point(x, y)}) == near
 
 
 def test_regions_with_holes_and_parts() -> None:
