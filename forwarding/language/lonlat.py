@@ -28,11 +28,15 @@ if TYPE_CHECKING:
     from contrada.spatial.geometry.point import Point
     from contrada.spatial.geometry.region import Box, Region
     from contrada.spatial.lines.line import Line
+    from contrada.spatial.textual.geotext import GeoText
 
 PLANE: Final = "plane"
 LONLAT: Final = "lonlat"
 SYSTEMS: Final = (PLANE, LONLAT)
 _AROUND: Final = 360.0
+_BEYOND: Final = (
+    91.0  # a latitude: what runs along the edge of a window is in no piece of it, and a pole may be run along
+)
 
 
 def check_crs(crs: object) -> str:
@@ -116,7 +120,22 @@ def line_in_degrees(line: Line) -> Line:
     from contrada.spatial.lines.line import Line
 
     kept = [each for each in _cut(line) if isinstance(each, shapely.LineString) and each.length > 0]
+    if x1 < -180 < x2 or x1 < 180 < x2:
+        kept += _along_the_meridian(line)
     return Line.of(kept[0] if len(kept) == 1 else shapely.MultiLineString(kept))
+
+
+def _along_the_meridian(line: Line) -> list[Any]:
+    """The edges along the 180th meridian, which are in no piece of what is cut there: at 180, as points are."""
+    import shapely
+
+    found = []
+    for path in shapely.get_parts(line.to_shapely()):
+        xy = shapely.get_coordinates(path)
+        for (x, y), (x_next, y_next) in zip(xy[:-1].tolist(), xy[1:].tolist(), strict=True):
+            if x == x_next and abs(x) == 180.0:
+                found.append(shapely.LineString([(180.0, y), (180.0, y_next)]))
+    return found
 
 
 def _cut(shape: Line | Region) -> list[Any]:
@@ -130,9 +149,9 @@ def _cut(shape: Line | Region) -> list[Any]:
     for turn in (-_AROUND, 0.0, _AROUND):
         west, east = -180 - turn, 180 - turn
         if x1 < east and x2 > west:
-            cut = whole if west <= x1 and x2 <= east else shapely.clip_by_rect(whole, west, -90, east, 90)
+            cut = whole if west <= x1 and x2 <= east else shapely.clip_by_rect(whole, west, -_BEYOND, east, _BEYOND)
             if not shapely.is_valid(cut):  # a hole that touched the shell, opened: the ring around it touches itself
-                cut = shapely.intersection(whole, shapely.box(west, -90, east, 90))
+                cut = shapely.intersection(whole, shapely.box(west, -_BEYOND, east, _BEYOND))
             parts += shapely.get_parts(affinity.translate(cut, turn)).tolist()
     return parts
 
@@ -150,11 +169,36 @@ def value_in_degrees(value: Any) -> Any:
         return region_in_degrees(value)
     if isinstance(value, Line):
         return line_in_degrees(value)
-    if isinstance(value, GeoText):
-        check_degrees(value.place)
-        if isinstance(value.place, Point) and (at := point_in_degrees(value.place)) is not value.place:
-            return GeoText(value.keywords, at=at)
-    return value
+    return _text_in_degrees(value) if isinstance(value, GeoText) else value
+
+
+def _text_in_degrees(text: GeoText) -> GeoText:
+    """A text with its place from -180 to 180. Its place is one: a box that crosses the meridian there is refused."""
+    from contrada.spatial.geometry.point import Point
+    from contrada.spatial.geometry.region import Box
+    from contrada.spatial.textual.geotext import GeoText
+
+    check_degrees(text.place)
+    if isinstance(text.place, Point):
+        at = point_in_degrees(text.place)
+        return text if at is text.place else GeoText(text.keywords, at=at)
+    x1, y1, x2, y2 = text.place.bounds
+    if x1 >= -180 and x2 <= 180:
+        return text
+    turn = _AROUND if x2 <= -180 else -_AROUND if x1 >= 180 else 0.0
+    if not turn:
+        raise InvalidValue(
+            f"a text's box from longitude {x1:g} to {x2:g} crosses the 180th meridian: give one side of it"
+        )
+    return GeoText(text.keywords, within=Box(x1 + turn, y1, x2 + turn, y2))
+
+
+def other_text(value: object) -> GeoText | None:
+    """Of a text at a point on the 180th meridian the same text at -180; None of all others."""
+    from contrada.spatial.textual.geotext import GeoText
+
+    place = other_side(value.place) if isinstance(value, GeoText) else None
+    return None if place is None else GeoText(cast("GeoText", value).keywords, at=place)
 
 
 def notification_in_degrees(notification: Mapping[str, object]) -> dict[str, Any]:
@@ -245,10 +289,17 @@ def is_on_meridian(value: object) -> bool:
 def holds_in_degrees(constraint: Constraint, value: Any, **how: Any) -> bool:
     """As `constraint.holds`, of what is in degrees: a point on the 180th meridian is on both sides of it.
 
-    Relations without `disjoint` hold if they do on one side, those with it if they do on both, as `not` asks. So does
-    what asks for no distance from a line, which is how `intersects` and `disjoint` are kept of lines.
+    Relations without `disjoint`, and what texts match, hold if they do on one side, those with it if they do on both,
+    as `not` asks. So does what asks for no distance from a line, which is how `intersects` and `disjoint` are kept of
+    lines.
     """
     held = constraint.holds(value, **how)
+    if constraint.op in ("matches", "not matches"):
+        text = other_text(value)
+        if text is None:
+            return held
+        also = constraint.holds(text, **how)
+        return held or also if constraint.op == "matches" else held and also
     if constraint.at_point and (place := other_side(constraint.value)) is not None:
         return held or type(constraint)(constraint.name, constraint.op, place).holds(value, **how)
     planar = constraint.mask or constraint.at_line or getattr(constraint.value, "unit", None) == ""

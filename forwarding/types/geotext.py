@@ -18,6 +18,7 @@ import numpy as np
 from contrada.errors import InvalidValue
 from contrada.forwarding.batches.packed_columns import distinct, match_texts
 from contrada.forwarding.language.constraint import Operator
+from contrada.forwarding.language.lonlat import LONLAT, holds_in_degrees, other_text
 from contrada.forwarding.language.operands import Negated, TextMatch
 from contrada.forwarding.state.growable import GrowableArray
 from contrada.forwarding.types.plain import OBJECTS_COST, PlainType, nested, numbered, within
@@ -59,6 +60,7 @@ class GeotextType(PlainType):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._index = textual_index(settings.geotext_index)
+        self._degrees = settings.crs == LONLAT
         self._indexes: dict[int, StoredIndex] = {}  # by name, of posted `matches`; by ~name of `not matches`
         self._refused: dict[int, set[int]] = {}  # by name, posted handles of what is refused
         self._signs = GrowableArray(0, 256)  # by handle: a bit for each keyword
@@ -250,7 +252,8 @@ class GeotextType(PlainType):
 
     def search_texts(self, name: int, texts: Texts) -> tuple[Ints, Ints]:
         """As `search` of a column under one name, in one go where an index tells all: handles, and where each's end."""
-        if name in self._refused or self._similar.has(name):
+        on_meridian = self._degrees and bool((texts.boxes[:, 0] == 180.0).any())
+        if name in self._refused or self._similar.has(name) or on_meridian:
             found = self.search([name] * len(texts), [texts[place] for place in range(len(texts))])
             ends = np.cumsum([0 if each is None else len(each) for each in found])
             return np.concatenate([each for each in found if each is not None] or [_NO_HANDLES]), ends
@@ -312,6 +315,8 @@ class GeotextType(PlainType):
         if index is None:
             return None
         found = index.search(value.keywords, value.box)
+        if self._degrees and (other := other_text(value)) is not None:
+            found = np.union1d(found, index.search(other.keywords, other.box))
         allowance.spend(_WORD_COST * (len(value.keywords) + len(found)))
         shaped = self._records.flags[found] & _SHAPED != 0
         if shaped.any():
@@ -336,6 +341,12 @@ class GeotextType(PlainType):
         held = np.ones(len(handles), np.bool_)
         held[similar] = [not self._is_similar(handle, value) for handle in handles[similar].tolist()]
         return handles[held]
+
+    def _holds(self, handle: int, value: Any) -> bool:
+        if not self._degrees:
+            return super()._holds(handle, value)
+        allowance.spend(self._cost(handle, value))
+        return holds_in_degrees(self.constraint(handle, "x"), value, roads=self.settings.road_network)
 
     def _is_similar(self, handle: int, value: Any) -> bool:
         wanted, network = self._asked(handle)[1], self.settings.road_network

@@ -10,6 +10,7 @@ from contrada.forwarding.language.constraint import Constraint, Operator
 from contrada.forwarding.language.distance import Distance
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region
+from contrada.spatial.textual.geotext import GeoText
 from tests.naive import constraints
 
 
@@ -17,6 +18,8 @@ def places(value: object) -> list[object]:
     """Where a value lies in the plane of degrees."""
     if isinstance(value, Point) and abs(value.x) == 180:
         return [Point(180, value.y), Point(-180, value.y)]
+    if isinstance(value, GeoText) and isinstance(value.place, Point) and abs(value.place.x) == 180:
+        return [GeoText(value.keywords, at=place) for place in places(value.place)]
     return [value]
 
 
@@ -28,6 +31,9 @@ def holds(constraint: Constraint, value: object) -> bool:
         return any(operand.near(place) for place in places(value)) == (op is Operator.WITHIN)
     if isinstance(value, Region) and isinstance(operand, Point):
         return any(constraints.holds(Constraint("x", op, place), value) for place in places(operand))
+    if op in (Operator.MATCHES, Operator.NOT_MATCHES):
+        wanted = operand.operand if op is Operator.NOT_MATCHES else operand
+        return any(wanted.holds(place) for place in places(value)) == (op is Operator.MATCHES)
     if constraint.kind is None or isinstance(operand, Point):
         return constraints.holds(constraint, value)
     nearest = [place for place in places(value) if not constraints.holds(apart_from(operand), place)]

@@ -11,9 +11,16 @@ from contrada.errors import ContradaError, CorruptFile, InvalidValue
 from contrada.forwarding.codec.json import filter_from_json, filter_to_json
 from contrada.forwarding.codec.msgpack import decode_filter, encode_filter, encode_notification
 from contrada.forwarding.language.distance import Distance
-from contrada.forwarding.language.lonlat import PLANE, SYSTEMS, holds_in_degrees, notification_in_degrees
+from contrada.forwarding.language.lonlat import (
+    PLANE,
+    SYSTEMS,
+    filter_in_degrees,
+    holds_in_degrees,
+    notification_in_degrees,
+)
 from contrada.forwarding.table.options import TableOptions
 from tests.naive import earth
+from tests.naive import lonlat as naive
 
 ROME = Point(12.4964, 41.9028)
 
@@ -104,6 +111,64 @@ def test_the_180th_meridian_is_one():
     assert made.match({"pos": Point(-185, 5)}) == {"0", "3"}
     explained = str(made.explain({"pos": Point(180, 5)}, made.interface_filters("2")[0]))
     assert explained.startswith("matches")
+
+
+NEAR_180 = ["BOX(170 0, 180 10)", "BOX(-180 0, -170 10)", "BOX(175 2, 190 8)", "BOX(-170 0, -160 10)"]
+OF_TEXTS = [
+    *(f'post matches {{"ice"}} within {box}' for box in NEAR_180),
+    *(f'not post matches {{"ice"}} within {box}' for box in NEAR_180),
+    'post matches {"ice"} within POLYGON((-180 0, -170 0, -180 10))',
+    'not post matches {"ice"} within POLYGON((-180 0, -170 0, -180 10))',
+    'post matches {"ice", "snow"}',
+]
+
+
+@pytest.mark.parametrize("count", [5, len(OF_TEXTS)])  # with and without what is refused
+def test_a_text_on_the_180th_meridian_is_on_both_sides(count):
+    texts = [text for text in OF_TEXTS if not text.startswith("not ")][:count] if count == 5 else OF_TEXTS
+    made = table(*texts)
+    filters = {number: parse(text) for number, text in enumerate(texts)}
+    posts = [GeoText(["ice"], at=(x, y)) for x in (180, -180, 175, -175, 179, 185, -185) for y in (-1, 0, 5, 9, 10)]
+    posts += [GeoText(["ice"], within=Box(x, 4, x + 4, 5)) for x in (-180, -184, 170, 176, 180)]
+    found = made.match_many([{"post": each} for each in posts])
+    for each, among_many in zip(posts, found, strict=True):
+        value = notification_in_degrees({"post": each})["post"]
+        wanted = {
+            str(number)
+            for number, filter in filters.items()
+            if naive.holds(filter_in_degrees(filter).constraints[0], value)
+        }
+        assert made.match({"post": each}) == among_many == wanted
+        assert wanted == {
+            str(number) for number, filter in filters.items() if filter.matches({"post": each}, crs="lonlat")
+        }
+    with pytest.raises(InvalidValue, match="crosses the 180th meridian"):
+        made.match({"post": GeoText("ice", within=Box(175, 0, 185, 1))})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        [(170, 0), (180, 0), (180, 10), (190, 10)],
+        [(170, 0), (180, 0), (180, 10), (170, 10), (190, 20)],
+        [(-170, 0), (-180, 0), (-180, 10), (-190, 10)],
+        [(180, 0), (180, 10), (190, 10)],
+        [(180, 10), (180, 0), (170, 0)],
+    ],
+)
+def test_a_line_may_run_along_the_180th_meridian_and_cross_it(path):
+    made = table(f"pos within 1 m of {Line(path).wkt}", f"pos intersects {Line(path).wkt}")
+    beside = table("pos within 1 m of POINT(180 5)")
+    for x in (180, -180):
+        assert made.match({"pos": Point(x, 5)}) == {"0", "1"}
+    assert made.match({"pos": Point(180, -5)}) == set()
+    assert beside.match({"pos": Line(path)}) == {"0"}
+
+
+@pytest.mark.parametrize("latitude", [90, -90])
+def test_a_line_may_run_along_a_pole_across_the_180th_meridian(latitude):
+    made = table(f"pos within 1 m of LINESTRING(179 {latitude}, 184 {latitude})")
+    assert made.match({"pos": Point(0, latitude)}) == {"0"}
 
 
 def test_shapes_are_moved_to_where_longitudes_are():
