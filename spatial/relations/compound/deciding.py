@@ -31,11 +31,7 @@ def decided_by(value: Point | Line | Region, region: Region, discretization: Dis
     """
     if isinstance(value, Line):
         mine = [relate(Line(part), region) for part in value.parts]
-        theirs = [relate(value, part) for part in region.parts]
-        told = [
-            _listed("its part", mine) if len(mine) > 1 else "",
-            _listed("to part", theirs) if len(theirs) > 1 else "",
-        ]
+        told = [_listed("its part", mine) if len(mine) > 1 else "", _of_region(value, region, discretization)]
         return "; ".join(filter(None, told))
     if not isinstance(value, Point) and value.is_compound and not value.in_one_part:
         mine = [relate(part, region, discretization) for part in value.parts]
@@ -43,15 +39,15 @@ def decided_by(value: Point | Line | Region, region: Region, discretization: Dis
     return _of_region(value, region, discretization)
 
 
-def _of_region(value: Point | Region, region: Region, discretization: Discretization) -> str:
+def _of_region(value: Point | Line | Region, region: Region, discretization: Discretization) -> str:
     """What it is to the parts and holes of the region."""
     if not region.is_compound:
         return ""
     holes = [(part, hole, each) for part, of in enumerate(region.parts) for hole, each in enumerate(of.holes)]
-    to_holes = relate_many(value, [each for _, _, each in holes], discretization)
+    to_holes = _relations(value, [each for _, _, each in holes], discretization)
     several = not region.in_one_part
     names = [f"hole {hole}" + (f" of part {part}" if several else "") for part, hole, _ in holes]
-    to_parts = relate_many(value, list(region.parts), discretization)
+    to_parts = _relations(value, list(region.parts), discretization)
     told = []
     if several and any(each is not Relation.DISJOINT for each in to_parts):
         told.append(_listed("to part", to_parts))
@@ -64,6 +60,12 @@ def _of_region(value: Point | Region, region: Region, discretization: Discretiza
     if not told:
         return f"it is apart from all {len(to_parts)} parts" if several else ""
     return "; ".join(told)
+
+
+def _relations(value: Point | Line | Region, regions: list[Region], discretization: Discretization) -> list[Relation]:
+    if isinstance(value, Line):
+        return [relate(value, each) for each in regions]
+    return relate_many(value, regions, discretization)
 
 
 def _listed(what: str, relations: list[Relation]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from contrada import Box, ForwardingTable, Point, Region, relate
+from contrada import Box, ForwardingTable, Line, Point, Region, relate
 from contrada.spatial.relations.compound.deciding import decided_by
 from tests import strategies
 
@@ -32,6 +32,11 @@ MANY = Region.of(
         (Point(20, 20), ISLES, "it is apart from all 2 parts"),
         (Box(3, 3, 6, 6), ISLES, "to part 1 contains, to part 0 disjoint"),
         (MANY, Box(-1, -1, 5.5, 3), "its parts 0, 1 inside, its parts 2, 3, 4 and 1 more disjoint"),
+        (Line([(4, 4), (5, 5)]), LAKE, "it lies in hole 1"),
+        (Line([(2.5, 4), (4, 4)]), LAKE, "it reaches hole 1"),
+        (Line([(2.2, 3), (6, 3)]), ISLES, "it lies in hole 0 of part 0"),
+        (Line([(1, 1), (4.5, 4.5)]), ISLES, "to parts 0, 1 overlaps; it reaches hole 0 of part 0"),
+        (Line([(20, 20), (21, 20)]), ISLES, "it is apart from all 2 parts"),
         (MANY, ISLES, None),
     ],
 )
