@@ -59,6 +59,7 @@ class AsyncClient(BaseClient):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._readers: list[int] = []
         self._timer: asyncio.TimerHandle | None = None
+        self._timed: Phase | None = None  # the phase that the timer was set in, if its deadline only moves away
         self._flushing = False
 
     # ------------------------------------------------------------------ life
@@ -310,7 +311,8 @@ class AsyncClient(BaseClient):
             for waiter in changed.waiters or ():
                 if not waiter.done():
                     waiter.set_result(None)
-        self._schedule()
+        if self._timed is not self._core.phase:
+            self._schedule()
         # The socket's descriptor is edge-triggered, and sending may use up the edge: look again.
         if sent and self._transport.readable:
             self._soon(self._on_readable)
@@ -341,13 +343,14 @@ class AsyncClient(BaseClient):
         self._perform()
 
     def _on_timer(self) -> None:
-        self._timer = None
+        self._timer = self._timed = None
         self._core.tick(self._now())
         self._perform()
 
     def _schedule(self) -> None:
         """Keep one timer that fires no later than the core's deadline; an early one costs a look, not a mistake."""
         deadline = self._core.deadline()
+        self._timed = Phase.OPEN if self._core.phase is Phase.OPEN else None
         if self._timer is not None and (deadline is None or self._timer.when() > deadline):
             self._timer.cancel()
             self._timer = None
@@ -356,7 +359,7 @@ class AsyncClient(BaseClient):
             self._timer = self._loop.call_at(deadline, self._on_timer)
 
     def _flush_soon(self) -> None:
-        if self._core.has_actions:
+        if self._core.actions:
             self._perform()
         if not self._flushing:
             self._flushing = True

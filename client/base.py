@@ -165,7 +165,8 @@ class BaseClient(ABC):
     ) -> Operation[NotificationId | None]:
         body, storing = encode_notification(notification, payload), check_storing(durable, id, retain)
         with self._lock:
-            self._raise_failure()
+            if self._core.outbox.failure is not None:
+                self._raise_failure()
             if not self._core.outbox.has_room:
                 yield from self._room()
             submission = self._core.publish([body], streamed=not ack, **storing)
@@ -305,14 +306,14 @@ class BaseClient(ABC):
     def _take(self, inbox: Inbox) -> Notification:
         """Take the next notification of a buffer that is not empty. The lock is held."""
         notification = self._core.take(inbox)
-        if self._core.has_actions:
+        if self._core.actions:
             self._perform()
         return notification
 
     def _take_some(self, inbox: Inbox, most: int) -> list[Notification]:
         """Take what a buffer has, at most so many. The lock is held."""
         notifications = self._core.take_some(inbox, most)
-        if self._core.has_actions:
+        if self._core.actions:
             self._perform()
         return notifications
 
@@ -375,8 +376,8 @@ class BaseClient(ABC):
     def _perform_actions(self) -> bool:
         """Do what the core wants; whether anything was sent."""
         sent = False
-        while self._core.has_actions:
-            for action in self._core.take_actions():
+        while actions := self._core.take_actions():
+            for action in actions:
                 if type(action) is Send:
                     self._transport.send(action.frames)
                     sent = True

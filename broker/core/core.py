@@ -188,7 +188,7 @@ class Core:
 
     def _let_wait(self, said: Said) -> None:
         """What a stranger said is heard in a later turn, unless too much waits."""
-        if not self.sessions.is_banned(said.connection):
+        if not self.sessions.offences.is_banned(said.connection, self.clock.now):
             self.strangers.put(said)
             while self.strangers.overflow:
                 self._hear(*self.strangers.take())
@@ -198,7 +198,7 @@ class Core:
         self._hearing = "an unread message", 0
         self.turns.enter()
         try:
-            if self.sessions.is_banned(connection):
+            if self.sessions.offences.is_banned(connection, self.clock.now):
                 return
             if frames is None:
                 reason = "the connection has a routing id of its own choice: leave it unset"
@@ -357,7 +357,8 @@ class Core:
     def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> None:
         """Hand over what is ready. A connection that is full keeps the rest; one that is gone loses its session."""
         self.turns.enter()
-        self.overlay.give_credit()
+        if self.overlay.neighbours:
+            self.overlay.give_credit()
         self.sessions.flush(send)
         self.turns.leave("sending")
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from contrada.broker.core.publication import Publication
 from contrada.broker.core.recent import ENTRY_BYTES, Recent
-from contrada.broker.protocol.wire import MAX_INTEGER, Code, Policy
-from contrada.broker.sessions.batch import Batch
+from contrada.broker.protocol.wire import LIST_LENGTH, MAX_INTEGER, Code, Policy
+from contrada.broker.sessions.batch import BATCH_BYTES, Batch
 from contrada.broker.turn.mishaps import Mishap
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ class Delivery:
         self._ended.clear()
         self._gone.clear()
         start = 0
-        for alike in _by_source(publications):
+        for alike in _by_source(publications) if len(publications) > 1 else (publications,):
             end = start + sum([len(each.bodies) for each in alike])
             try:
                 if len(alike) > 1 and not refused and self._have_room(matches[start:end]):
@@ -334,7 +334,7 @@ class Delivery:
         self.recent._check()
 
 
-def _by_source(publications: Sequence[Publication]) -> Iterator[list[Publication]]:
+def _by_source(publications: Sequence[Publication]) -> Iterator[Sequence[Publication]]:
     """Successive publications of one source together, where they may be; else each, and each that goes to disk."""
     for _, some in groupby(
         publications, lambda each: each.source if each.source.joins and each.storing is None else each
@@ -349,6 +349,7 @@ def _batches(whole: Batch, matches: Matched, came_from: int) -> Iterator[tuple[B
         end = start + len(list(alike))
         onward = matched - {came_from} if came_from in matched else matched
         if onward:
-            for batch in whole.between(start, end).cut():
+            some = whole.between(start, end)
+            for batch in some.cut() if some.size > BATCH_BYTES or len(some.bodies) > LIST_LENGTH else (some,):
                 yield batch, onward
         start = end

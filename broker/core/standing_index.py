@@ -166,6 +166,7 @@ class StandingIndex:
         self._interest = interest
         self._leftovers = leftovers
         matching.matchers.append(self)
+        matching.asks_table_only = True
         interest.woken.append(self._tell_all)
 
     # -- matching ----------------------------------------------------------------------------------------
@@ -345,6 +346,7 @@ class StandingIndex:
         if self.loaded is not None:
             self._passed_over += self.loaded.table.passed_over
         self.loaded = loaded
+        self._matching.asks_table_only = False
         filters = len(loaded.table)
         facts = {"path": loaded.path, "subscriptions": loaded.subscriptions, "filters": filters}
         log.info("index loaded", extra={**facts, "shard": loaded.shard})

@@ -36,7 +36,9 @@ _LOST: Final = {
 _FOUND: Final = (int(zmq.Event.CONNECT_DELAYED), int(zmq.Event.CONNECTED))  # the host has an address
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
+    """A socket, and what reports on it."""
+
     dealer: zmq.Socket[bytes]
     monitor: zmq.Socket[bytes]
 
@@ -51,16 +53,11 @@ class Dealers:
         self._poller = poller
         self._keys = keys
         self._options = {**options, zmq.RECONNECT_IVL: -1, zmq.LINGER: 0}
-        self._lines: dict[bytes, _Line] = {}
+        self.lines: dict[bytes, Line] = {}
         self._unknown: dict[bytes, str] = {}  # names of hosts of which no address was found yet
 
     def __bool__(self) -> bool:
-        return bool(self._lines)
-
-    def socket(self, connection: bytes) -> zmq.Socket[bytes] | None:
-        """Return the socket of a connection; None when it is not one of these."""
-        line = self._lines.get(connection)
-        return None if line is None else line.dealer
+        return bool(self.lines)
 
     def open(self, connection: bytes, peer: Peer) -> None:
         """Dial a peer."""
@@ -73,8 +70,8 @@ class Dealers:
             dealer.curve_publickey = self._keys.own.public.encode()
             dealer.curve_secretkey = self._keys.own.secret.encode()
             dealer.curve_serverkey = server_key.encode()
-        line = _Line(dealer, dealer.get_monitor_socket(sum(_LOST) + sum(_FOUND)))
-        self._lines[connection] = line
+        line = Line(dealer, dealer.get_monitor_socket(sum(_LOST) + sum(_FOUND)))
+        self.lines[connection] = line
         if (name := host_name(peer.url)) is not None:
             self._unknown[connection] = name
         for readable in line:
@@ -91,7 +88,7 @@ class Dealers:
 
     def close(self, connection: bytes) -> None:
         """Hang up, if it is still open."""
-        line = self._lines.pop(connection, None)
+        line = self.lines.pop(connection, None)
         self._unknown.pop(connection, None)
         if line is not None:
             for readable in line:
@@ -102,14 +99,14 @@ class Dealers:
 
     def close_all(self) -> None:
         """Hang up on everybody."""
-        for connection in list(self._lines):
+        for connection in list(self.lines):
             self.close(connection)
 
     def receive(self, ready: dict[Any, int], core: Core) -> None:
         """Take in what peers have sent, up to a turn's worth, and which of them are gone."""
         now = time.monotonic()
         most = core.pending + _NOTIFICATIONS
-        for connection, (dealer, monitor) in self._lines.items():
+        for connection, (dealer, monitor) in self.lines.items():
             if dealer in ready:
                 for _ in range(_MESSAGES):
                     if core.pending >= most:

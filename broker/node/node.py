@@ -320,7 +320,8 @@ class Node:
         """Take in what has arrived, up to a turn's worth."""
         core, receive, more = self.core, self._router.recv, self._router.getsockopt
         now = time.monotonic()
-        room, most = _TURN_BYTES, core.pending + _TURN_NOTIFICATIONS  # what others left for later is no reason to wait
+        room, matching = _TURN_BYTES, core.matching
+        most = matching.pending + _TURN_NOTIFICATIONS  # what others left for later is no reason to wait
         for _ in range(_TURN_MESSAGES):
             try:
                 connection = receive(zmq.NOBLOCK)
@@ -336,12 +337,12 @@ class Node:
                 continue
             core.receive(connection, user, frames, now)
             room -= sum(map(len, frames))
-            if room <= 0 or core.pending >= most or time.monotonic() - now > _TURN_SECONDS:
+            if room <= 0 or matching.pending >= most or time.monotonic() - now > _TURN_SECONDS:
                 return
 
     def _send(self, connection: bytes, frames: Sequence[bytes]) -> Sent:
-        peer = self._peers.socket(connection)
-        send = self._router.send if peer is None else peer.send
+        peer = self._peers.lines.get(connection)
+        send = self._router.send if peer is None else peer.dealer.send
         try:
             if peer is None:
                 send(connection, zmq.NOBLOCK | zmq.SNDMORE)

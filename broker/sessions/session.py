@@ -256,8 +256,10 @@ class Session:
 
     def flush(self, send: Callable[[bytes, Sequence[bytes]], Sent]) -> Sent:
         """Send as much as the connection takes."""
-        self._seal()
-        self._seal_acks()
+        if self.entries:
+            self._seal()
+        if self.acks:
+            self._seal_acks()
         outcome = Sent.OK
         while self.unsent:
             outcome = send(self.connection, self.unsent[0])

@@ -82,7 +82,7 @@ class Sessions:
         self._mishaps = mishaps
         self._id = id
         self._identify = identify
-        self._offences = Offences(settings.bad_frames, settings.ban, settings.sessions)
+        self.offences = Offences(settings.bad_frames, settings.ban, settings.sessions)
         self._dirty: list[Session] = []
         self._congested: dict[Session, None] = {}
         self._farewells: list[tuple[bytes, Sequence[bytes]]] = []
@@ -261,7 +261,7 @@ class Sessions:
                 session.heard += stall
         self._ticked = now
         self._bad_frames = 0
-        self._offences.expire(now)
+        self.offences.expire(now)
 
     def keep_alive(self, session: Session) -> None:
         """End a session whose other end is silent, or ask whether it is there."""
@@ -282,10 +282,6 @@ class Sessions:
 
     # -- offences ----------------------------------------------------------------------------------------
 
-    def is_banned(self, connection: bytes) -> bool:
-        """Whether a connection's messages are to be ignored."""
-        return self._offences.is_banned(connection, self._clock.now)
-
     def bad_frame(self, connection: bytes, session: Session | None, reason: str, request: int) -> None:
         """A message is not of the protocol."""
         self.counters["bad_frames"] += 1
@@ -296,7 +292,7 @@ class Sessions:
 
     def strike(self, connection: bytes, session: Session | None, code: Code, reason: str, request: int) -> None:
         """Answer what a connection did; too many of that end its session, and it is ignored for a while."""
-        strikes = self._offences.strike(connection, self._clock.now)
+        strikes = self.offences.strike(connection, self._clock.now)
         if strikes:
             self.counters["banned"] += 1
             reason = f"{strikes} bad frames, the last: {reason}"

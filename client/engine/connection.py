@@ -16,7 +16,7 @@ from contrada.broker.protocol import frames, wire
 from contrada.broker.protocol.messages import Bye, Error, Hello, Limits, Ping, Pong, Welcome
 from contrada.broker.protocol.wire import Code
 from contrada.client.engine.actions import Connect, Hangup, Send
-from contrada.client.engine.states import RETRY, Input, Phase, next_phase
+from contrada.client.engine.states import RETRY, TRANSITIONS, Input, Phase, next_phase
 from contrada.client.engine.tickets import Waitable
 from contrada.errors import ContradaError, Disconnected, ProtocolError, Refused
 
@@ -47,7 +47,7 @@ class Connection(Waitable, ABC):
         self.welcome: Welcome | None = None  # of the current or last session
         self.connections = 0  # WELCOMEs so far
         self._random = random or Random()
-        self._actions: list[Action] = []
+        self.actions: list[Action] = []  # what is to be done now, in order: for `take_actions`
         self._changed: list[Waitable] = []
         self._attempt = 0
         self._hint = ""
@@ -77,13 +77,8 @@ class Connection(Waitable, ABC):
 
     def take_actions(self) -> list[Action]:
         """Take what is to be done now, in order."""
-        actions, self._actions = self._actions, []
-        return actions
-
-    @property
-    def has_actions(self) -> bool:
-        """Whether `take_actions` has anything."""
-        return bool(self._actions)
+        taken, self.actions = self.actions, []
+        return taken
 
     def take_changed(self) -> list[Waitable]:
         """Take what has changed since the last call: whoever waits for any of it should look again."""
@@ -118,7 +113,8 @@ class Connection(Waitable, ABC):
                 else:
                     self._follow(Input.REFUSAL, error=Refused(message.reason, code=message.code))
                 return
-            next_phase(self.phase, input, message)  # is it one that may come now?
+            if input not in TRANSITIONS[self.phase]:
+                next_phase(self.phase, input, message)  # raises: it must not come now
             if input is Input.ANSWER:
                 handler = self._HANDLERS.get(type(message))
                 if handler is None:
@@ -197,7 +193,7 @@ class Connection(Waitable, ABC):
         self._heard = self._pinged = now
         self._due = min(now + self.options.attempt_timeout, self._patience_ends())
         self._move(Phase.GREETING)
-        self._actions.append(Connect())
+        self.actions.append(Connect())
         self._send(Hello(wire.OLDEST_VERSION, wire.VERSION, self.options.name))
 
     def _open(self, welcome: Welcome) -> None:
@@ -213,7 +209,7 @@ class Connection(Waitable, ABC):
         if self.phase is Phase.OPEN:
             self._since = now
             log.warning("disconnected: %s", reason)
-        self._actions.append(Hangup())
+        self.actions.append(Hangup())
         self._broken(reason)
         if self.connections and not self.options.reconnect:
             self._end(Disconnected(reason))
@@ -229,7 +225,7 @@ class Connection(Waitable, ABC):
     def _end(self, error: ContradaError | None) -> None:
         """Close for good, and tell everything that waits."""
         self.error = error
-        self._actions.append(Hangup(linger=True))
+        self.actions.append(Hangup(linger=True))
         self._ended(error or Disconnected("the client is closed"))
         self._move(Phase.CLOSED)
 
@@ -238,7 +234,7 @@ class Connection(Waitable, ABC):
         return float("inf") if patience is None else self._since + patience
 
     def _send(self, message: Message) -> None:
-        self._actions.append(Send(frames.encode(message)))
+        self.actions.append(Send(frames.encode(message)))
 
     def _move(self, phase: Phase) -> None:
         self.phase = phase

@@ -19,6 +19,7 @@ import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from contrada.broker.protocol import wire
+from contrada.broker.protocol.frames import encode
 from contrada.broker.protocol.messages import (
     Ack,
     Credit,
@@ -30,6 +31,7 @@ from contrada.broker.protocol.messages import (
     Reply,
 )
 from contrada.broker.protocol.wire import Code, Policy
+from contrada.client.engine.actions import Send
 from contrada.client.engine.connection import Connection
 from contrada.client.engine.durable_inbox import DurableInbox
 from contrada.client.engine.inbox import Inbox
@@ -95,8 +97,8 @@ class Core(Connection):
         assert self.welcome is not None
         failed: list[Submission] = []
         for message in self.outbox.messages(self.welcome.limits, self._number, failed, self.welcome.version):
-            self._send(message)
-        self._finish_submissions(failed)
+            self.actions.append(Send(encode(message)))
+        self._changed += failed
         while self._acknowledging:
             self._send_acknowledgements(self._acknowledging.popitem()[0])
 
@@ -180,11 +182,13 @@ class Core(Connection):
 
     def take(self, inbox: Inbox) -> Notification:
         """Take the oldest notification of a subscription's non-empty buffer, and give credit back as needed."""
-        notification, grant = inbox.take()
+        notification = inbox.buffer.popleft()
+        if inbox.stage not in (Stage.LEAVING, Stage.ENDED):
+            inbox.taken += 1
+            if 2 * inbox.taken >= inbox.window and (grant := inbox.grant()) is not None and self.phase is Phase.OPEN:
+                self._send(Credit((grant,)))
         if isinstance(inbox, DurableInbox):
             inbox.hand(notification)
-        if grant is not None and self.phase is Phase.OPEN:
-            self._send(Credit((grant,)))
         return notification
 
     def take_some(self, inbox: Inbox, most: int) -> list[Notification]:
@@ -238,7 +242,7 @@ class Core(Connection):
             if number in self.outbox.unanswered:
                 submission = self.outbox.acknowledge(number, self.welcome.broker, sequence)
                 if submission is not None:
-                    self._finish_submissions([submission])
+                    self._changed.append(submission)
                 continue
             if (leaving := self._leaving.pop(number, None)) is not None:
                 self._end_request(leaving, None)
@@ -270,7 +274,7 @@ class Core(Connection):
     def _on_error(self, message: Error) -> None:
         error = Refused(message.reason, code=message.code)
         if message.request in self.outbox.unanswered:
-            self._finish_submissions(self.outbox.refuse(message.request, error))
+            self._changed += self.outbox.refuse(message.request, error)
             self._answered()
         elif (leaving := self._leaving.pop(message.request, None)) is not None:
             self._end_request(leaving, None)
@@ -312,7 +316,7 @@ class Core(Connection):
         self._answered()
 
     def _broken(self, reason: str) -> None:
-        self._finish_submissions(self.outbox.lose(reason))
+        self._changed += self.outbox.lose(reason)
         requests, self._requests = self._requests, {}
         self._leaving = {}
         for waiting in requests.values():
@@ -326,7 +330,7 @@ class Core(Connection):
         self._changed.append(self)
 
     def _ended(self, reason: ContradaError) -> None:
-        self._finish_submissions(self.outbox.abandon(reason))
+        self._changed += self.outbox.abandon(reason)
         for kept in (*self.inboxes.values(), *self.advertisements.values()):
             self._end_request(kept, self.error)
         waiting = [ticket for ticket in self._requests.values() if isinstance(ticket, Query)]
@@ -378,9 +382,6 @@ class Core(Connection):
     def _finish(self, ticket: Ticket, result: Any = None, error: ContradaError | None = None) -> None:
         ticket.finish(result, error)
         self._changed.append(ticket)
-
-    def _finish_submissions(self, submissions: list[Submission]) -> None:
-        self._changed += submissions
 
     def _number(self) -> int:
         self._last_request += 1

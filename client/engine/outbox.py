@@ -240,19 +240,17 @@ def _fitting(bodies: Sequence[bytes], start: int, most: int, room: int, limits: 
     """How many bodies from `start` on fit into a message, and their bytes; why the first fits into none at all."""
     some = bodies[start : start + most]
     size = sum(map(len, some))
-    if size + _ITEM_BYTES * len(some) <= room and not _too_large(max(map(len, some), default=0), limits):
+    largest = min(
+        limits.notification_bytes, limits.window_bytes - _ITEM_BYTES, limits.message_bytes - _HEAD_BYTES - _ITEM_BYTES
+    )
+    if size + _ITEM_BYTES * len(some) <= room and (size <= largest or max(map(len, some), default=0) <= largest):
         return len(some), size, ""  # the usual case, without a loop
     count = size = 0
     for body in some:
-        reason = _too_large(len(body), limits)
-        if reason or size + len(body) + _ITEM_BYTES * (count + 1) > room:
+        if len(body) > largest:
+            reason = f"a notification of {len(body):,} bytes; the broker takes at most {largest:,}"
             return count, size, "" if count else reason
+        if size + len(body) + _ITEM_BYTES * (count + 1) > room:
+            return count, size, ""
         count, size = count + 1, size + len(body)
     return count, size, ""
-
-
-def _too_large(size: int, limits: Limits) -> str:
-    most = min(
-        limits.notification_bytes, limits.window_bytes - _ITEM_BYTES, limits.message_bytes - _HEAD_BYTES - _ITEM_BYTES
-    )
-    return f"a notification of {size:,} bytes; the broker takes at most {most:,}" if size > most else ""

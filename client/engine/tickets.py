@@ -26,7 +26,7 @@ class Ticket(Waitable):
     __slots__ = ("done", "error", "result")
 
     def __init__(self) -> None:
-        super().__init__()
+        self.waiters: Any = None
         self.done = False
         self.error: ContradaError | None = None
         self.result: Any = None

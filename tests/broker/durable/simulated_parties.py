@@ -50,8 +50,8 @@ class SimulatedClient:
 
     def perform(self) -> None:
         """Do what the engine asks for."""
-        while self.core.has_actions:
-            for action in self.core.take_actions():
+        while actions := self.core.take_actions():
+            for action in actions:
                 if isinstance(action, Connect):
                     self.host.connections += 1
                     self.connection = b"%s-%d" % (self.name.encode(), self.host.connections)
