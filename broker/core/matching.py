@@ -158,7 +158,8 @@ class Matching:
         """Match and hand out what is pending, for as long as a turn should last."""
         if not self._publications:
             return
-        self._ask_for_next()
+        if self._waiting_beside:
+            self._ask_for_next()
         self._beware()
         until = self._now() + self.seconds
         while self.ready:

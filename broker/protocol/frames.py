@@ -146,11 +146,12 @@ def decode(frames: Sequence[bytes], limits: msg.Limits = msg.Limits()) -> msg.Me
     if (size := sum(map(len, frames))) > limits.message_bytes:
         bad(f"a message of {size} bytes; the limit is {limits.message_bytes}")
     head = unpack(frames[0])
-    if type(head) is not tuple or not head or type(head[0]) is not int or head[0] not in _DECODERS:
+    read = _DECODERS.get(head[0]) if type(head) is tuple and head and type(head[0]) is int else None
+    if read is None:
         bad("the head is not a msgpack array that begins with a message type")
     if len(frames) > 1 and head[0] not in _ATTACHING:
         bad("only PUBLISH, STORE and what delivers have attachments")
-    return _DECODERS[head[0]](head[1:], frames[1:], limits)
+    return read(head[1:], frames[1:], limits)
 
 
 def request_of(frames: Sequence[bytes]) -> int:
