@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from contrada.forwarding.types.geotext import GeotextType
     from contrada.forwarding.types.plugged import PluggedType
     from contrada.forwarding.types.region import RegionType
-    from contrada.forwarding.types.trying import Given
+    from contrada.forwarding.types.trying import Given, Turn
 
     Types: TypeAlias = Mapping[int, PluggedType]
     Bools: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
@@ -65,12 +65,14 @@ def match_notifications(
 
 def match_encoded(batch: Batch, values: Values, widest: int, memory: Memory, types: Types, *, by_filter: bool) -> Found:
     """As `match_notifications`, of what is encoded already and has at most `widest` attributes each."""
-    scratch, ends = _run(batch, values, widest, memory, types, by_filter)
+    scratch, ends, turn = _run(batch, values, widest, memory, types, by_filter)
     try:
         found = scratch.found[: scratch.cursor[C_FOUND]].copy()
         late, filters = (
             _late(scratch, values, types, memory, by_filter) if scratch.cursor[C_PENDING] else (_NO_HITS, _NO_HITS)
         )
+        if turn is not None:
+            memory.trying.note_turn(turn, values)
         return found, ends, late, filters
     finally:
         memory.give_scratch(scratch)
@@ -123,15 +125,17 @@ def match_in_degrees(
 
 def _run(
     batch: Batch, values: Values, widest: int, memory: Memory, types: Types, by_filter: bool
-) -> tuple[Scratch, Ints]:
-    """Scratch with the answers, to be given back, and where each notification's end."""
+) -> tuple[Scratch, Ints, Turn | None]:
+    """Scratch with the answers, to be given back, where each notification's end, and what is measured of the call."""
     hits, hit_ends, given = _NO_HITS, _NO_HITS, NOTHING
+    turn: Turn | None = None
     count = len(values.values)
     postponed = bool(count) and memory.postponing.pays(len(batch.ends), memory.index, memory.trying)
     if postponed:
         hit_ends = np.zeros(count, np.int64)
     elif count:
-        hits, hit_ends, given = _found_before(batch, values, widest, memory, types, by_filter)
+        turn = None if by_filter else memory.trying.turn(values)
+        hits, hit_ends, given = _found_before(batch, values, widest, memory, types, turn)
     scratch = memory.take_scratch(widest, len(batch.text))
     try:
         ends = np.empty(len(batch.ends), np.int64)
@@ -141,7 +145,7 @@ def _run(
             scratch, whole = _match(batch, hits, hit_ends, given, scratch, ends, memory, by_filter, most)
             memory.postponing.note(int(scratch.cursor[C_PAIRS]) if whole else most // EXAMINED, count, memory.trying)
             if not whole:
-                hits, hit_ends, given = _found_before(batch, values, widest, memory, types, by_filter)
+                hits, hit_ends, given = _found_before(batch, values, widest, memory, types, None)
         if not whole:
             scratch, _ = _match(batch, hits, hit_ends, given, scratch, ends, memory, by_filter)
             if count and not given.done.any():
@@ -154,16 +158,22 @@ def _run(
     except BaseException:
         memory.give_scratch(scratch)
         raise
-    return scratch, ends
+    return scratch, ends, turn
 
 
 def _found_before(
-    batch: Batch, values: Values, widest: int, memory: Memory, types: Types, by_filter: bool
+    batch: Batch, values: Values, widest: int, memory: Memory, types: Types, turn: Turn | None
 ) -> tuple[Ints, Ints, Given]:
     """What is found of plugged-in values before matching: as `_search` says, and what tries have decided."""
     given = NOTHING
-    if not by_filter and memory.trying.pays(len(batch.ends)):
-        given = memory.trying.first(batch, values, widest, memory, lambda pairs, all: _decide(pairs, all, types))
+    if turn is not None and turn.tries:
+        given = memory.trying.first(
+            batch,
+            values,
+            widest,
+            memory,
+            lambda pending, pairs, all: _decide_pending(pending, pairs, all, types, memory, several=True),
+        )
     return *_search(batch, values, widest, types, given, memory), given
 
 
@@ -198,7 +208,8 @@ def _match(
 def _late(scratch: Scratch, values: Values, types: Types, memory: Memory, by_filter: bool) -> tuple[Ints, Ints]:
     """The notifications and filters that the types have decided for; unless `by_filter`, not all of an interface."""
     pending, pairs = scratch.pending[: scratch.cursor[C_PENDING]], scratch.pairs[: scratch.cursor[C_PAIRS]]
-    held, failed = _decide_pending(pending, pairs, values, types, memory, by_filter)
+    several = len(pending) > _MANY_LATE and not by_filter
+    held, failed = _decide_pending(pending, pairs, values, types, memory, several=several)
     if places := memory.late.chosen(len(pending)):
         memory.suspects.note([int(pending[place, 1]) for place in places if failed[place]])
     late = pending[held]
@@ -206,10 +217,12 @@ def _late(scratch: Scratch, values: Values, types: Types, memory: Memory, by_fil
 
 
 def _decide_pending(
-    pending: Ints, pairs: Ints, values: Values, types: Types, memory: Memory, by_filter: bool
+    pending: Ints, pairs: Ints, values: Values, types: Types, memory: Memory, *, several: bool
 ) -> tuple[Bools, Bools]:
-    """Which of the pending filters hold, and which fail: of an interface that has matched neither need be known."""
-    several = len(pending) > _MANY_LATE and not by_filter
+    """Which of the pending filters hold, and which fail: of an interface that has matched neither need be known.
+
+    With `several` of an interface one filter that holds is enough.
+    """
     owners = memory.index.filters[pending[:, 1], layout.F_INTERFACE]
     kind = int(pairs[0, 1])
     if len(types) == 1 or (pairs[:, 1] == kind).all():

@@ -6,13 +6,17 @@ lately come first, then ever more of the others, in rounds, and for the interfac
 interface of which none is left does not match. When all are decided there is nothing to search for, so what a
 notification costs does not grow with the number of filters.
 
-All of this is about filters with constraints of plugged-in types; the others are matched as ever. It is done where
-it pays: searches tell how many constraints they decide one by one, tries are counted, and the cheaper way is taken,
-with a look at the other now and then. No answer depends on it.
+All of this is about filters with constraints of plugged-in types; the others are matched as ever. It is thought of
+where searches decide many constraints one by one, and done where it pays: what a notification takes with tries and
+without is measured by the processor's clock, all that follows included, as an interface that tries leave undecided is
+searched for after all. The cheaper way is taken, and the other looked at when a small part of what has been spent
+since pays for it: so what is chosen costs little more than the better, and is chosen anew where the traffic changes.
+No answer depends on it.
 """
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -33,13 +37,19 @@ if TYPE_CHECKING:
     from contrada.forwarding.kernels.memory.layout import Index, Ints
     from contrada.forwarding.state.memory import Memory
 
-    Decide = Callable[[Ints, Values], NDArray[np.bool_]]
+    Bools = NDArray[np.bool_]
+    Decide = Callable[[Ints, Values], Bools]
+    DecidePending = Callable[[Ints, Ints, Values], tuple[Bools, Bools]]  # of filters and pairs: which hold, which fail
 
 _LATEST: Final = 8  # filters of an interface that matched lately
-_FIRST: Final = 8  # filters of an interface that are tried after these, and twice as many in each round
+_FIRST: Final = 16  # filters of an interface that are tried with these, and
+_MORE: Final = 32  # times as many in each round: a round costs more than to look at those behind one that matches
 EACH: Final = 32  # filters that an interface has at least, on average, where they are tried
 WORTH: Final = 256  # constraints decided by a search, on average, below which nothing is tried
-_AGAIN: Final = 256  # notifications after which the other way is looked at once more
+_LEARNED: Final = 4  # notifications that are matched in either way before they are compared
+_LOOK: Final = 2  # and in the other way when that is looked at again
+_PART: Final = 1 / 20  # of what has been spent since the last look: what the next may cost more than the better way
+_REMEMBERED: Final = 32  # notifications that what a way takes is averaged over
 _TOGETHER: Final = 64  # notifications that are tried at once
 
 
@@ -77,15 +87,66 @@ class _Listed(NamedTuple):
     rows: Ints  # those of interface `owners[i]` from `starts[i]` to the next
     starts: Ints
     owners: Ints  # numbers of interfaces
-    latest: Ints  # (interfaces, _LATEST): filters that matched lately; 0 for none
+    likely: Ints  # (interfaces, _LATEST + _FIRST): those that matched lately, and the first; 0 for none
     changes: int
+
+
+class Costs:
+    """What notifications have taken with tries and without, in calls that are alike; and how the next is matched."""
+
+    def __init__(self) -> None:
+        self._seconds = [0.0, 0.0]  # for a notification: without, with
+        self._known = [0, 0]  # notifications that this is known of
+        self._looks = 0  # notifications left of a look at the other way, if above 0
+        self._other = True  # which that is
+        self._lost = 0.0  # seconds that the look has cost more than the better way
+        self._wait = 0.0  # seconds to be spent in the better way before the next
+
+    def choose(self) -> bool:
+        """Whether filters are to be tried in the next call."""
+        if min(self._known) < _LEARNED:
+            return self._known[0] >= _LEARNED
+        return self._other if self._looks > 0 else self._better
+
+    @property
+    def _better(self) -> bool:
+        return self._seconds[1] < self._seconds[0]
+
+    def note(self, tried: bool, seconds: float, notifications: int) -> None:
+        """Be told what a call has taken."""
+        learned = min(self._known) >= _LEARNED
+        self._known[tried] = min(self._known[tried] + notifications, max(_REMEMBERED, notifications))
+        share = notifications / self._known[tried]
+        self._seconds[tried] += (seconds / notifications - self._seconds[tried]) * share
+        if min(self._known) < _LEARNED:
+            return
+        if not learned:
+            self._wait = abs(self._seconds[1] - self._seconds[0]) * self._known[not self._better] / _PART
+            return
+        if self._looks > 0 and tried == self._other:
+            self._looks -= notifications
+            self._lost += max(seconds - self._seconds[not tried] * notifications, seconds * _PART)
+            if self._looks <= 0:
+                self._wait = self._lost / _PART
+            return
+        self._wait -= seconds
+        if self._wait <= 0.0 and self._looks <= 0:
+            self._looks, self._other, self._lost = _LOOK, not self._better, 0.0
+
+
+class Turn(NamedTuple):
+    """A call whose cost is measured: whether filters are tried, since when, with which calls it is compared."""
+
+    tries: bool
+    start: float
+    costs: Costs
 
 
 class Trying:
     """Whether filters are tried, and which. Threads that match may use it at once."""
 
     def __init__(self) -> None:
-        self._listed = _Listed(_NONE, _NONE, _NONE, np.zeros((0, _LATEST), np.int64), -1)
+        self._listed = _Listed(_NONE, _NONE, _NONE, np.zeros((0, _LATEST + _FIRST), np.int64), -1)
         self.changes = 0  # of the table, counted by whoever changes it
         self._asked = 0  # notifications since filters were listed
         self.searched = 0.0  # constraints that a search decides one by one, on average
@@ -93,17 +154,22 @@ class Trying:
         self._searches = self._finds = self._noted = 0  # how often these and `late` were told, up to a point
         self.late = 0.0  # pairs that are left to be decided after a search, on average
         self.tried = 0.0  # and pairs that tries decide
-        self._until = 0  # notifications before the other way is looked at
+        self._costs: dict[tuple[bool, int], Costs] = {}  # by whether all values are points, and how many bits their number has
 
-    def pays(self, notifications: int) -> bool:
-        """Whether filters are to be tried on the next notifications, by what searches and tries have cost."""
+    def turn(self, values: Values) -> Turn | None:
+        """How the next call is to be matched, by what others have taken; None if nothing is worth being tried."""
         if not self.searches_are_dear:
-            return False
-        self._until -= notifications
-        if self._until <= 0:
-            self._until = _AGAIN
-            return True
-        return self.tried < self._without
+            return None
+        kind = values.are_points, len(values.values).bit_length()
+        costs = self._costs.get(kind)
+        if costs is None:
+            costs = self._costs[kind] = Costs()
+        return Turn(costs.choose(), time.thread_time(), costs)
+
+    @staticmethod
+    def note_turn(turn: Turn, values: Values) -> None:
+        """Be told that a call has ended."""
+        turn.costs.note(turn.tries, time.thread_time() - turn.start, len(values.values))
 
     @property
     def searches_are_dear(self) -> bool:
@@ -130,7 +196,7 @@ class Trying:
         self._noted = min(self._noted + 1, 8)
         self.late += (pairs / values - self.late) / self._noted
 
-    def first(self, batch: Batch, values: Values, widest: int, memory: Memory, decide: Decide) -> Given:
+    def first(self, batch: Batch, values: Values, widest: int, memory: Memory, decide: DecidePending) -> Given:
         """Try filters on the notifications of a batch that have values of plugged-in types."""
         listed = self._list(memory, len(batch.ends))
         if not 0 < EACH * len(listed.owners) <= len(listed.rows):
@@ -168,9 +234,13 @@ class Trying:
             order = np.argsort(owners[:count], kind="stable")
             known, counts = np.unique(owners[:count], return_counts=True)
             starts = np.concatenate(([0], np.cumsum(counts)))
-            same = np.array_equal(known, listed.owners)
-            latest = listed.latest if same else np.zeros((len(known), _LATEST), np.int64)
-            self._listed = listed = _Listed(rows[order], starts, known, latest, changes)
+            rows = np.append(rows[order], np.zeros(_FIRST, np.int64))
+            likely = np.zeros((len(known), _LATEST + _FIRST), np.int64)
+            if np.array_equal(known, listed.owners):
+                likely[:, :_LATEST] = listed.likely[:, :_LATEST]
+            offsets = np.arange(_FIRST)
+            likely[:, _LATEST:] = np.where(offsets < counts[:, None], rows[starts[:-1, None] + offsets], 0)
+            self._listed = listed = _Listed(rows[: len(order)], starts, known, likely, changes)
             self._asked = 0
         return listed
 
@@ -183,7 +253,7 @@ def _rounds(
     values: Values,
     widest: int,
     memory: Memory,
-    decide: Decide,
+    decide: DecidePending,
 ) -> tuple[Ints, Ints, NDArray[np.bool_], int]:
     """Places and interfaces (by their rank) that match; for which notifications some are undecided; pairs decided.
 
@@ -192,25 +262,27 @@ def _rounds(
     lengths = np.diff(listed.starts)
     matched = np.zeros((len(some), len(listed.owners)), np.bool_)
     undecided = np.ones_like(matched)
-    decided, tried, size = 0, 0, 0
+    decided, tried, size = 0, 0, _FIRST
     while undecided.any() and decided <= most:
         m, i = np.nonzero(undecided)
-        if size == 0:
-            counts = np.full(len(m), _LATEST)
-            rows = listed.latest[i].ravel()
+        if tried == 0:
+            counts = np.full(len(m), _LATEST + _FIRST)
+            rows = listed.likely[i].ravel()
         else:
             counts = np.minimum(size, lengths[i] - tried)
             offsets = np.repeat(listed.starts[i] + tried - np.cumsum(counts) + counts, counts)
             rows = listed.rows[offsets + np.arange(len(offsets))]
         m, i = np.repeat(m, counts), np.repeat(i, counts)
-        there = rows > 0
-        m, i, rows = m[there], i[there], rows[there]
+        if tried == 0:
+            there = rows > 0
+            m, i, rows = m[there], i[there], rows[there]
         held, pairs = _tried(some[m], rows, listed.owners[i], batch, values, widest, memory, decide)
         decided += pairs + len(rows) // 8
-        matched[m[held], i[held]] = True
-        if size != 0:
-            listed.latest[i[held], (rows[held] + tried) % _LATEST] = rows[held]
-        tried, size = tried + size, 2 * size or _FIRST
+        i, rows = i[held], rows[held]
+        matched[m[held], i] = True
+        new = (listed.likely[i, :_LATEST] != rows[:, None]).all(axis=1)
+        listed.likely[i[new], (rows[new] + tried) % _LATEST] = rows[new]
+        tried, size = tried + size, _MORE * size
         undecided = ~matched & (lengths > tried)
     places, owners = np.nonzero(matched)
     left: NDArray[np.bool_] = np.any(undecided, axis=1)
@@ -225,9 +297,12 @@ def _tried(
     values: Values,
     widest: int,
     memory: Memory,
-    decide: Decide,
+    decide: DecidePending,
 ) -> tuple[NDArray[np.bool_], int]:
-    """Whether each filter holds on the notification at its place, and how many pairs types have decided for that."""
+    """Whether each filter holds on the notification at its place, and how many pairs types have decided for that.
+
+    Of an interface that matches one filter is said to hold, or some, and the others may not have been looked at.
+    """
     allowance.spend(EXAMINED * len(rows))
     scratch = memory.take_scratch(widest, len(batch.text))
     try:
@@ -237,11 +312,13 @@ def _tried(
             scratch = memory.larger(scratch)
         held = verdicts == 1
         late = np.flatnonzero(verdicts == 2)
-        pairs = int(scratch.cursor[C_PAIRS])
+        decided = 0
         if len(late):
-            starts = np.concatenate(([0], scratch.pending[: len(late) - 1, 2]))
-            held[late] = np.logical_and.reduceat(decide(scratch.pairs[:pairs], values), starts)
-        return held, pairs
+            pending = scratch.pending[: len(late)]
+            holds, fails = decide(pending, scratch.pairs[: scratch.cursor[C_PAIRS]], values)
+            held[late] = holds
+            decided = int(np.diff(pending[:, 2], prepend=0)[holds | fails].sum())
+        return held, decided
     finally:
         memory.give_scratch(scratch)
 

@@ -91,6 +91,39 @@ def test_an_interface_without_a_match_is_decided_too() -> None:
     assert [table.match(each) for each in batch] == [{0, 7}] * len(batch)
 
 
+Cost = st.floats(1e-3, 2e-2)
+
+
+@given(
+    st.lists(st.tuples(Cost, Cost), min_size=1, max_size=4),
+    st.sampled_from([1, 8, 64]),
+    st.integers(0, 99),
+)
+def test_what_is_chosen_costs_little_more_than_the_better(traffic: list[Any], size: int, seed: int) -> None:
+    costs = trying.Costs()
+    rng = np.random.default_rng(seed)
+    for without, tried in traffic:  # it is another one every 3,000 calls
+        paid = [0.0, 0.0, 0.0]
+        for call, luck in enumerate(rng.uniform(0.8, 1.2, 3_000).tolist()):
+            chosen = costs.choose()
+            took = [each * size * luck for each in (without, tried)]
+            costs.note(chosen, took[chosen], size)
+            if call >= 1_000:  # until then the other may not have been looked at
+                for which, seconds in enumerate((*took, took[chosen])):
+                    paid[which] += seconds
+        assert paid[2] <= 1.1 * min(paid[:2])
+
+
+def test_where_tries_do_not_pay_they_are_seldom_made() -> None:
+    costs = trying.Costs()
+    tries = 0
+    for _ in range(10_000):
+        chosen = costs.choose()
+        tries += chosen
+        costs.note(chosen, 2e-3 if chosen else 1e-3, 1)
+    assert 0 < tries < 600
+
+
 def test_nothing_is_tried_where_searches_are_cheap() -> None:
     table: ForwardingTable[int] = ForwardingTable()
     table.add_many([(i % 2, attr("a").intersects(Box(i, i, i + 1, i + 1))) for i in range(2000)])
