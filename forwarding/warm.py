@@ -25,7 +25,7 @@ from contrada.forwarding.codec.msgpack import encode_notification
 from contrada.forwarding.covering.covering_set import CoveringSet
 from contrada.forwarding.language.lonlat import LONLAT, PLANE
 from contrada.forwarding.table.table import ForwardingTable
-from contrada.forwarding.types.trying import WORTH
+from contrada.forwarding.types.trying import EVERY_WAY, WORTH
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Box, Region
@@ -197,12 +197,12 @@ def _compile_crowded() -> None:
 
 
 def _compile_few() -> None:
-    """What spares searches: filters of few interfaces that are tried first, and counted ones that are decided last."""
+    """What spares searches: filters of few interfaces that are tried first, sifting, and what is decided last."""
     table: ForwardingTable[int] = ForwardingTable()
     table.add_many((number % 2, f"area overlaps BOX({number} 0, {number + 9} 9)") for number in range(_FEW))
     counted: ForwardingTable[int] = ForwardingTable(matching="counting")
     counted.add(0, "kind = 1 and area overlaps BOX(0 0, 9 9)")
-    for each in (table, counted):
+    for each in [table] * EVERY_WAY + [counted]:
         each._memory.trying.searched = WORTH  # as if searches had been dear
         each.match({"kind": 1, "area": Box(0, 0, 5, 5)})
 

@@ -18,10 +18,13 @@ from contrada.forwarding.kernels.match.verifying import (
     C_SPARE,
     C_SUSPECTS,
     EXAMINED,
+    POSTPONED,
+    SEARCHED,
+    SIFTED,
 )
 from contrada.forwarding.kernels.memory import layout
 from contrada.forwarding.language.lonlat import notification_in_degrees
-from contrada.forwarding.types.trying import NOTHING, decide_by_rounds
+from contrada.forwarding.types.trying import NOTHING, TRIED, decide_by_rounds
 from contrada.forwarding.types.wanted import wanted_of
 from contrada.spatial import allowance
 
@@ -134,7 +137,7 @@ def _run(
     if postponed:
         hit_ends = np.zeros(count, np.int64)
     elif count:
-        turn = None if by_filter else memory.trying.turn(values)
+        turn = memory.trying.turn(values, memory.index, by_filter=by_filter)
         hits, hit_ends, given = _found_before(batch, values, widest, memory, types, turn)
     scratch = memory.take_scratch(widest, len(batch.text))
     try:
@@ -142,13 +145,14 @@ def _run(
         whole = False
         if postponed:
             most = memory.postponing.spare(count, memory.trying)
-            scratch, whole = _match(batch, hits, hit_ends, given, scratch, ends, memory, by_filter, most)
+            scratch, whole = _match(batch, hits, hit_ends, given, scratch, ends, memory, by_filter, POSTPONED, most)
             memory.postponing.note(int(scratch.cursor[C_PAIRS]) if whole else most // EXAMINED, count, memory.trying)
             if not whole:
                 hits, hit_ends, given = _found_before(batch, values, widest, memory, types, None)
         if not whole:
-            scratch, _ = _match(batch, hits, hit_ends, given, scratch, ends, memory, by_filter)
-            if count and not given.done.any():
+            how = SIFTED if turn is not None and turn.sifts else SEARCHED
+            scratch, _ = _match(batch, hits, hit_ends, given, scratch, ends, memory, by_filter, how)
+            if count and how == SEARCHED and not given.done.any():
                 memory.trying.note_late(int(scratch.cursor[C_PAIRS]), count)
         if memory.state[layout.S_MATCHING] >= layout.AUTO and not by_filter:
             asked = len(batch.ends) * int(memory.state[layout.S_INTERFACES])
@@ -166,15 +170,16 @@ def _found_before(
 ) -> tuple[Ints, Ints, Given]:
     """What is found of plugged-in values before matching: as `_search` says, and what tries have decided."""
     given = NOTHING
-    if turn is not None and turn.tries:
+    if turn is not None and turn.way == TRIED:
         given = memory.trying.first(
             batch,
             values,
             widest,
             memory,
-            lambda pending, pairs, all: _decide_pending(pending, pairs, all, types, memory, several=True),
+            lambda pending, pairs, all: _decide_pending(pending, pairs, all, types, memory, several=True, learn=False),
         )
-    return *_search(batch, values, widest, types, given, memory), given
+    sifts = turn is not None and turn.sifts
+    return *_search(batch, values, widest, types, given, memory, sifts=sifts), given
 
 
 def _match(
@@ -186,15 +191,17 @@ def _match(
     ends: Ints,
     memory: Memory,
     by_filter: bool,
+    how: int,
     most: int | None = None,
 ) -> tuple[Scratch, bool]:
     """Run the kernel over a batch; the scratch, which may be another, and whether all was matched.
 
-    `most` is given where searches are postponed, and says what it may take of the allowance before it ends.
+    `how` plugged-in values were looked up: SEARCHED, POSTPONED or SIFTED. `most` is what it may take of the allowance
+    before it ends, if that is less than is left.
     """
     left = allowance.left()
     spare = int(left[0]) if most is None else min(int(left[0]), most)
-    scratch.cursor[C_SPARE], scratch.cursor[C_POSTPONED] = spare, most is not None
+    scratch.cursor[C_SPARE], scratch.cursor[C_POSTPONED] = spare, how
     done, known = 0, (given.interfaces, given.ends)
     while (done := match_batch(memory.index, batch, hits, hit_ends, *known, scratch, ends, done, by_filter)) < len(
         ends
@@ -209,15 +216,16 @@ def _late(scratch: Scratch, values: Values, types: Types, memory: Memory, by_fil
     """The notifications and filters that the types have decided for; unless `by_filter`, not all of an interface."""
     pending, pairs = scratch.pending[: scratch.cursor[C_PENDING]], scratch.pairs[: scratch.cursor[C_PAIRS]]
     several = len(pending) > _MANY_LATE and not by_filter
-    held, failed = _decide_pending(pending, pairs, values, types, memory, several=several)
-    if places := memory.late.chosen(len(pending)):
+    sifted = bool(scratch.cursor[C_POSTPONED] == SIFTED)
+    held, failed = _decide_pending(pending, pairs, values, types, memory, several=several, learn=not sifted)
+    if not sifted and (places := memory.late.chosen(len(pending))):
         memory.suspects.note([int(pending[place, 1]) for place in places if failed[place]])
     late = pending[held]
     return late[:, 0].copy(), late[:, 1].copy()
 
 
 def _decide_pending(
-    pending: Ints, pairs: Ints, values: Values, types: Types, memory: Memory, *, several: bool
+    pending: Ints, pairs: Ints, values: Values, types: Types, memory: Memory, *, several: bool, learn: bool
 ) -> tuple[Bools, Bools]:
     """Which of the pending filters hold, and which fail: of an interface that has matched neither need be known.
 
@@ -229,7 +237,7 @@ def _decide_pending(
         if values.texts:
             values.make(np.unique(pairs[:, 0]).tolist())
         matched = np.zeros(len(memory.interfaces.array) if several else 0, np.int64)
-        verdicts = types[kind].decide_pending(pending, pairs, owners, matched, values.values)
+        verdicts = types[kind].decide_pending(pending, pairs, owners, matched, values.values, learn=learn)
         if verdicts is not None:
             return verdicts == 1, verdicts == 0
     if several:
@@ -240,10 +248,12 @@ def _decide_pending(
     return held, ~held
 
 
-def _search(batch: Batch, values: Values, widest: int, types: Types, given: Given, memory: Memory) -> tuple[Ints, Ints]:
-    """The operands that each plugged-in value hits; none of what is decided already."""
+def _search(
+    batch: Batch, values: Values, widest: int, types: Types, given: Given, memory: Memory, *, sifts: bool
+) -> tuple[Ints, Ints]:
+    """The operands that each plugged-in value hits, or where one `sifts` may hit; none of what is decided already."""
     done = given.of_values(batch) if given.done.any() else None
-    if done is None and values.are_points:
+    if done is None and values.are_points and not sifts:
         at_once = _search_points(batch, values, widest, types, memory)
         if at_once is not None:
             return at_once
@@ -257,10 +267,11 @@ def _search(batch: Batch, values: Values, widest: int, types: Types, given: Give
         if apart:
             mine = [i for i in mine if i not in apart]
         before = plugged.decided
-        answers = plugged.search([values.names[i] for i in mine], [values.values[i] for i in mine])
+        look_up = plugged.sift if sifts else plugged.search
+        answers = look_up([values.names[i] for i in mine], [values.values[i] for i in mine])
         for i, answer in zip(mine, answers, strict=True):
             found[i] = answer
-        if mine:
+        if mine and not sifts:
             memory.trying.note_search(plugged.decided - before, len(mine))
     if columns and layout.GEOTEXT in types:
         handles, ends = _with_texts(found, values, cast("GeotextType", types[layout.GEOTEXT]))
@@ -270,7 +281,8 @@ def _search(batch: Batch, values: Values, widest: int, types: Types, given: Give
         handles = np.concatenate(some) if some else _NO_HITS
     if not len(handles):
         return _NO_HITS, ends
-    memory.trying.note_hits(len(handles), len(found))
+    if not sifts:
+        memory.trying.note_hits(len(handles), len(found))
     if len(types) == 1:
         return memory.posted.find(next(iter(types)), handles), ends
     operands = np.zeros_like(handles)

@@ -98,6 +98,10 @@ class PlainType:
             for name, value in zip(names, values, strict=True)
         ]
 
+    def sift(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """No more and no less than `search`."""
+        return self.search(names, values)
+
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Evaluate pairs, each different one once."""
         known: dict[tuple[int, int], bool] = {}
@@ -110,7 +114,7 @@ class PlainType:
         return held
 
     def decide_pending(
-        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any]
+        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any], *, learn: bool = True
     ) -> NDArray[np.int8] | None:
         """Nothing more than `holds` does."""
         return None

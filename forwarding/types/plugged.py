@@ -101,17 +101,22 @@ class PluggedType(Protocol):
         """For each value under its name, the posted handles whose constraints it satisfies; None for none."""
         ...
 
+    def sift(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """As `search`, but more handles may be given, if that costs less: those that a value perhaps satisfies."""
+        ...
+
     def holds(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """For each pair, whether `values[number]` satisfies the constraint of the handle."""
         ...
 
     def decide_pending(
-        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any]
+        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any], *, learn: bool = True
     ) -> NDArray[np.int8] | None:
         """What becomes of filters, (notification, filter, end of its pairs), of which pairs of this type are left.
 
         1 of one that holds, 0 of one that fails, 2 of one that need not be asked: where `matched` has room for all
         `owners`, the interfaces, one filter of each is enough. None if the type does no better than by `holds`.
+        Unless `learn`, the pairs are none that say how often constraints hold.
         """
         ...
 

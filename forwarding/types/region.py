@@ -236,6 +236,14 @@ class RegionType(PlainType):
                 answers[place] = answer
         return answers
 
+    def sift(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """By their MBRs; points, of which these tell more, are searched for. Nothing is learned from it."""
+        answers: list[Ints | None] = [None] * len(names)
+        for place, (name, value) in enumerate(zip(names, values, strict=True)):
+            if (tree := self._trees.get(name)) is not None:
+                answers[place] = tree.search(value) if type(value) is Point else tree.sift(value)
+        return answers
+
     def search_points(self, names: Ints, xy: Floats, wanted: Wanted) -> tuple[Ints, Ints] | None:
         """As `search` of points by their coordinates, for what matters: all handles, and where those of each point end.
 
@@ -277,7 +285,7 @@ class RegionType(PlainType):
         return held
 
     def decide_pending(
-        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any]
+        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any], *, learn: bool = True
     ) -> NDArray[np.int8] | None:
         """As plugged.py says."""
         verdicts, held = np.empty(len(pending), np.int8), np.empty(len(pairs), np.int8)
@@ -285,8 +293,9 @@ class RegionType(PlainType):
         operands = self._operands_of_pairs(values, pairs[:, 0])
         relate_pending(*operands, pending, pairs, owners, matched, verdicts, held, left)
         allowance.check(left)
-        known = held != NOT_ASKED
-        self._learn_pairs(pairs[known, 2], held[known] == HELD)
+        if learn:
+            known = held != NOT_ASKED
+            self._learn_pairs(pairs[known, 2], held[known] == HELD)
         return verdicts
 
     def _operands_of_pairs(

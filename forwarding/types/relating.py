@@ -1,7 +1,8 @@
 """Pairs of a value and a region constraint that the table leaves to be decided: one kernel call for all of a batch.
 
 `relate_pairs` answers each pair by itself. `relate_pending` is given the filters that the pairs belong to and stops
-where the table would: at the first pair of a filter that does not hold, and at an interface that has matched.
+where the table would: at the first pair of a filter that does not hold, and at an interface that has matched. Of the
+pairs of a filter it looks first at what MBRs tell, so that no relation is evaluated beside a pair that fails by them.
 
     rows      (n, 3)  by handle: where a constraint's ring is in the arena, its edges, the mask of relations it wants
     places    (n, 3)  by the number of a value: (-1, x, y) of a point, (k, 0, 0) of the k-th ring
@@ -16,6 +17,7 @@ import numpy as np
 from contrada.forwarding.batches.encode import PointColumn
 from contrada.spatial.cr_tree.edges import PER_EDGE
 from contrada.spatial.cr_tree.search import PER_PAIR
+from contrada.spatial.cr_tree.sifting import possible_of_parts, possible_relations
 from contrada.spatial.geometry.compound.rows import MARK, locate_in
 from contrada.spatial.geometry.point import Point
 from contrada.spatial.geometry.region import Region
@@ -52,6 +54,7 @@ FAILED: Final = 0
 HELD: Final = 1
 NOT_ASKED: Final = 2
 
+_PER_MBR: Final = 16  # nanoseconds, about, that MBRs take to be compared
 _MEMO: Final = 1024  # pairs remembered: filters that share a region ask about it one after another
 _NO_RINGS: Final = pack(())
 
@@ -91,24 +94,40 @@ def _at_point(heap: Floats, block: int, edges: int, x: float, y: float) -> int:
 
 
 @bare_inline_kernel
-def _by_corners(
-    heap: Floats, block: int, edges: int, xy: Floats, starts: Ints, boxes: Floats, box_starts: Ints, k: int, how: int
+def _by_mbrs(
+    heap: Floats,
+    block: int,
+    edges: int,
+    wanted: int,
+    xy: Floats,
+    starts: Ints,
+    boxes: Floats,
+    box_starts: Ints,
+    k: int,
+    how: int,
 ) -> int:
-    """The code of the relation of the k-th ring to a stored region if their MBRs tell; below 0 if they do not.
+    """Whether the k-th ring is in a wanted relation to a stored region, if their MBRs tell; below 0 if they do not.
 
-    Those that are apart tell it of all regions, and any two MBRs of boxes. `Rings` come as its arrays, and no rows of
-    either are taken out, so that no references are counted.
+    Any two MBRs of boxes do. `Rings` come as its arrays, and no rows of either are taken out, so that no references are
+    counted.
     """
     mbr, last = block + ring_size(edges) - 4, box_starts[k + 1] - 1
     x1, y1, x2, y2 = boxes[last, 0], boxes[last, 1], boxes[last, 2], boxes[last, 3]
-    code = relate_boxes(x1, y1, x2, y2, heap[mbr], heap[mbr + 1], heap[mbr + 2], heap[mbr + 3])
-    if code == DISJOINT:
-        return code
+    bx1, by1, bx2, by2 = heap[mbr], heap[mbr + 1], heap[mbr + 2], heap[mbr + 3]
     at = starts[k]
+    possible = possible_relations(x1, y1, x2, y2, bx1, by1, bx2, by2)
+    if possible < 0:
+        possible = possible_of_parts(x1, x2, bx1, bx2, xy[at, 0] == MARK or heap[block] == MARK)
+    if possible & wanted == 0:
+        return FAILED
+    if possible & ~wanted == 0:
+        return HELD
     if how != EXACTLY or starts[k + 1] - at != 5 or not is_box(heap, block, edges):
         return -1
     low = xy[at, 1] == xy[at + 1, 1] and xy[at + 1, 0] == xy[at + 2, 0]
-    return code if low and xy[at + 2, 1] == xy[at + 3, 1] and xy[at + 3, 0] == xy[at, 0] else -1
+    if low and xy[at + 2, 1] == xy[at + 3, 1] and xy[at + 3, 0] == xy[at, 0]:
+        return wanted >> relate_boxes(x1, y1, x2, y2, bx1, by1, bx2, by2) & 1
+    return -1
 
 
 @kernel
@@ -175,18 +194,17 @@ def relate_pairs(
     for i in range(numbers.shape[0]):
         number, handle = numbers[i], handles[i]
         k = int(places[number, 0])
+        block, edges, wanted = rows[handle, BLOCK], rows[handle, EDGES], rows[handle, MASK]
         if k < 0:
-            x, y = places[number, 1], places[number, 2]
-            code = _at_point(heap, rows[handle, BLOCK], rows[handle, EDGES], x, y)
+            holds = wanted >> _at_point(heap, block, edges, places[number, 1], places[number, 2]) & 1
         else:
-            block, edges = rows[handle, BLOCK], rows[handle, EDGES]
-            code = _by_corners(heap, block, edges, xy, starts, boxes, box_starts, k, how)
-            if code < 0:
-                code = _remembered(heap, rows, rings, k, density, how, number, handle, memo, left)
-        left[0] -= PER_PAIR + (rows[handle, EDGES] >> 2)
+            holds = _by_mbrs(heap, block, edges, wanted, xy, starts, boxes, box_starts, k, how)
+            if holds < 0:
+                holds = wanted >> _remembered(heap, rows, rings, k, density, how, number, handle, memo, left) & 1
+        left[0] -= PER_PAIR + (edges >> 2)
         if left[0] < 0:
             return
-        held[i] = rows[handle, MASK] >> code & 1 == 1
+        held[i] = holds == HELD
 
 
 @kernel
@@ -219,21 +237,27 @@ def relate_pending(
         verdict = NOT_ASKED if first and matched[owners[i]] == pending[i, 0] + 1 else HELD
         for j in range(start, end):
             held[j] = NOT_ASKED
-            if verdict == HELD:
+            number, handle = pairs[j, 0], pairs[j, 2]
+            k = int(places[number, 0])
+            if verdict == HELD and k >= 0:
+                block, edges, wanted = rows[handle, BLOCK], rows[handle, EDGES], rows[handle, MASK]
+                holds = _by_mbrs(heap, block, edges, wanted, xy, starts, boxes, box_starts, k, how)
+                left[0] -= _PER_MBR
+                if holds >= 0:
+                    held[j] = verdict = holds
+        for j in range(start, end):
+            if verdict == HELD and held[j] == NOT_ASKED:
                 number, handle = pairs[j, 0], pairs[j, 2]
                 k = int(places[number, 0])
                 if k < 0:
                     x, y = places[number, 1], places[number, 2]
                     code = _at_point(heap, rows[handle, BLOCK], rows[handle, EDGES], x, y)
                 else:
-                    block, edges = rows[handle, BLOCK], rows[handle, EDGES]
-                    code = _by_corners(heap, block, edges, xy, starts, boxes, box_starts, k, how)
-                    if code < 0:
-                        code = _remembered(heap, rows, rings, k, density, how, number, handle, memo, left)
+                    code = _remembered(heap, rows, rings, k, density, how, number, handle, memo, left)
                 left[0] -= PER_PAIR + (rows[handle, EDGES] >> 2)
                 if left[0] < 0:
                     return
-                held[j] = verdict = HELD if rows[handle, MASK] >> code & 1 == 1 else FAILED
+                held[j] = verdict = rows[handle, MASK] >> code & 1
         if verdict == HELD and first:
             matched[owners[i]] = pending[i, 0] + 1
         verdicts[i] = verdict

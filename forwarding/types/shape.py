@@ -185,6 +185,12 @@ class ShapeType(RegionType):
         self._learn_search(names, values, answers)
         return answers
 
+    def sift(self, names: Sequence[int], values: Sequence[Any]) -> list[Ints | None]:
+        """As of relations; lines, distances and what is on the Earth are searched for."""
+        if self._degrees or self._reaches or Line in {*map(type, values)}:
+            return self.search(names, values)
+        return super().sift(names, values)
+
     # -- for points that compiled code looks up by itself (table/single.py) -------------------------------
 
     MARK_OF_DISTANCES: ClassVar = _FAR  # marks constraints that paths decide, and not the rings
@@ -386,13 +392,13 @@ class ShapeType(RegionType):
         return held
 
     def decide_pending(
-        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any]
+        self, pending: Ints, pairs: Ints, owners: Ints, matched: Ints, values: Sequence[Any], *, learn: bool = True
     ) -> NDArray[np.int8] | None:
         """Those of relations of points and regions; if there are others, the caller asks `holds`."""
         lines = not isinstance(values, PointColumn) and Line in {*map(type, values)}
         if self._degrees or lines or (self._records.flags[pairs[:, 2]] & _FAR).any():
             return None
-        return super().decide_pending(pending, pairs, owners, matched, values)
+        return super().decide_pending(pending, pairs, owners, matched, values, learn=learn)
 
     def _relate(self, numbers: Ints, handles: Ints, values: Sequence[Any]) -> NDArray[np.bool_]:
         """Decide pairs of relations."""

@@ -1,17 +1,19 @@
-"""Few interfaces of many filters: a few filters of each are tried before all are searched ([SIENA-2D], Fig. 4b).
+"""Where searches are dear: filters that are tried before, and what MBRs tell in their place ([SIENA-2D], Fig. 4b).
 
 A notification with a large region is related to thousands of regions before an interface is known to match. Where an
-interface has hundreds of filters, one of them mostly matches, and it takes a few tries to find one: those that matched
-lately come first, then ever more of the others, in rounds, and for the interfaces alone that have not matched. An
-interface of which none is left does not match. When all are decided there is nothing to search for, so what a
+interface has hundreds of filters, one of them mostly matches, and it takes a few *tries* to find one: those that
+matched lately come first, then ever more of the others, in rounds, and for the interfaces alone that have not matched.
+An interface of which none is left does not match. When all are decided there is nothing to search for, so what a
 notification costs does not grow with the number of filters.
 
-All of this is about filters with constraints of plugged-in types; the others are matched as ever. It is thought of
-where searches decide many constraints one by one, and done where it pays: what a notification takes with tries and
-without is measured by the processor's clock, all that follows included, as an interface that tries leave undecided is
-searched for after all. The cheaper way is taken, and the other looked at when a small part of what has been spent
-since pays for it: so what is chosen costs little more than the better, and is chosen anew where the traffic changes.
-No answer depends on it.
+And of a filter of several regions most are out of the question by their MBRs. Indexes can be *sifted* instead of being
+searched: what a value perhaps satisfies is met, or counted, as if it did, and of filters that get through all
+constraints are verified, regions last, up to the first that fails and the first filter of an interface (relating.py).
+
+What notifications take in each of these ways is measured by the processor's clock, all that follows included, as an
+interface that tries leave undecided is looked up after all. The cheapest way is taken, and another looked at when a
+small part of what has been spent since pays for it: so what is chosen costs little more than the best, and is chosen
+anew where the traffic changes. No answer depends on it.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ import numpy as np
 
 from contrada.forwarding.kernels.match.batch import FLOAT
 from contrada.forwarding.kernels.match.trying import plugged_filters, try_filters
-from contrada.forwarding.kernels.match.verifying import C_PAIRS, EXAMINED
+from contrada.forwarding.kernels.match.verifying import C_PAIRS, EXAMINED, SEARCHED, SIFTED
 from contrada.forwarding.kernels.memory import layout
 from contrada.spatial import allowance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -47,9 +49,12 @@ _MORE: Final = 32  # times as many in each round: a round costs more than to loo
 EACH: Final = 32  # filters that an interface has at least, on average, where they are tried
 WORTH: Final = 256  # constraints decided by a search, on average, below which nothing is tried
 _LEARNED: Final = 4  # notifications that are matched in either way before they are compared
+EVERY_WAY: Final = 3 * (_LEARNED + 1)  # notifications after which each way has been taken
 _LOOK: Final = 2  # and in the other way when that is looked at again
-_PART: Final = 1 / 20  # of what has been spent since the last look: what the next may cost more than the better way
+_PART: Final = 1 / 30  # of what has been spent since the last look: what the next may cost more than the best way
+TRIED: Final = 16  # a way beside SEARCHED and SIFTED (kernels/match/verifying.py)
 _REMEMBERED: Final = 32  # notifications that what a way takes is averaged over
+_MOST: Final = 8.0  # times what a search decides: pairs after which tries end undecided
 _TOGETHER: Final = 64  # notifications that are tried at once
 
 
@@ -92,52 +97,67 @@ class _Listed(NamedTuple):
 
 
 class Costs:
-    """What notifications have taken with tries and without, in calls that are alike; and how the next is matched."""
+    """What notifications have taken in each of some ways, in calls that are alike; and how the next is matched."""
 
-    def __init__(self) -> None:
-        self._seconds = [0.0, 0.0]  # for a notification: without, with
-        self._known = [0, 0]  # notifications that this is known of
-        self._looks = 0  # notifications left of a look at the other way, if above 0
-        self._other = True  # which that is
-        self._lost = 0.0  # seconds that the look has cost more than the better way
-        self._wait = 0.0  # seconds to be spent in the better way before the next
+    def __init__(self, ways: Sequence[int]) -> None:
+        self._ways = ways
+        self._seconds = dict.fromkeys(ways, 0.0)  # for a notification
+        self._tried: set[int] = set()  # ways that have been taken at all
+        self._known = dict.fromkeys(ways, 0)  # notifications that this is known of
+        self._waits = dict.fromkeys(ways, 0.0)  # seconds to be spent in the best way before another is looked at
+        self._looked_at: int | None = None  # the way that is being looked at,
+        self._looks = 0  # for so many more notifications,
+        self._lost = 0.0  # which have cost so many seconds more than in the best way
 
-    def choose(self) -> bool:
-        """Whether filters are to be tried in the next call."""
-        if min(self._known) < _LEARNED:
-            return self._known[0] >= _LEARNED
-        return self._other if self._looks > 0 else self._better
+    def choose(self) -> int:
+        """How the next call is to be matched."""
+        for way in self._ways:
+            if self._known[way] < _LEARNED:
+                return way
+        return self.best if self._looked_at is None else self._looked_at
 
     @property
-    def _better(self) -> bool:
-        return self._seconds[1] < self._seconds[0]
+    def best(self) -> int:
+        """The way that takes the least."""
+        return min(self._ways, key=self._seconds.__getitem__)
 
-    def note(self, tried: bool, seconds: float, notifications: int) -> None:
-        """Be told what a call has taken."""
-        learned = min(self._known) >= _LEARNED
-        self._known[tried] = min(self._known[tried] + notifications, max(_REMEMBERED, notifications))
-        share = notifications / self._known[tried]
-        self._seconds[tried] += (seconds / notifications - self._seconds[tried]) * share
-        if min(self._known) < _LEARNED:
+    def is_cheaper(self, one: int, other: int) -> bool:
+        """Whether the first way takes less than the second, as far as is known."""
+        return self._known.get(one, 0) >= _LEARNED and self._seconds[one] < self._seconds[other]
+
+    def note(self, way: int, seconds: float, notifications: int) -> None:
+        """Be told what a call has taken. The first in a way is no measure: what it runs may have to be loaded."""
+        if way not in self._tried:
+            self._tried.add(way)
             return
+        learned = min(self._known.values()) >= _LEARNED
+        known = min(self._known[way] + notifications, max(_REMEMBERED, notifications))
+        self._known[way] = known
+        self._seconds[way] += (seconds / notifications - self._seconds[way]) * notifications / known
+        if min(self._known.values()) < _LEARNED:
+            return
+        best = self.best
         if not learned:
-            self._wait = abs(self._seconds[1] - self._seconds[0]) * self._known[not self._better] / _PART
-            return
-        if self._looks > 0 and tried == self._other:
+            self._waits = {
+                each: (self._seconds[each] - self._seconds[best]) * self._known[each] / _PART for each in self._ways
+            }
+        elif way == self._looked_at:
             self._looks -= notifications
-            self._lost += max(seconds - self._seconds[not tried] * notifications, seconds * _PART)
+            self._lost += max(seconds - self._seconds[best] * notifications, seconds * _PART)
             if self._looks <= 0:
-                self._wait = self._lost / _PART
-            return
-        self._wait -= seconds
-        if self._wait <= 0.0 and self._looks <= 0:
-            self._looks, self._other, self._lost = _LOOK, not self._better, 0.0
+                self._waits[way], self._looked_at = self._lost / _PART, None
+        elif self._looked_at is None:
+            for other in self._ways:
+                self._waits[other] -= seconds
+                if self._waits[other] <= 0.0 and other != best:
+                    self._looked_at, self._looks, self._lost = other, _LOOK, 0.0
 
 
 class Turn(NamedTuple):
-    """A call whose cost is measured: whether filters are tried, since when, with which calls it is compared."""
+    """A call whose cost is measured: in which way it is matched, since when, with which calls it is compared."""
 
-    tries: bool
+    way: int
+    sifts: bool  # whether what is looked up is sifted rather than searched for
     start: float
     costs: Costs
 
@@ -154,22 +174,28 @@ class Trying:
         self._searches = self._finds = self._noted = 0  # how often these and `late` were told, up to a point
         self.late = 0.0  # pairs that are left to be decided after a search, on average
         self.tried = 0.0  # and pairs that tries decide
-        self._costs: dict[tuple[bool, int], Costs] = {}  # by whether all values are points, and how many bits their number has
+        # By whether interfaces are few, filters asked for, all values points; and the bits of how many there are.
+        self._costs: dict[tuple[bool, bool, bool, int], Costs] = {}
 
-    def turn(self, values: Values) -> Turn | None:
-        """How the next call is to be matched, by what others have taken; None if nothing is worth being tried."""
+    def turn(self, values: Values, index: Index, *, by_filter: bool) -> Turn | None:
+        """How the next call is to be matched, by what others have taken; None if searches are no matter."""
         if not self.searches_are_dear:
             return None
-        kind = values.are_points, len(values.values).bit_length()
+        state = index.state
+        few = bool(not by_filter and state[layout.S_FILTER_COUNT] >= EACH * state[layout.S_INTERFACES])
+        kind = few, by_filter, values.are_points, len(values.values).bit_length()
         costs = self._costs.get(kind)
         if costs is None:
-            costs = self._costs[kind] = Costs()
-        return Turn(costs.choose(), time.thread_time(), costs)
+            ways = (SEARCHED, *[TRIED] * few, *[SIFTED] * (not values.are_points))
+            costs = self._costs[kind] = Costs(ways)
+        way = costs.choose()
+        sifts = way == SIFTED or (way == TRIED and costs.is_cheaper(SIFTED, SEARCHED))
+        return Turn(way, sifts, time.thread_time(), costs)
 
     @staticmethod
     def note_turn(turn: Turn, values: Values) -> None:
         """Be told that a call has ended."""
-        turn.costs.note(turn.tries, time.thread_time() - turn.start, len(values.values))
+        turn.costs.note(turn.way, time.thread_time() - turn.start, len(values.values))
 
     @property
     def searches_are_dear(self) -> bool:
@@ -210,7 +236,7 @@ class Trying:
         for start in range(0, len(where), _TOGETHER):
             some = where[start : start + _TOGETHER]
             places, owners, left, decided = _rounds(
-                some, listed, self._without * len(some), batch, values, widest, memory, decide
+                some, listed, _MOST * self._without * len(some), batch, values, widest, memory, decide
             )
             pairs += decided
             found.append((places, listed.owners[owners]))

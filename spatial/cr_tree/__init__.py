@@ -2,5 +2,5 @@
 
 `tree` is the face and `layout` says what the arrays hold. `rows` and `lists` keep the records, `nodes` the tree of
 rectangles; `change` inserts and removes, `bulk` packs many, `search` finds, with
-`edges`, `check` asserts, `guard` refuses bad files.
+`edges`, `sifting` tells what MBRs leave possible, `check` asserts, `guard` refuses bad files.
 """

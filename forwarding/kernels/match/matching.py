@@ -42,6 +42,8 @@ from contrada.forwarding.kernels.match.verifying import (
     C_SUSPECTS,
     C_VERIFIED,
     EXAMINED,
+    SEARCHED,
+    SIFTED,
     SUSPECTS,
     Message,
     Scratch,
@@ -174,9 +176,9 @@ def _examine_candidates(index: Index, message: Message, scratch: Scratch, n: int
         if cursor[C_SPARE] < 0:
             break
         counted = payload_counted(payload)
-        if counted and not cursor[C_POSTPONED]:
+        if counted and cursor[C_POSTPONED] == SEARCHED:
             verdict = 1 if finish(index, message, scratch, f) else 0
-        elif counted:
+        elif counted or cursor[C_POSTPONED] == SIFTED:
             verdict = examine(index, message, scratch, n, f, 0)
         elif payload_alone(payload):
             cursor[C_VERIFIED] += 1

@@ -77,8 +77,13 @@ C_REFUSED = 14  # filters that a plugged-in type's search found, and whose masks
 C_LEFT = 15  # interfaces that have not matched; below 0 where that is not asked
 C_COUNTERS = 16  # where the counters of filters begin in `stamps`
 C_SPARE = 17  # what is left of the allowance (spatial/allowance.py): below 0 the answer is not whole
-C_POSTPONED = 18  # 1 where nothing was searched for: what is left of counted filters is pending (types/postponing.py)
+C_POSTPONED = 18  # how values of plugged-in types were looked up: SEARCHED or one of the following
 C_SIZE = 19  # 10 and 11 are finding.py's
+
+# How values of plugged-in types were looked up.
+SEARCHED = 0
+POSTPONED = 1  # not at all: what is left of counted filters is pending (types/postponing.py)
+SIFTED = 2  # more was found than holds: all constraints of what is met are verified (types/trying.py)
 
 EXAMINED = 16  # nanoseconds, about, that a filter takes to be verified
 

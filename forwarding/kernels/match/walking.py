@@ -5,7 +5,8 @@ Each is a filter one of whose constraints holds: its access, or where filters ar
 (masks.py: one `and` on the posting itself; what SFF does for the names that all filters of an interface share, its
 determinants), its interface must not have matched yet (one load), and if it has no other constraint, it matches. A
 filter that is counted is left alone until its count is reached, or where searches are postponed (postponing.py) until
-all was counted but its constraints of plugged-in types. What is left become candidates (matching.py).
+all was counted but its constraints of plugged-in types. What is left become candidates (matching.py); so does, where
+more was found than holds, also what has no other constraint.
 
 Walks are given the few arrays they need and not the whole index: a call that copies seventy words of array headers
 costs more than the walk.
@@ -26,7 +27,9 @@ from contrada.forwarding.kernels.match.verifying import (
     C_LEFT,
     C_MET,
     C_POSTPONED,
+    POSTPONED,
     REST,
+    SIFTED,
 )
 from contrada.forwarding.kernels.memory.bits import (
     payload_alone,
@@ -57,10 +60,10 @@ def _count(f: int, filters: Ints, words: Ints, stamps: Ints, cursor: Ints) -> bo
     generation = cursor[C_GENERATION]
     if counter >> REST != generation:
         left = 0
-        if cursor[C_POSTPONED]:
+        if cursor[C_POSTPONED] == POSTPONED:
             left = status_rest(filters[f, F_ACCESS]) - plugs_of(filters, words, f) - 1
         stamps[at] = generation << REST | left
-        return cursor[C_POSTPONED] != 0 and left == 0
+        return cursor[C_POSTPONED] == POSTPONED and left == 0
     left = counter & ((1 << REST) - 1)
     left = status_rest(filters[f, F_ACCESS]) - 2 if left == 0 else left - 1
     stamps[at] = generation << REST | left
@@ -82,7 +85,7 @@ def _meet(
 ) -> None:
     """A posting: pass it over, count it, take its interface as matched, or keep it as a candidate."""
     if mask & missing == 0 and (by_filter or stamps[payload_interface(payload)] != cursor[C_GENERATION]):
-        if payload_alone(payload) and not by_filter:
+        if payload_alone(payload) and not by_filter and cursor[C_POSTPONED] != SIFTED:
             stamps[payload_interface(payload)] = cursor[C_GENERATION]
             cursor[C_LEFT] -= 1
             if cursor[C_FOUND] < found.shape[0]:

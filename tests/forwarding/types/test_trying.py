@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contrada.forwarding.kernels.match.verifying import C_PAIRS, SIFTED
 from contrada.forwarding.language.attr import attr
 from contrada.forwarding.language.set_value import SetValue
 from contrada.forwarding.language.text.parse import parse
@@ -37,6 +38,8 @@ def test_the_answers_are_those_of_the_twin(matching: str, pairs: list[Any], batc
         patch.setattr(trying, "WORTH", -1.0)
         patch.setattr(trying, "EACH", 1)
         patch.setattr(matcher, "_MANY_LATE", 0)
+        patch.setattr(trying.Costs, "choose", lambda costs: data.draw(st.sampled_from([*costs._ways])))
+        patch.setattr(trying.Costs, "is_cheaper", lambda *_: data.draw(st.booleans()))
         table._memory.trying.searched = data.draw(st.sampled_from([0.0, 3.0, 1e6]))
         for interface, each in pairs:
             naive.add(interface, each, table.add(interface, each))
@@ -77,8 +80,10 @@ def test_few_are_looked_at_where_interfaces_match() -> None:
     assert memory.tried < (memory.searched + memory.late) / 4
     (kind,) = table._types.values()
     before = kind.decided
-    for each in batch:
-        table.match(each)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trying.Costs, "choose", lambda _: trying.TRIED)
+        for each in batch:
+            table.match(each)
     assert kind.decided == before  # nothing was searched for
 
 
@@ -95,27 +100,62 @@ Cost = st.floats(1e-3, 2e-2)
 
 
 @given(
-    st.lists(st.tuples(Cost, Cost), min_size=1, max_size=4),
+    st.lists(st.tuples(Cost, Cost, Cost), min_size=1, max_size=4),
     st.sampled_from([1, 8, 64]),
     st.integers(0, 99),
 )
 def test_what_is_chosen_costs_little_more_than_the_better(traffic: list[Any], size: int, seed: int) -> None:
-    costs = trying.Costs()
+    costs = trying.Costs(range(3))
     rng = np.random.default_rng(seed)
-    for without, tried in traffic:  # it is another one every 3,000 calls
-        paid = [0.0, 0.0, 0.0]
+    for each_way in traffic:  # it is another one every 3,000 calls
+        paid = [0.0, 0.0, 0.0, 0.0]
         for call, luck in enumerate(rng.uniform(0.8, 1.2, 3_000).tolist()):
             chosen = costs.choose()
-            took = [each * size * luck for each in (without, tried)]
+            took = [each * size * luck for each in each_way]
             costs.note(chosen, took[chosen], size)
             if call >= 1_000:  # until then the other may not have been looked at
                 for which, seconds in enumerate((*took, took[chosen])):
                     paid[which] += seconds
-        assert paid[2] <= 1.1 * min(paid[:2])
+        assert paid[3] <= 1.1 * min(paid[:3])
+
+
+def test_the_first_call_of_a_way_is_no_measure() -> None:
+    costs = trying.Costs((False, True))
+    for _ in range(2):
+        costs.note(False, 1e-3, 1)
+    costs.note(True, 60.0, 1)  # compiling
+    for _ in range(40):
+        chosen = costs.choose()
+        costs.note(chosen, 1e-4 if chosen else 1e-3, 1)
+    assert costs.choose()
+
+
+def test_of_filters_of_several_regions_few_are_related() -> None:
+    """Counting evaluates as many relations as filters are possible by their MBRs, not as constraints are."""
+    rng = np.random.default_rng(3)
+    naive, table = NaiveTable(), ForwardingTable[int](matching="counting", simplify=False)
+    corners = rng.random((600, 4)) * 30
+    for i, (x, y, u, v) in enumerate(corners.tolist()):
+        one = f"POLYGON(({x} {y}, {x + 60} {y + 5}, {x + 50} {y + 60}, {x + 5} {y + 50}))"
+        other = f"POLYGON(({u} {v}, {u + 9} {v}, {u} {v + 9}))"
+        each = parse(f"a overlaps {one} and a inside {other}")
+        naive.add(i, each, table.add(i, each))
+    shapes = [parse(f"a inside POLYGON(({x} {y}, {x + 15} {y + 1}, {x + 3} {y + 9}))") for x, y in corners[:40, :2]]
+    batch = [{"a": f.constraints[0].value} for f in shapes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trying, "WORTH", 100)
+        patch.setattr(trying.Costs, "choose", lambda costs: costs._ways[0])
+        assert table.match_many(batch) == [naive.match(each) for each in batch]
+        patch.setattr(trying.Costs, "choose", lambda _: SIFTED)
+        (kind,) = table._types.values()
+        before, pairs = kind.decided, int(table._memory.counted[C_PAIRS])
+        assert table.match_many(batch) == [naive.match(each) for each in batch]
+    assert kind.decided == before
+    assert table._memory.counted[C_PAIRS] - pairs < before / 4
 
 
 def test_where_tries_do_not_pay_they_are_seldom_made() -> None:
-    costs = trying.Costs()
+    costs = trying.Costs((False, True))
     tries = 0
     for _ in range(10_000):
         chosen = costs.choose()

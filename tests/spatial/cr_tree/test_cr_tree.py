@@ -27,6 +27,7 @@ from contrada.spatial.cr_tree.edges import edge_touches_box
 from contrada.spatial.cr_tree.tree import CRTree
 from contrada.spatial.geometry import ring_reader
 from contrada.spatial.geometry.region import MAX_VERTICES, Box, Point, Region
+from contrada.spatial.relations.mbr import POSSIBLE_OF_PARTS, relate_boxes
 from contrada.spatial.relations.relate import EXACT, Uniform, relate
 from contrada.spatial.relations.relation import INTERSECTS, RELATIONS, Relation
 from contrada.spatial.storage.arrays_file import save_arrays
@@ -125,6 +126,15 @@ class Changes(RuleBasedStateMachine):
     @rule(query=st.one_of(regions, used, points))
     def search(self, query):
         assert sorted(self.tree.search(query).tolist()) == self.twin.search(query)
+
+    @rule(query=st.one_of(regions, used))
+    def sift(self, query):
+        sifted = self.tree.sift(query).tolist()
+        assert len(sifted) == len({*sifted})
+        assert {*self.twin.search(query)} <= {*sifted}
+        for id in sifted:
+            region, mask = self.twin.constraints[id]
+            assert POSSIBLE_OF_PARTS[relate_boxes(*query.bounds, *region.bounds)] & mask
 
     @rule(queries=st.lists(points, max_size=5))
     def search_points(self, queries):
