@@ -96,7 +96,9 @@ class Changer:
         except BaseException:
             self._forget(pairs)
             raise
-        return self._place(batch, as_ints(needed), as_ints(interface_numbers), as_ints(void), weigh)
+        several = as_ints([*needed, *interface_numbers, *void])
+        count = len(needed)
+        return self._place(batch, several[:count], several[count : 2 * count], several[2 * count :], weigh)
 
     def add_columns(self, filters: Filters) -> None:
         """Add many filters to an empty table, in their order."""
@@ -359,10 +361,14 @@ class Changer:
 
     def _weigh(self, rows: Ints) -> None:
         """Let plugged-in types decide whether new filters cover, or are covered."""
-        interfaces = self._memory.index.filters[rows, layout.F_INTERFACE]
-        rows = rows[self._memory.interfaces.array[interfaces, I_COUNT] > 1]  # others have nobody beside them
-        if not len(rows):
-            return
+        filters, counts = self._memory.index.filters, self._memory.interfaces.array
+        if len(rows) == 1:  # without arrays, which take longer to make than all that is asked here
+            if counts[filters[rows[0], layout.F_INTERFACE], I_COUNT] <= 1:
+                return
+        else:
+            rows = rows[counts[filters[rows, layout.F_INTERFACE], I_COUNT] > 1]  # others have nobody beside them
+            if not len(rows):
+                return
         weigher = self._weigher()
         for row in rows.tolist():
             last = self._memory.index.filters[row]

@@ -530,6 +530,9 @@ class ForwardingTable(Generic[InterfaceT]):
 
     def _ids(self, rows: Ints) -> list[int]:
         """Rows as ids: a row's generation tells its filters, one after another, apart."""
+        if len(rows) == 1:
+            row = int(rows[0])
+            return [int(self._memory.index.filters[row, layout.F_STATE]) >> 8 << 32 | row]
         ids: list[int] = ((self._memory.index.filters[rows, layout.F_STATE] >> 8) << 32 | rows).tolist()
         return ids
 
