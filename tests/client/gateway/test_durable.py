@@ -140,7 +140,7 @@ def test_without_a_disk_it_is_said(tmp_path: Path) -> None:
                 assert (answer.status, "--data" in await answer.text()) == (501, True)
             async with http.get("/v1/subscribe", params={"filter": "n > 1", "durable": "x"}) as answer:
                 assert (answer.status, "--data" in await answer.text()) == (501, True)
-            async with http.get("/v1/subscribe?filter=n>1", headers={"Last-Event-ID": "b:1"}) as answer:
+            async with http.get("/v1/subscribe?filter=n>1&last-event-id=b:1") as answer:
                 assert (answer.status, "durable=NAME" in await answer.text()) == (501, True)
             for wrong in ({"durable": "x" * 101}, {"durable": "x", "since": "yesterday"}, {"since": "all"}):
                 async with http.get("/v1/subscribe", params={"filter": "n > 1", **wrong}) as answer:
