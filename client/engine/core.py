@@ -182,13 +182,11 @@ class Core(Connection):
 
     def take(self, inbox: Inbox) -> Notification:
         """Take the oldest notification of a subscription's non-empty buffer, and give credit back as needed."""
-        notification = inbox.buffer.popleft()
-        if inbox.stage not in (Stage.LEAVING, Stage.ENDED):
-            inbox.taken += 1
-            if 2 * inbox.taken >= inbox.window and (grant := inbox.grant()) is not None and self.phase is Phase.OPEN:
-                self._send(Credit((grant,)))
+        notification, grant = inbox.take()
         if isinstance(inbox, DurableInbox):
             inbox.hand(notification)
+        if grant is not None and self.phase is Phase.OPEN:
+            self._send(Credit((grant,)))
         return notification
 
     def take_some(self, inbox: Inbox, most: int) -> list[Notification]:

@@ -79,6 +79,14 @@ class Inbox(KeptRequest):
         self.credit -= 1
         self.buffer.append(notification)
 
+    def take(self) -> tuple[Notification, Grant | None]:
+        """Take the oldest notification, and the credit to send back if half a window has been taken."""
+        notification = self.buffer.popleft()
+        if self.stage in (Stage.LEAVING, Stage.ENDED):
+            return notification, None
+        self.taken += 1
+        return notification, self.grant()
+
     def grant(self) -> Grant | None:
         """Give back credit for what was taken since the last grant, once half a window, and the broker knows us."""
         if self.stage is not Stage.LIVE or 2 * self.taken < self.window:
